@@ -1,0 +1,1 @@
+"""SQLite through apsw: one writer thread with group commit, and read-only readers."""

@@ -1,0 +1,111 @@
+"""Connections: how a database file is opened, checked and tuned, and what its errors become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreLocked
+
+APPLICATION_ID = 0x6B656570
+"""`keep`, in the header of every database of ours."""
+
+_HEADER = b"SQLite format 3\0"
+_BUSY_MS = 2_000
+_CACHED_STATEMENTS = 512
+_OLDEST_SAFE = (3, 51, 3)
+
+
+def check_library() -> None:
+    """Refuse an SQLite with the WAL-reset bug (fixed in 3.51.3)."""
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < _OLDEST_SAFE:
+        raise StoreError(
+            f"SQLite {apsw.sqlite_lib_version()} can corrupt a database in WAL mode; 3.51.3 or newer is needed",
+            hint="pip install --upgrade apsw",
+        )
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours, naming the file."""
+    try:
+        yield
+    except KeepsaidError:
+        raise
+    except apsw.FullError as error:
+        raise StoreFull(f"no space left for {path}") from error
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreLocked(f"another program holds {path}") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise ForeignStore(
+            f"{path} is not a readable database ({error})", hint="keepsaid data restore --help"
+        ) from error
+    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError) as error:
+        raise StoreError(
+            f"{path} cannot be opened for writing ({error})", hint="keepsaid config path"
+        ) from error
+    except (apsw.IOError, apsw.NoMemError) as error:
+        raise StoreBroken(f"the disk refused {path} ({error})") from error
+    except apsw.Error as error:
+        raise StoreError(f"{path}: {error}") from error
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """The one connection that writes a file: WAL, synchronous=FULL, secure deletes, no checkpoint but ours."""
+    check_library()
+    check_header(path)
+    with translated(path):
+        fresh = not path.exists()
+        db = apsw.Connection(str(path), statementcachesize=_CACHED_STATEMENTS)
+        if fresh:
+            path.chmod(0o600)
+        db.set_busy_timeout(_BUSY_MS)
+        check_owner(db, path)
+        db.pragma("journal_mode", "wal")
+        db.pragma("synchronous", "full")
+        db.pragma("secure_delete", True)
+        db.pragma("foreign_keys", False)
+        db.pragma("temp_store", "memory")
+        db.pragma("cache_size", -32_000)
+        db.wal_autocheckpoint(0)
+        return db
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """A connection that cannot write or checkpoint."""
+    check_header(path)
+    with translated(path):
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        db = apsw.Connection(
+            path.absolute().as_uri() + "?mode=ro", flags=flags, statementcachesize=_CACHED_STATEMENTS
+        )
+        db.set_busy_timeout(_BUSY_MS)
+        check_owner(db, path)
+        db.pragma("query_only", True)
+        return db
+
+
+def check_header(path: Path) -> None:
+    """Refuse a file that is not SQLite's, before SQLite may touch it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_HEADER))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror})", hint="keepsaid config path") from error
+    if head and head != _HEADER:
+        raise ForeignStore(f"{path} is not a keepsaid database")
+
+
+def check_owner(db: apsw.Connection, path: Path) -> None:
+    """Refuse another program's SQLite file: ours carry an application id, a new one has no tables."""
+    with translated(path):
+        if db.pragma("application_id") == APPLICATION_ID:
+            return
+        if db.pragma("schema_version") != 0:
+            raise ForeignStore(f"{path} is another program's database")

@@ -1,0 +1,138 @@
+"""The ledger: applies a group of commits in one transaction, each in its own savepoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.connection import translated
+from keepsaid.errors import KeepsaidError, StoreBroken, StoreError
+from keepsaid.ports.points import point
+
+Handler = Callable[[apsw.Connection, Any], Any]
+SetHandler = Callable[[apsw.Connection, Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """How each type of commit is applied: one at a time, or as a set in few statements."""
+
+    single: Mapping[type, Handler]
+    sets: Mapping[type, SetHandler]
+
+    def __or__(self, other: Handlers) -> Handlers:
+        """Both, for a file that holds both stores."""
+        return Handlers({**self.single, **other.single}, {**self.sets, **other.sets})
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A commit that was not kept, and why."""
+
+    error: Exception
+
+
+class Ledger:
+    """Writes one database file; not safe for use by two threads at once."""
+
+    def __init__(self, db: apsw.Connection, path: Path, handlers: Handlers) -> None:
+        self._db = db
+        self._path = path
+        self._handlers = handlers
+        self._wal_pages = 0
+        db.set_wal_hook(self._on_commit)
+
+    def apply(self, commits: Sequence[object]) -> list[Any]:
+        """Apply the commits in order; each result stands at its place, Refused where one was not kept.
+
+        Nothing is kept before the transaction of all is on disk; when that fails, all are refused.
+        """
+        names = sorted({type(commit).__name__ for commit in commits})
+        for name in names:
+            point(f"commit.{name}.before")
+        try:
+            with translated(self._path):
+                results = self._transaction(commits)
+        except KeepsaidError as error:
+            return [Refused(error)] * len(commits)
+        for name in names:
+            point(f"commit.{name}.after")
+        return results
+
+    def _transaction(self, commits: Sequence[object]) -> list[Any]:
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            results: list[Any] = []
+            for kind, run in groupby(commits, key=type):
+                results += self._run(kind, list(run))
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        return results
+
+    def _run(self, kind: type, commits: list[object]) -> list[Any]:
+        apply_set = self._handlers.sets.get(kind)
+        if apply_set is not None:
+            results = self._guarded(lambda: apply_set(self._db, commits))
+            if not isinstance(results, Refused):
+                return list(results)
+            if len(commits) == 1:
+                return [results]
+            return [result for commit in commits for result in self._run(kind, [commit])]
+        handler = self._handlers.single[kind]
+        return [self._guarded(lambda commit=commit: handler(self._db, commit)) for commit in commits]  # type: ignore[misc]
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        """Run in a savepoint; what fails inside is undone alone, unless the whole transaction is gone."""
+        db = self._db
+        db.execute("SAVEPOINT one")
+        try:
+            result = action()
+        except Exception as error:  # noqa: BLE001  # guard: store writer - one bad commit must not undo the group
+            if not db.in_transaction or isinstance(error, apsw.FullError | apsw.IOError | apsw.NoMemError):
+                raise
+            db.execute("ROLLBACK TO one")
+            db.execute("RELEASE one")
+            return Refused(_ours(error, self._path))
+        db.execute("RELEASE one")
+        return result
+
+    def _on_commit(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def tidy(self, pages_max: int = 2_000) -> None:
+        """Move what the log holds into the file once it is long; readers are never made to wait."""
+        if self._wal_pages > pages_max:
+            with translated(self._path):
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._wal_pages = 0
+
+    def close(self) -> None:
+        """Empty the log into the file and close it."""
+        try:
+            with translated(self._path):
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except StoreError:
+            pass  # a reader is still there, or the disk is full: the log keeps what it holds
+        finally:
+            self._db.close()
+
+
+def _ours(error: Exception, path: Path) -> Exception:
+    if not isinstance(error, apsw.Error):
+        return error
+    try:
+        with translated(path):
+            raise error
+    except StoreBroken as broken:
+        return broken
+    except KeepsaidError as ours:
+        return ours

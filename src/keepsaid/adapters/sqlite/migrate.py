@@ -1,0 +1,72 @@
+"""Migrations: numbered, each in one transaction; a newer schema is refused, an older one is copied first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from keepsaid.adapters.sqlite.connection import APPLICATION_ID, translated
+from keepsaid.adapters.sqlite.statements import load, migrations
+from keepsaid.errors import SchemaTooNew
+from keepsaid.ports.points import point
+
+SQL = load("schema")
+
+
+def version(db: apsw.Connection, part: str) -> int:
+    """The number of the last migration of a part of the schema; 0 before the first."""
+    if not db.table_exists("main", "keepsaid_schema"):
+        return 0
+    row = db.execute(SQL["version"], (part,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def check(db: apsw.Connection, path: Path, part: str) -> int:
+    """The version of the file; raises SchemaTooNew when a newer program wrote it."""
+    found, known = version(db, part), migrations(part)[-1][0]
+    if found > known:
+        raise SchemaTooNew(f"{path} has {part} schema {found}; this keepsaid knows {known}")
+    return found
+
+
+def migrate(db: apsw.Connection, path: Path, part: str, until: int | None = None) -> None:
+    """Bring a part of the schema to number `until` (the newest by default)."""
+    with translated(path):
+        found = check(db, path, part)
+        due = [(number, script) for number, script in migrations(part) if found < number <= (until or number)]
+        if due and found:
+            back_up(db, path.with_name(f"{path.name}.schema-{part}-{found}.bak"))
+        for number, script in due:
+            point(f"migrate.{part}.{number}.before")
+            _step(db, part, number, script)
+            point(f"migrate.{part}.{number}.after")
+
+
+def _step(db: apsw.Connection, part: str, number: int, script: str) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.pragma("application_id", APPLICATION_ID)
+        db.execute(SQL["create"])
+        db.execute(script)
+        db.execute(SQL["set_version"], (part, number))
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def back_up(db: apsw.Connection, target: Path) -> None:
+    """Copy the open database to `target`, page by page, while others may read and write it."""
+    partial = target.with_name(target.name + ".partial")
+    partial.unlink(missing_ok=True)
+    copy = apsw.Connection(str(partial))
+    try:
+        with copy.backup("main", db, "main") as backup:
+            while not backup.done:
+                backup.step(2_000)
+        copy.pragma("journal_mode", "delete")
+    finally:
+        copy.close()
+    partial.chmod(0o600)
+    partial.replace(target)

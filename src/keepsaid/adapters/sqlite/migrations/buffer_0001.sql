@@ -1,0 +1,245 @@
+CREATE TABLE lane (
+  id INTEGER PRIMARY KEY,
+  channel TEXT NOT NULL,
+  account TEXT NOT NULL,
+  conversation TEXT NOT NULL,
+  key TEXT NOT NULL,
+  head INTEGER NOT NULL DEFAULT 0,
+  batched INTEGER NOT NULL DEFAULT 0,
+  priority INTEGER NOT NULL DEFAULT 100,
+  oldest_at INTEGER,
+  newest_at INTEGER,
+  due_at INTEGER,
+  chars INTEGER NOT NULL DEFAULT 0,
+  transcript INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (channel, account, conversation, key)
+) STRICT;
+CREATE INDEX lane_due ON lane (due_at, priority) WHERE due_at IS NOT NULL;
+
+CREATE TABLE message (
+  id INTEGER PRIMARY KEY,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  number INTEGER NOT NULL,
+  sender TEXT NOT NULL,
+  sender_name TEXT NOT NULL DEFAULT '',
+  direct INTEGER NOT NULL DEFAULT 0,
+  trust TEXT NOT NULL,
+  external_id TEXT,
+  provider_id TEXT,
+  reply_to TEXT,
+  topic TEXT,
+  reply_url TEXT,
+  event TEXT NOT NULL DEFAULT '',
+  payload BLOB NOT NULL,
+  text TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  received_at INTEGER NOT NULL,
+  content_hash BLOB NOT NULL,
+  forgotten_at INTEGER,
+  UNIQUE (lane_id, number)
+) STRICT;
+CREATE INDEX message_provider ON message (provider_id) WHERE provider_id IS NOT NULL;
+
+CREATE TABLE message_key (
+  key BLOB PRIMARY KEY,
+  content BLOB NOT NULL,
+  message_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE batch (
+  id INTEGER PRIMARY KEY,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  chars INTEGER NOT NULL DEFAULT 0,
+  state TEXT NOT NULL,
+  action TEXT NOT NULL,
+  rule TEXT NOT NULL,
+  rule_version TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  first_at INTEGER NOT NULL,
+  ready_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  owner TEXT,
+  lease_until INTEGER,
+  fence INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  crashes INTEGER NOT NULL DEFAULT 0,
+  deferrals INTEGER NOT NULL DEFAULT 0,
+  alone INTEGER NOT NULL DEFAULT 0,
+  error TEXT NOT NULL DEFAULT '',
+  task_id INTEGER
+) STRICT;
+CREATE UNIQUE INDEX batch_range ON batch (lane_id, first);
+CREATE INDEX batch_open ON batch (lane_id, first) WHERE state IN ('queued', 'leased');
+CREATE INDEX batch_leased ON batch (lease_until) WHERE state = 'leased';
+CREATE INDEX batch_parked ON batch (state, created_at) WHERE state IN ('review', 'dead', 'dropped');
+
+CREATE TABLE ready (
+  lane_id INTEGER PRIMARY KEY REFERENCES lane (id),
+  batch_id INTEGER NOT NULL,
+  suspect INTEGER NOT NULL,
+  priority INTEGER NOT NULL,
+  first_at INTEGER NOT NULL,
+  ready_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX ready_next ON ready (suspect, priority, first_at);
+
+CREATE TABLE turn (
+  id INTEGER PRIMARY KEY,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  batch_id INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT NOT NULL DEFAULT '',
+  model TEXT NOT NULL DEFAULT '',
+  tokens_in INTEGER NOT NULL DEFAULT 0,
+  tokens_out INTEGER NOT NULL DEFAULT 0,
+  cost_micros INTEGER,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX turn_open ON turn (batch_id) WHERE state = 'open';
+CREATE INDEX turn_batch ON turn (batch_id);
+CREATE INDEX turn_lane ON turn (lane_id, id);
+
+CREATE TABLE step (
+  turn_id INTEGER NOT NULL REFERENCES turn (id),
+  n INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  input_hash BLOB NOT NULL,
+  state TEXT NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 1,
+  output TEXT,
+  tokens_in INTEGER NOT NULL DEFAULT 0,
+  tokens_out INTEGER NOT NULL DEFAULT 0,
+  cost_micros INTEGER,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  PRIMARY KEY (turn_id, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trace (
+  turn_id INTEGER PRIMARY KEY REFERENCES turn (id),
+  body BLOB NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE injection (
+  turn_id INTEGER NOT NULL,
+  memory_id INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  PRIMARY KEY (turn_id, memory_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX injection_memory ON injection (memory_id);
+
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  state TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
+  active_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  invalidated_at INTEGER,
+  invalidated_reason TEXT NOT NULL DEFAULT '',
+  processed_until INTEGER,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER,
+  error TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE UNIQUE INDEX session_current ON session (lane_id) WHERE state IN ('active', 'sleeping');
+CREATE INDEX session_invalidated ON session (invalidated_at) WHERE invalidated_at IS NOT NULL;
+
+CREATE TABLE transcript (
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  position INTEGER NOT NULL,
+  session_id INTEGER NOT NULL,
+  turn_id INTEGER NOT NULL,
+  role TEXT NOT NULL,
+  speaker TEXT NOT NULL DEFAULT '',
+  text TEXT NOT NULL,
+  calls TEXT NOT NULL DEFAULT '',
+  call_id TEXT NOT NULL DEFAULT '',
+  ref TEXT NOT NULL DEFAULT '',
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (lane_id, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX transcript_turn ON transcript (turn_id);
+
+CREATE TABLE reply (
+  id INTEGER PRIMARY KEY,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  channel TEXT NOT NULL,
+  account TEXT NOT NULL,
+  conversation TEXT NOT NULL,
+  turn_id INTEGER,
+  batch_id INTEGER,
+  state TEXT NOT NULL,
+  notice INTEGER NOT NULL DEFAULT 0,
+  text TEXT NOT NULL,
+  url TEXT,
+  reply_to TEXT,
+  owner TEXT,
+  fence INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER NOT NULL,
+  possible_duplicate INTEGER NOT NULL DEFAULT 0,
+  provider_id TEXT,
+  detail TEXT NOT NULL DEFAULT '',
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER
+) STRICT;
+CREATE INDEX reply_waiting ON reply (channel, account, conversation, id) WHERE state IN ('pending', 'sending', 'unknown');
+CREATE INDEX reply_next ON reply (channel, next_at) WHERE state = 'pending';
+CREATE INDEX reply_turn ON reply (turn_id) WHERE turn_id IS NOT NULL;
+CREATE INDEX reply_batch ON reply (batch_id) WHERE batch_id IS NOT NULL;
+CREATE INDEX reply_provider ON reply (provider_id) WHERE provider_id IS NOT NULL;
+
+CREATE TABLE task (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL,
+  state TEXT NOT NULL,
+  lane_id INTEGER REFERENCES lane (id),
+  rule TEXT NOT NULL DEFAULT '',
+  description TEXT NOT NULL,
+  messages INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX task_pending ON task (key) WHERE state = 'pending';
+CREATE INDEX task_state ON task (state, created_at);
+
+CREATE TABLE journal (
+  id INTEGER PRIMARY KEY,
+  topic TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  correlation_id TEXT NOT NULL DEFAULT '',
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE episode_due (
+  batch_id INTEGER PRIMARY KEY,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  turn_id INTEGER
+) STRICT;
+
+CREATE TABLE tombstone (
+  hash BLOB PRIMARY KEY,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW buffer AS
+SELECT
+  message.id AS id,
+  lane.channel AS channel,
+  message.sender AS sender,
+  lane.conversation AS conversation,
+  message.payload AS payload,
+  message.received_at AS received_at,
+  message.priority AS priority,
+  message.number <= lane.batched AS routed
+FROM message JOIN lane ON lane.id = message.lane_id;

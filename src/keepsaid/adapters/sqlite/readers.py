@@ -1,0 +1,59 @@
+"""Readers: read-only connections, each on its own thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import apsw
+
+from keepsaid.adapters.sqlite.connection import open_reader, translated
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Readers:
+    """A few read-only connections to one file."""
+
+    def __init__(self, path: Path, count: int = 2) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._open: list[apsw.Connection] = []
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
+
+    async def run(
+        self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run `query` with a connection, off the event loop, inside one snapshot."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
+
+    def _run(
+        self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with translated(self._path):
+            db = self._connection()
+            db.execute("BEGIN")
+            try:
+                return query(db, *args, **kwargs)
+            finally:
+                db.execute("ROLLBACK")
+
+    def _connection(self) -> apsw.Connection:
+        db: apsw.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = open_reader(self._path)
+            self._local.db = db
+            self._open.append(db)
+        return db
+
+    async def close(self) -> None:
+        """Wait for running queries and close every connection."""
+        await asyncio.to_thread(self._pool.shutdown)
+        for db in self._open:
+            db.close()

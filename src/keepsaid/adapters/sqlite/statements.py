@@ -1,0 +1,35 @@
+"""Named SQL statements, read from the .sql files beside this module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+
+
+@cache
+def load(page: str) -> Mapping[str, str]:
+    """The statements of `page`.sql by name."""
+    text = files("keepsaid.adapters.sqlite").joinpath("sql", f"{page}.sql").read_text("utf-8")
+    parts = _NAME.split(text)
+    return MappingProxyType({name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2], strict=True)})
+
+
+@cache
+def migrations(part: str) -> tuple[tuple[int, str], ...]:
+    """The numbered migrations of a part of the schema ("buffer" or "memory"), in order."""
+    found = []
+    for entry in files("keepsaid.adapters.sqlite").joinpath("migrations").iterdir():
+        name, _, number = entry.name.removesuffix(".sql").rpartition("_")
+        if name == part and entry.name.endswith(".sql"):
+            found.append((int(number), entry.read_text("utf-8")))
+    return tuple(sorted(found))
+
+
+def many(statement: str, row: str, count: int) -> str:
+    """A statement whose `/*rows*/` stands for `count` copies of the parenthesised `row`."""
+    return statement.replace("/*rows*/", ", ".join([row] * count))

@@ -1,0 +1,1 @@
+"""The words: frozen values and pure rules, standard library only."""

@@ -1,0 +1,82 @@
+"""Batches: messages of one lane and rule, collected in a window, always an array (seed 000)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message
+from keepsaid.domain.route import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How long a lane collects: from its first message, longer while more come, never beyond the limits.
+
+    All times in milliseconds. `count_max` and `chars_max` bound one batch.
+    """
+
+    window_ms: int = 500
+    quiet_ms: int = 0
+    wait_ms_max: int = 5_000
+    count_max: int = 100
+    chars_max: int = 60_000
+
+    def due_at(self, oldest: int, newest: int) -> int:
+        """When the window closes, for a lane whose waiting messages came between `oldest` and `newest`."""
+        due = max(oldest + self.window_ms, newest + self.quiet_ms if self.quiet_ms else 0)
+        return min(due, oldest + max(self.window_ms, self.wait_ms_max))
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A batch as the router decided it: the numbers of its first and last message, and the verdict."""
+
+    id: int
+    first: int
+    last: int
+    chars: int
+    verdict: Verdict
+    priority: int
+    task: TaskDraft | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDraft:
+    """Work for a worker, as a `spawn` rule describes it; batches with the key of a pending task merge into it."""
+
+    id: int
+    key: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A stored batch and its lease.
+
+    `fence` only grows; a write with an old fence is refused. `crashes` counts the processes that died
+    in a row while it was in flight, `attempts` what was charged to it, `deferrals` how often an outage
+    sent it back.
+    """
+
+    id: int
+    lane: Lane
+    first: int
+    last: int
+    state: str
+    verdict: Verdict
+    priority: int
+    fence: int = 0
+    attempts: int = 0
+    crashes: int = 0
+    deferrals: int = 0
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Waiting messages of one lane whose window has closed; `numbered_after` is the last number batched."""
+
+    lane: Lane
+    numbered_after: int
+    messages: tuple[Message, ...]

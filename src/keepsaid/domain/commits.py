@@ -1,0 +1,274 @@
+"""Commits as values: every write of the operational store, each atomic (design: section 2).
+
+A commit carries all that decides it, so that applying it needs no clock and no chance. Times are
+milliseconds UTC. The result type is the parameter of `Commit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from keepsaid.domain.batch import Routed, Window
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.turn import Claimed, Outcome, Step, Usage
+
+R_co = TypeVar("R_co", covariant=True)
+
+ATTEMPTS_MAX = 3
+"""Attempts charged to a batch before it is dead."""
+
+
+class Commit(Generic[R_co]):
+    """One atomic write; `R_co` is what applying it returns."""
+
+    __slots__ = ()
+
+
+class Intake(StrEnum):
+    """What became of a message at the door."""
+
+    STORED = "stored"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message on its way into the buffer; the hashes are those of `inbound`."""
+
+    id: int
+    inbound: Inbound
+    at: int
+    key_hash: bytes | None
+    content_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The receipt for one message; for a duplicate or conflict, `id` is the message that came first."""
+
+    intake: Intake
+    id: int
+    lane: Lane
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receive(Commit[Received]):
+    """Store one message and give it the next number of its lane.
+
+    The same external id with the same content is a duplicate, with other content a conflict; neither
+    stores anything. A reply whose target has a lane joins that lane.
+    """
+
+    arrival: Arrival
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch(Commit[bool]):
+    """Route the waiting messages of a lane after number `after`: batches, tasks and reasons for drops.
+
+    Refused (False) when another dispatch came first. A forward batch extends the lane's last batch
+    when that is still queued, untouched, of the same rule, and the sum keeps within the window's bounds.
+    """
+
+    lane: Lane
+    after: int
+    batches: tuple[Routed, ...]
+    window: Window
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Commit[tuple[Claimed, ...]]):
+    """Lease up to `limit` batches, each the first of its lane that is not settled.
+
+    Best priority first, then arrival. A batch in flight at one crash is claimed only when no other such
+    batch is leased; one in flight at two or more, only when nothing is leased, and then nothing beside it.
+    `turn_ids` are used for batches that have no open turn.
+    """
+
+    owner: str
+    limit: int
+    turn_ids: tuple[int, ...]
+    at: int
+    lease_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renew(Commit[bool]):
+    """Keep a lease; False when it was lost."""
+
+    batch_id: int
+    fence: int
+    lease_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Commit[bool]):
+    """Give a batch back without charging it: a graceful stop, or an outage that is not its fault.
+
+    Its turn stays open and is continued. `not_before` delays the next claim; `deferred` counts an outage.
+    """
+
+    batch_id: int
+    fence: int
+    not_before: int
+    deferred: bool = False
+
+
+class Failure(StrEnum):
+    """How a failed batch goes on: the verb of its move."""
+
+    RETRY = "retry"
+    PARK = "park"
+    BURY = "bury"
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(Commit[str]):
+    """Charge an attempt to a batch that raised its own error, or park it for review; returns its new state.
+
+    `retry` becomes `bury` at the third attempt. When the batch ends dead or in review its turn is
+    abandoned and the notice, if any, goes to the outbox.
+    """
+
+    batch_id: int
+    fence: int
+    how: Failure
+    error: str
+    at: int
+    not_before: int = 0
+    notice: ReplyDraft | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepStart(Commit[bool]):
+    """Record that an outside call is about to be made; refused (False) with an old fence."""
+
+    turn_id: int
+    batch_id: int
+    fence: int
+    step: Step
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd(Commit[bool]):
+    """Record what an outside call returned; refused (False) with an old fence."""
+
+    turn_id: int
+    fence: int
+    n: int
+    output: Json
+    usage: Usage
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCommit(Commit[bool]):
+    """Settle a turn: transcript, reply, batch done, trace, session mark, journal and episode work, or nothing.
+
+    Refused (False) with an old fence. `reply` None answers nothing.
+    """
+
+    turn_id: int
+    batch_id: int
+    fence: int
+    outcome: Outcome
+    reply: ReplyDraft | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class VoidLeases(Commit[tuple[int, ...]]):
+    """At start, when the instance lock proves former owners dead: every lease of another owner ends.
+
+    Each batch that was in flight counts one more crash, and an attempt only if it ran alone. Returns the
+    ids of batches that are dead now; the person is told with `notice`. Replies that were being sent are
+    left to `Doubt`.
+    """
+
+    owner: str
+    at: int
+    notice: str
+    reply_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireLeases(Commit[int]):
+    """Return batches whose lease has run out to the queue, without charge; returns how many."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue(Commit[bool]):
+    """Queue a dead, dropped or parked batch again, by a person's word; False when it is none of these."""
+
+    batch_id: int
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeReplies(Commit[tuple[Reply, ...]]):
+    """Take replies to push, the first unsettled of each conversation, on the given channels."""
+
+    channels: tuple[str, ...]
+    owner: str
+    limit: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle(Commit[bool]):
+    """Record what came of sending a reply; refused (False) with an old fence.
+
+    `retry_at` is when a retried or resent reply may be tried again.
+    """
+
+    reply_id: int
+    fence: int
+    outcome: Delivered
+    at: int
+    detail: str = ""
+    provider_id: str | None = None
+    retry_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt(Commit[int]):
+    """Mark replies whose sending was cut short by the death of another owner as unknown; returns how many."""
+
+    owner: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resend(Commit[int]):
+    """Queue every unknown reply again, marked as a possible duplicate, or bury it, by its channel's policy."""
+
+    bury_channels: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Commit[bool]):
+    """A person or client has pulled a reply; False when it was settled before."""
+
+    reply_id: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodesKept(Commit[int]):
+    """Clear the episode work of batches whose episodes are in memory; returns how many."""
+
+    batch_ids: tuple[int, ...]

@@ -1,0 +1,178 @@
+"""Memories: typed things known, where they came from and who may hear them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Origin, Trust
+
+
+class Kind(StrEnum):
+    """The kinds of memory (seeds 001, 002, 003)."""
+
+    EPISODE = "episode"
+    IDENTITY = "identity"
+    GOAL = "goal"
+    DECISION = "decision"
+    TODO = "todo"
+    PREFERENCE = "preference"
+    FACT = "fact"
+    EVENT = "event"
+    OBSERVATION = "observation"
+    THREAD_SUMMARY = "thread_summary"
+    SESSION_SUMMARY = "session_summary"
+    THREAD_STATE = "thread_state"
+    BULLETIN = "bulletin"
+
+
+IMPORTANCE = {
+    Kind.IDENTITY: 1.0,
+    Kind.GOAL: 0.9,
+    Kind.DECISION: 0.8,
+    Kind.TODO: 0.8,
+    Kind.PREFERENCE: 0.7,
+    Kind.FACT: 0.6,
+    Kind.EVENT: 0.4,
+    Kind.OBSERVATION: 0.3,
+}
+"""Default importance by kind (seed 001); episodes and summaries have 0.5."""
+
+OWNER = "owner"
+"""The person who owns this instance, in scopes."""
+
+GLOBAL = "global"
+
+
+def conversation_scope(lane: Lane) -> str:
+    """The scope of what is heard in one conversation."""
+    return f"conversation:{lane.channel}:{lane.account}:{lane.conversation}"
+
+
+def lane_scope(lane: Lane) -> str:
+    """The scope of what is heard in one lane."""
+    return f"lane:{lane.channel}:{lane.account}:{lane.conversation}:{lane.key}"
+
+
+def person_scope(person: str) -> str:
+    """The scope of what one person hears in direct chats."""
+    return f"person:{person}"
+
+
+def person_of(origin: Origin) -> str:
+    """Who someone is: the owner, or (channel, account, sender) until people are joined."""
+    return OWNER if origin.trust is Trust.OWNER else f"{origin.channel}:{origin.account}:{origin.sender}"
+
+
+def episode_scope(origin: Origin, lane: Lane) -> str:
+    """The default scope of an episode: its conversation; the owner's direct chats are heard in all of them."""
+    if origin.trust is Trust.OWNER and origin.direct:
+        return person_scope(OWNER)
+    return conversation_scope(lane)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is about to hear: no read of memory exists without one.
+
+    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes.
+    """
+
+    lane: Lane | None
+    person: str = ""
+    direct: bool = False
+    everything: bool = False
+    cross: bool = False
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes this listener may hear."""
+        scopes = [GLOBAL]
+        if self.lane is not None:
+            scopes += [conversation_scope(self.lane), lane_scope(self.lane)]
+        if self.direct and self.person:
+            scopes.append(person_scope(self.person))
+        return tuple(scopes)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a memory came from: a message, a reply, a turn, a finding or a person's own entry."""
+
+    kind: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A memory to be written; `key` is its deterministic name, so that writing it again changes nothing.
+
+    Times are milliseconds UTC. `lane` is None for what belongs to no conversation.
+    """
+
+    key: str
+    kind: Kind
+    text: str
+    scope: str
+    trust: Trust
+    lane: Lane | None = None
+    speaker: str = ""
+    subject: str = ""
+    said_at: int = 0
+    importance: float = 0.5
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored memory."""
+
+    id: int
+    new: NewMemory
+    state: str
+    recorded_at: int
+
+    @property
+    def text(self) -> str:
+        """What is known."""
+        return self.new.text
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A recalled memory: its rank (from 1) and score within the leg that found it."""
+
+    memory: Memory
+    leg: str
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What recall found, best first, and the legs that could not answer, each with its reason."""
+
+    hits: tuple[Hit, ...]
+    missing: tuple[str, ...] = ()
+    took_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory considered for a turn, and why it was chosen or left out."""
+
+    hit: Hit
+    chosen: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """The memory of one turn: the block the model sees, and every candidate with its reason."""
+
+    block: str = ""
+    candidates: tuple[Candidate, ...] = ()
+    missing: tuple[str, ...] = ()
+    took_ms: float = 0.0
+    skipped: str = ""

@@ -1,0 +1,108 @@
+"""Messages: one inbound item, as it arrives and as it is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.domain.text import digest
+
+
+class Trust(StrEnum):
+    """Where something came from; `external` text is never injected outside its lane."""
+
+    OWNER = "owner"
+    KNOWN = "known"
+    EXTERNAL = "external"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who said it and where.
+
+    `direct` says that only this sender and the agent are in the conversation. `name` is what the
+    channel calls the sender; it identifies nobody.
+    """
+
+    channel: str
+    account: str
+    conversation: str
+    sender: str
+    name: str = ""
+    direct: bool = False
+    trust: Trust = Trust.EXTERNAL
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The provider's names for a message.
+
+    `external_id` names this delivery and is what de-duplication uses, unique per channel and account.
+    `provider_id` is what replies and edits refer to; `reply_to` is the provider id of the target.
+    """
+
+    external_id: str | None = None
+    provider_id: str | None = None
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was said: raw bytes as received, searchable text, and the kind of event ("" for talk)."""
+
+    payload: bytes
+    text: str
+    event: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """A message as a channel hands it over, before it is stored.
+
+    `priority`: 10 people, 50 webhooks, 100 schedules; lower is served first (seed 000).
+    `topic` is the channel's id of a strand, if it has strands. `reply_url` is where to push the
+    reply, for channels that can.
+    """
+
+    origin: Origin
+    content: Content
+    marks: Marks = Marks()
+    priority: int = 10
+    topic: str | None = None
+    reply_url: str | None = None
+
+    @property
+    def lane(self) -> Lane:
+        """The lane this message opens or joins when its reply target is unknown."""
+        origin = self.origin
+        key = lane_key(origin.conversation, self.topic, self.marks.reply_to)
+        return Lane(origin.channel, origin.account, origin.conversation, key)
+
+    @property
+    def key_hash(self) -> bytes | None:
+        """16 bytes that name this delivery, or None when the provider gave it no id."""
+        if self.marks.external_id is None:
+            return None
+        return digest(self.origin.channel, self.origin.account, self.marks.external_id)
+
+    @property
+    def content_hash(self) -> bytes:
+        """16 bytes over what was said, by whom and where: the same key with another hash is a conflict."""
+        return digest(self.content.payload, self.origin.sender, self.origin.conversation, self.content.event)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A stored message: its number is its place in the lane, `received_at` is milliseconds UTC."""
+
+    id: int
+    lane: Lane
+    number: int
+    inbound: Inbound
+    received_at: int
+
+    @property
+    def text(self) -> str:
+        """The searchable text."""
+        return self.inbound.content.text

@@ -1,0 +1,73 @@
+"""Replies: outbound items, in order per conversation, and how a channel sends them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.lane import Lane
+
+
+class Sending(StrEnum):
+    """How a channel delivers: not at all, when asked, or by calling out."""
+
+    NONE = "none"
+    PULL = "pull"
+    PUSH = "push"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDraft:
+    """A reply to be put in the outbox; `notice` marks one the program wrote, not the agent.
+
+    `url` is where to push it, `reply_to` the provider id of the message it answers.
+    """
+
+    id: int
+    text: str
+    notice: bool = False
+    url: str | None = None
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A stored reply. `key` is stable over retries and restarts, for providers that take one.
+
+    `possible_duplicate` is set once an earlier try may have arrived.
+    """
+
+    id: int
+    lane: Lane
+    turn_id: int | None
+    state: str
+    draft: ReplyDraft
+    fence: int = 0
+    attempts: int = 0
+    possible_duplicate: bool = False
+    created_at: int = 0
+
+    @property
+    def key(self) -> str:
+        """The idempotency key."""
+        return f"keepsaid-{self.id:x}"
+
+
+class Delivered(StrEnum):
+    """What came of one try to send: the verb that settles it."""
+
+    CONFIRMED = "confirm"
+    RETRY = "retry"
+    DOUBT = "doubt"
+    DEAD = "bury"
+    REFUSED = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class SendResult:
+    """A channel's report on one try; `detail` says why, `provider_id` names the delivered item."""
+
+    outcome: Delivered
+    detail: str = ""
+    provider_id: str | None = None
+    retry_after_ms: int | None = None

@@ -1,0 +1,161 @@
+"""Rules and verdicts: judged per message, first match wins (seed 000, Routing)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from keepsaid.domain.message import Message
+from keepsaid.domain.text import cut, digest
+
+
+class Action(StrEnum):
+    """What happens to a batch."""
+
+    FORWARD = "forward"
+    SPAWN = "spawn"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision about a message: what, by which rule in which version of the rules, and why."""
+
+    action: Action
+    rule: str
+    version: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the routing table.
+
+    `match` maps a field (channel, account, sender, conversation, event, trust, `payload.a.b`) to
+    patterns with `*`, `?` and `[...]`; every field must match, any pattern of a field will do.
+    `task` is the description of spawned work, with `{{path.in.payload}}`, `{{count}}`, `{{text}}`.
+    """
+
+    name: str
+    match: Mapping[str, tuple[str, ...]]
+    action: Action
+    priority: int | None = None
+    task: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The routing table: rules in order, and what happens to a message that none matches.
+
+    `channel_defaults` overrides `default` for a channel: GitHub's events reach no prompt unless a rule says so.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    default: Action = Action.FORWARD
+    channel_defaults: Mapping[str, Action] = field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        """Twelve letters that change whenever a rule does."""
+        lines = [repr((r.name, sorted(r.match.items()), r.action, r.priority, r.task)) for r in self.rules]
+        return digest(*lines, self.default, repr(sorted(self.channel_defaults.items()))).hex()[:12]
+
+    @property
+    def reads_payload(self) -> bool:
+        """Whether any rule looks inside the payload, so that it must be parsed."""
+        return any(name.startswith("payload.") for rule in self.rules for name in rule.match)
+
+
+Fields = Mapping[str, object]
+
+
+def payload_fields(message: Message) -> Fields:
+    """The payload as a mapping; empty when it is not a JSON object."""
+    try:
+        parsed = json.loads(message.inbound.content.payload)
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def judge(routes: Routes, message: Message, payload: Fields) -> tuple[Verdict, Rule | None]:
+    """The verdict on one message and the rule behind it; `payload` is its parsed payload, if any rule reads it."""
+    for rule in routes.rules:
+        if _matches(rule, message, payload):
+            reason = rule.reason or f'rule "{rule.name}" matched'
+            return Verdict(rule.action, rule.name, routes.version, reason), rule
+    channel = message.inbound.origin.channel
+    action = routes.channel_defaults.get(channel)
+    if action is not None:
+        reason = f"no rule matched; channels.{channel}.unmatched is {action}"
+        return Verdict(action, "default", routes.version, reason), None
+    reason = f"no rule matched; routes.default is {routes.default}"
+    return Verdict(routes.default, "default", routes.version, reason), None
+
+
+def _matches(rule: Rule, message: Message, payload: Fields) -> bool:
+    for name, patterns in rule.match.items():
+        value = field_of(message, payload, name)
+        if value is None or not any(fnmatchcase(value, pattern) for pattern in patterns):
+            return False
+    return True
+
+
+def field_of(message: Message, payload: Fields, name: str) -> str | None:
+    """The value of a rule's field as text, or None when the message has none."""
+    origin = message.inbound.origin
+    plain = {
+        "channel": origin.channel,
+        "account": origin.account,
+        "sender": origin.sender,
+        "conversation": origin.conversation,
+        "event": message.inbound.content.event,
+        "trust": str(origin.trust),
+        "text": message.text,
+    }
+    if name in plain:
+        return plain[name]
+    return _at(payload, name.removeprefix("payload."))
+
+
+def _at(payload: Fields, path: str) -> str | None:
+    value: object = payload
+    for part in path.split("."):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_PLACE = re.compile(r"\{\{\s*([\w.\-]+)\s*\}\}")
+_VALUE_CHARS_MAX = 2_000
+
+
+def describe(template: str, messages: Sequence[Message], payload: Fields) -> str:
+    """Render the description of spawned work from its first message's payload.
+
+    Unknown places stay as they are written, so that a typo shows.
+    """
+    first = messages[0]
+    known = {
+        "count": str(len(messages)),
+        "text": first.text,
+        "messages": "\n".join(message.text for message in messages),
+    }
+
+    def fill(place: re.Match[str]) -> str:
+        name = place.group(1)
+        value = known[name] if name in known else field_of(first, payload, name)
+        return place.group(0) if value is None else cut(value, _VALUE_CHARS_MAX)
+
+    return _PLACE.sub(fill, template or "{{text}}")

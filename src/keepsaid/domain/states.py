@@ -1,0 +1,144 @@
+"""The tables of legal moves: every thing with states, and the verb of every move (design: section 3).
+
+`move(kind, state, verb)` is the only way to a new state; anything it does not list is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+Moves = Mapping[tuple[str, str], str]
+
+
+def _table(text: str) -> Moves:
+    """Read lines of `state -verb-> state`."""
+    moves: dict[tuple[str, str], str] = {}
+    for line in text.strip().splitlines():
+        before, verb, after = line.replace("-> ", "").replace(" -", " ").split()
+        moves[before, verb] = after
+    return MappingProxyType(moves)
+
+
+BATCH = _table("""
+queued -claim-> leased
+queued -drop-> dropped
+queued -spawn-> done
+queued -steer-> done
+leased -commit-> done
+leased -release-> queued
+leased -retry-> queued
+leased -expire-> queued
+leased -interrupt-> queued
+leased -park-> review
+leased -bury-> dead
+dropped -requeue-> queued
+review -requeue-> queued
+dead -requeue-> queued
+review -approve-> done
+review -bury-> dead
+""")
+
+TURN = _table("""
+open -commit-> committed
+open -abandon-> abandoned
+""")
+
+STEP = _table("""
+started -finish-> finished
+""")
+
+TASK = _table("""
+blocked -unblock-> pending
+blocked -cascade-> failed
+blocked -cancel-> cancelled
+pending -start-> running
+pending -cancel-> cancelled
+running -complete-> completed
+running -fail-> failed
+running -cancel-> cancelled
+running -park-> needs_review
+running -retry-> pending
+needs_review -approve-> pending
+needs_review -fail-> failed
+needs_review -cancel-> cancelled
+""")
+
+REPLY = _table("""
+pending -take-> sending
+pending -refuse-> not_deliverable
+pending -show-> sent
+sending -confirm-> sent
+sending -retry-> pending
+sending -doubt-> unknown
+sending -bury-> dead
+sending -refuse-> not_deliverable
+unknown -resend-> pending
+unknown -bury-> dead
+dead -requeue-> pending
+""")
+
+DELIVERY = _table("""
+pending -take-> processing
+processing -finish-> done
+processing -retry-> pending
+processing -bury-> dead
+dead -requeue-> pending
+dead -dismiss-> dismissed
+""")
+
+SESSION = _table("""
+active -sleep-> sleeping
+sleeping -wake-> active
+active -end-> ended
+sleeping -end-> ended
+""")
+
+MEMORY = _table("""
+active -supersede-> superseded
+superseded -reopen-> active
+active -archive-> archived
+archived -restore-> active
+active -forget-> forgotten
+superseded -forget-> forgotten
+archived -forget-> forgotten
+forgotten -undo-> active
+""")
+
+TABLES: Mapping[str, Moves] = MappingProxyType(
+    {
+        "batch": BATCH,
+        "turn": TURN,
+        "step": STEP,
+        "task": TASK,
+        "reply": REPLY,
+        "delivery": DELIVERY,
+        "session": SESSION,
+        "memory": MEMORY,
+    }
+)
+
+
+class IllegalMove(Exception):
+    """A thing was asked to make a move its table does not list; nothing was changed."""
+
+    def __init__(self, kind: str, state: str, verb: str) -> None:
+        super().__init__(f"a {kind} that is {state} cannot {verb}")
+        self.kind = kind
+        self.state = state
+        self.verb = verb
+
+
+def move(kind: str, state: str, verb: str) -> str:
+    """The state after `verb`; raises IllegalMove when the table of `kind` does not list it."""
+    after = TABLES[kind].get((state, verb))
+    if after is None:
+        raise IllegalMove(kind, state, verb)
+    return after
+
+
+def message_state(batch_state: str | None) -> str:
+    """A message's state, read off its batch: received, batched, done, dropped, review or dead."""
+    if batch_state is None:
+        return "received"
+    return batch_state if batch_state in ("done", "dropped", "review", "dead") else "batched"

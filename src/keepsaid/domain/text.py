@@ -1,0 +1,34 @@
+"""Text rules at the door: what is stored for search, and hashes that name things."""
+
+from __future__ import annotations
+
+import unicodedata
+from hashlib import blake2b
+
+_SURROGATES = {code: 0xFFFD for code in range(0xD800, 0xE000)}
+_UNSTORABLE = _SURROGATES | {0: 0xFFFD}
+
+
+def normalise(text: str) -> str:
+    """Searchable text: NFC, with NUL and lone surrogates replaced by U+FFFD (PostgreSQL and UTF-8 refuse them)."""
+    if text.isascii():
+        return text.replace("\0", "�")
+    return unicodedata.normalize("NFC", text.translate(_UNSTORABLE))
+
+
+def digest(*parts: str | bytes | None) -> bytes:
+    """A 16-byte hash of the parts; parts cannot run into one another, and None differs from an empty part."""
+    state = blake2b(digest_size=16)
+    for part in parts:
+        if part is None:
+            state.update(b"n")
+            continue
+        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        state.update(b"%d:" % len(raw))
+        state.update(raw)
+    return state.digest()
+
+
+def cut(text: str, limit: int) -> str:
+    """The text, at most `limit` characters, with a mark where it was cut."""
+    return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"

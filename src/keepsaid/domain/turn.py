@@ -1,0 +1,102 @@
+"""Turns and steps: one answer to one batch, and each model or tool call inside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.batch import Batch
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Json, Record, ToolCall
+
+
+class StepKind(StrEnum):
+    """What a step calls."""
+
+    MODEL = "model"
+    TOOL = "tool"
+
+
+class ToolClass(StrEnum):
+    """What may be done with a tool call that started and has no result.
+
+    `pure` and `idempotent` calls are made again, `checkable` ones are asked about first, an `unsafe`
+    one is never repeated: its batch is parked for review.
+    """
+
+    PURE = "pure"
+    IDEMPOTENT = "idempotent"
+    CHECKABLE = "checkable"
+    UNSAFE = "unsafe"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and cost of model calls; cost in millionths of a US dollar, None when no price is known."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micros: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum; a cost nobody knows does not hide one that is known."""
+        costs = [cost for cost in (self.cost_micros, other.cost_micros) if cost is not None]
+        tokens_in, tokens_out = self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
+        return Usage(tokens_in, tokens_out, sum(costs) if costs else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A recorded outside call; `output` is None until it is finished. `subject` is a model or tool name."""
+
+    n: int
+    kind: StepKind
+    subject: str
+    input_hash: bytes
+    state: str = "started"
+    output: Json = None
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said in one step: text, or calls it wants made, or both."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A batch leased to this runtime, with its messages, its open turn and the steps already recorded.
+
+    `alone` says that it was in flight at two crashes in a row and runs with nothing beside it.
+    """
+
+    batch: Batch
+    turn_id: int
+    messages: tuple[Message, ...]
+    steps: tuple[Step, ...] = ()
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a turn ended: its reply, the records it adds to the transcript, what it cost, and its trace."""
+
+    reply: str
+    records: tuple[Record, ...]
+    usage: Usage
+    model: str
+    trace: Json
+    chosen: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The tail of a lane's transcript, and the ids of messages and replies it shows."""
+
+    records: tuple[Record, ...] = ()
+    shown: frozenset[str] = frozenset()

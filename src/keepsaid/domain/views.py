@@ -1,0 +1,86 @@
+"""What readers see: values for status, inbox and why. Nothing here can change anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keepsaid.domain.batch import Batch
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Json, Record
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.turn import Step, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelDepth:
+    """Messages of one channel that no batch holds yet, and the arrival of the oldest."""
+
+    channel: str
+    unrouted: int
+    oldest_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Counts over the whole operational store."""
+
+    channels: tuple[ChannelDepth, ...]
+    batches: Mapping[str, int]
+    replies: Mapping[str, int]
+    tasks: Mapping[str, int]
+    turns: Mapping[str, int]
+    usage: Usage
+    episodes_due: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One message with everything that became of it."""
+
+    message: Message
+    state: str
+    batch: Batch | None = None
+    turn_id: int | None = None
+    task_id: int | None = None
+    replies: tuple[Reply, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Which messages to list; None means any. Newest first."""
+
+    channel: str | None = None
+    state: str | None = None
+    conversation: str | None = None
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStory:
+    """One turn with its batch, messages, steps, transcript records, replies and trace."""
+
+    turn_id: int
+    state: str
+    batch: Batch
+    messages: tuple[Message, ...]
+    steps: tuple[Step, ...]
+    records: tuple[Record, ...]
+    replies: tuple[Reply, ...]
+    trace: Json
+    usage: Usage
+    started_at: int
+    ended_at: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeWork:
+    """A batch whose messages and reply are not in memory yet."""
+
+    batch_id: int
+    messages: tuple[Message, ...]
+    turn_id: int | None = None
+    reply: str = ""
+    replied_at: int = 0

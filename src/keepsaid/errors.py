@@ -1,0 +1,239 @@
+"""The error tree: what happened, whether data is safe, and what to run next.
+
+KeepsaidError
+├── ConfigError             a setting is wrong or missing
+├── InputError              what came in cannot be taken
+│   ├── UnknownChannel
+│   ├── TooLarge
+│   ├── KeyConflict         the same external id came with other content
+│   ├── Forged              a webhook without the right signature
+│   └── HookClosed          a webhook that nobody has opened
+├── HomeError               the home directory cannot be used
+│   ├── HomeBusy            another process is the runtime of this home
+│   └── NotRunning          no runtime answers
+├── StoreError              the database
+│   ├── StoreFull           no space left
+│   ├── StoreBroken         an I/O error; the process must be restarted
+│   ├── StoreLocked         another program holds the file
+│   ├── ForeignStore        the file is not ours
+│   └── SchemaTooNew        a newer keepsaid wrote it
+├── LeaseLost               another owner has the batch now
+├── ToolError               a tool refused; the model is told
+└── ModelError              a model call failed
+    ├── ModelAuth           the key was refused
+    ├── ModelQuota          no credit left
+    ├── ModelRejected       the provider will not take this request
+    ├── ModelMalformed      the answer cannot be read
+    └── ModelUnavailable    an outage; trying again can help
+        ├── ModelTimeout
+        └── ModelUnreachable
+"""
+
+from __future__ import annotations
+
+
+class KeepsaidError(Exception):
+    """Something went wrong. `code` is stable; `safe` says what is known about the data; `hint` what to run."""
+
+    code = "KS-000"
+    safe = "Nothing was lost."
+    hint = "keepsaid doctor"
+
+    def __init__(self, what: str, *, safe: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        if safe is not None:
+            self.safe = safe
+        if hint is not None:
+            self.hint = hint
+
+    def as_json(self) -> dict[str, str]:
+        """The error for programs."""
+        return {"code": self.code, "what": self.what, "safe": self.safe, "hint": self.hint}
+
+
+class ConfigError(KeepsaidError):
+    """A setting is wrong or missing."""
+
+    code = "KS-CFG"
+    safe = "No data was touched."
+    hint = "keepsaid config validate"
+
+
+class InputError(KeepsaidError):
+    """What came in cannot be taken; nothing of it was stored."""
+
+    code = "KS-INP"
+    safe = "Nothing was stored; what was stored before is untouched."
+    hint = "keepsaid inbox send --help"
+
+
+class UnknownChannel(InputError):
+    """The named channel does not exist."""
+
+    code = "KS-INP-CHANNEL"
+    hint = "keepsaid config show channels"
+
+
+class TooLarge(InputError):
+    """It is larger than the limit."""
+
+    code = "KS-INP-SIZE"
+
+
+class KeyConflict(InputError):
+    """The same external id was used before with other content."""
+
+    code = "KS-INP-CONFLICT"
+    safe = "The first message is kept as it was; the second was not stored."
+    hint = "send it again under a new id"
+
+
+class Forged(InputError):
+    """A webhook whose signature is missing or wrong."""
+
+    code = "KS-INP-FORGED"
+    hint = "compare the secret at the sender with channels.github.secret"
+
+
+class HookClosed(InputError):
+    """A webhook that nobody has opened: no secret is configured."""
+
+    code = "KS-INP-CLOSED"
+    hint = "set channels.github.secret, then start again"
+
+
+class HomeError(KeepsaidError):
+    """The home directory cannot be used."""
+
+    code = "KS-HOME"
+    hint = "keepsaid config path"
+
+
+class HomeBusy(HomeError):
+    """Another process is the runtime of this home."""
+
+    code = "KS-HOME-BUSY"
+    safe = "The other process keeps working; nothing was changed."
+    hint = "keepsaid status"
+
+
+class NotRunning(HomeError):
+    """No runtime answers on this home."""
+
+    code = "KS-HOME-IDLE"
+    safe = "What was stored is on disk."
+    hint = "keepsaid serve"
+
+
+class StoreError(KeepsaidError):
+    """The database refused; the commit was not kept."""
+
+    code = "KS-DB"
+    safe = "What was acknowledged before is on disk; this change was not stored."
+
+
+class StoreFull(StoreError):
+    """No space left on the device."""
+
+    code = "KS-DB-FULL"
+    hint = "free some space; intake resumes by itself"
+
+
+class StoreBroken(StoreError):
+    """An I/O error; nothing is acknowledged any more until a restart."""
+
+    code = "KS-DB-IO"
+
+
+class StoreLocked(StoreError):
+    """Another program holds the database file."""
+
+    code = "KS-DB-LOCKED"
+    hint = "close the other program, then try again"
+
+
+class ForeignStore(StoreError):
+    """The file is not a keepsaid database; it was not touched."""
+
+    code = "KS-DB-FOREIGN"
+    safe = "The file was not touched."
+    hint = "keepsaid config path"
+
+
+class SchemaTooNew(StoreError):
+    """A newer keepsaid wrote this database; it was not touched."""
+
+    code = "KS-DB-NEWER"
+    safe = "The file was not touched."
+    hint = "pip install --upgrade keepsaid"
+
+
+class LeaseLost(KeepsaidError):
+    """Another owner has the batch now; its work goes on there."""
+
+    code = "KS-LEASE"
+    safe = "The batch goes on under its new owner; nothing of this attempt was kept."
+    hint = "keepsaid status"
+
+
+class ToolError(KeepsaidError):
+    """A tool refused; the text is for the model."""
+
+    code = "KS-TOOL"
+
+
+class ModelError(KeepsaidError):
+    """A model call failed."""
+
+    code = "KS-MDL"
+    safe = "Your message is stored and stays in the inbox."
+    hint = "keepsaid doctor"
+
+
+class ModelAuth(ModelError):
+    """The provider refused the key."""
+
+    code = "KS-MDL-AUTH"
+    hint = "keepsaid init"
+
+
+class ModelQuota(ModelError):
+    """The account has no credit left."""
+
+    code = "KS-MDL-QUOTA"
+
+
+class ModelRejected(ModelError):
+    """The provider will not take this request: no such model, or a prompt it cannot hold."""
+
+    code = "KS-MDL-REJECTED"
+    hint = "keepsaid config show models"
+
+
+class ModelMalformed(ModelError):
+    """The answer could not be read."""
+
+    code = "KS-MDL-MALFORMED"
+
+
+class ModelUnavailable(ModelError):
+    """The provider has an outage or asks to wait; trying again can help."""
+
+    code = "KS-MDL-OUTAGE"
+
+    def __init__(self, what: str, *, retry_after_s: float | None = None, hint: str | None = None) -> None:
+        super().__init__(what, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class ModelTimeout(ModelUnavailable):
+    """The model did not answer in time."""
+
+    code = "KS-MDL-TIMEOUT"
+
+
+class ModelUnreachable(ModelUnavailable):
+    """No connection to the provider."""
+
+    code = "KS-MDL-NETWORK"

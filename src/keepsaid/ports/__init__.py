@@ -1,0 +1,1 @@
+"""The needs: one Protocol a file, in the verbs of the domain."""

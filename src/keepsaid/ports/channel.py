@@ -1,0 +1,52 @@
+"""Channels, as intake and the outbox need them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.reply import Reply, Sending, SendResult
+
+
+class Channel(Protocol):
+    """One outside medium.
+
+    `keyed` says that the provider takes an idempotency key, so that a second try cannot show twice.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in messages and config."""
+        ...
+
+    @property
+    def sending(self) -> Sending:
+        """How it delivers."""
+        ...
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the provider takes an idempotency key."""
+        ...
+
+    async def send(self, reply: Reply) -> SendResult:
+        """Try once to deliver; never raises. Only called for channels that push."""
+        ...
+
+
+class Hook(Protocol):
+    """A channel that others call: it proves who called and reads what they sent."""
+
+    @property
+    def name(self) -> str:
+        """Its name in messages and config."""
+        ...
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> Inbound | None:
+        """The message in a call; None when there is nothing to keep (a ping).
+
+        `headers` are lower-case. Raises HookClosed when nobody has opened the hook, Forged when the
+        signature is missing or wrong, InputError when the body cannot be read.
+        """
+        ...

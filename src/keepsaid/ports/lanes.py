@@ -1,0 +1,29 @@
+"""Lanes and turns, as their readers need them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.turn import Recent
+from keepsaid.domain.views import TurnStory
+
+
+class LaneView(Protocol):
+    """Reads transcripts and turns."""
+
+    async def recent(self, lane: Lane, limit: int) -> Recent:
+        """The last `limit` records of a lane's transcript, oldest first; never a tool result without its call."""
+        ...
+
+    async def turn(self, turn_id: int) -> TurnStory | None:
+        """One turn with all that is recorded of it."""
+        ...
+
+    async def last_turn(self, lane: Lane | None) -> int | None:
+        """The newest settled turn of a lane, or of all lanes."""
+        ...
+
+    async def next_ready(self) -> int | None:
+        """When the next queued batch may be claimed; None when none is queued."""
+        ...

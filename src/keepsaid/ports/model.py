@@ -1,0 +1,53 @@
+"""Models and tools, as a turn needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from keepsaid.domain.prompt import Json, Prompt, Record
+from keepsaid.domain.turn import Answer, ToolClass
+
+Delta = Callable[[str], None]
+"""Takes a piece of the answer as it is written; what it gets is never stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something the model may call in this turn.
+
+    `schema` is the JSON Schema of its arguments. `run` takes the parsed arguments and returns what the
+    model is to read; it raises ToolError to tell the model what was wrong.
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, Json]
+    run: Callable[[dict[str, Json]], Awaitable[str]]
+    kind: ToolClass = ToolClass.PURE
+    limit_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call: the prompt, what this turn has said and called so far, and the tools on offer."""
+
+    prompt: Prompt
+    exchange: tuple[Record, ...] = ()
+    tools: Sequence[Tool] = field(default_factory=tuple)
+    tokens_max: int = 4_096
+    limit_s: float = 120.0
+
+
+class Model(Protocol):
+    """Something that answers."""
+
+    @property
+    def name(self) -> str:
+        """What to call it: `openai/gpt-5`, or `none`."""
+        ...
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        """Make one call; raises a ModelError that says whether trying again can help."""
+        ...

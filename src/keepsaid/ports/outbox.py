@@ -1,0 +1,20 @@
+"""The outbox, as its readers need it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from keepsaid.domain.reply import Reply
+
+
+class OutboxView(Protocol):
+    """Reads replies."""
+
+    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
+        """Replies of a pulled conversation that nobody has pulled yet, in order."""
+        ...
+
+    async def next_send(self, channels: tuple[str, ...]) -> int | None:
+        """When the next reply of these channels may be tried; None when none waits."""
+        ...
