@@ -24,8 +24,12 @@ class Window:
 
     def due_at(self, oldest: int, newest: int) -> int:
         """When the window closes, for a lane whose waiting messages came between `oldest` and `newest`."""
-        due = max(oldest + self.window_ms, newest + self.quiet_ms if self.quiet_ms else 0)
-        return min(due, oldest + max(self.window_ms, self.wait_ms_max))
+        return min(max(oldest + self.window_ms, newest + self.quiet_ms), oldest + self.wait_ms)
+
+    @property
+    def wait_ms(self) -> int:
+        """The longest a lane may collect, in milliseconds."""
+        return max(self.window_ms, self.wait_ms_max)
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,14 @@ class ExpireLeases(Commit[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class Relinquish(Commit[int]):
+    """A graceful stop: return every batch of this owner to the queue, without charge; returns how many."""
+
+    owner: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Requeue(Commit[bool]):
     """Queue a dead, dropped or parked batch again, by a person's word; False when it is none of these."""
 
@@ -219,7 +227,10 @@ class Requeue(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class TakeReplies(Commit[tuple[Reply, ...]]):
-    """Take replies to push, the first unsettled of each conversation, on the given channels."""
+    """Take replies to push: those of the given channels, and those with a URL, whatever their channel.
+
+    Of each conversation only the first of these that is not settled, so that replies leave in order.
+    """
 
     channels: tuple[str, ...]
     owner: str

@@ -15,7 +15,8 @@ def _table(text: str) -> Moves:
     """Read lines of `state -verb-> state`."""
     moves: dict[tuple[str, str], str] = {}
     for line in text.strip().splitlines():
-        before, verb, after = line.replace("-> ", "").replace(" -", " ").split()
+        before, arrow, after = line.split()
+        verb = arrow.removeprefix("-").removesuffix("->")
         moves[before, verb] = after
     return MappingProxyType(moves)
 

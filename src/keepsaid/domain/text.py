@@ -5,8 +5,7 @@ from __future__ import annotations
 import unicodedata
 from hashlib import blake2b
 
-_SURROGATES = {code: 0xFFFD for code in range(0xD800, 0xE000)}
-_UNSTORABLE = _SURROGATES | {0: 0xFFFD}
+_UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], 0xFFFD)
 
 
 def normalise(text: str) -> str:

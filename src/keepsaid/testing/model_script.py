@@ -61,7 +61,7 @@ class ChatRequest:
     @property
     def tool_names(self) -> list[str]:
         """The names of the tools offered, in order."""
-        return [str((tool.get("function") or {}).get("name")) for tool in self.tools]
+        return [str(_object(tool.get("function")).get("name")) for tool in self.tools]
 
     @property
     def stream(self) -> bool:
@@ -71,7 +71,7 @@ class ChatRequest:
     @property
     def include_usage(self) -> bool:
         """Whether a streamed answer ends with its usage."""
-        return bool((self.body.get("stream_options") or {}).get("include_usage"))
+        return bool(_object(self.body.get("stream_options")).get("include_usage"))
 
     def last(self, role: str) -> str:
         """The text of the last message of a role, or an empty text."""
@@ -353,6 +353,10 @@ def _envelope(request: ChatRequest, created: int, kind: str, choices: list[Json]
         "model": request.model,
         "choices": choices,
     }
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 def _parts(text: str, size: int) -> Iterator[str]:

@@ -45,9 +45,7 @@ def translated(path: Path) -> Iterator[None]:
             f"{path} is not a readable database ({error})", hint="keepsaid data restore --help"
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError) as error:
-        raise StoreError(
-            f"{path} cannot be opened for writing ({error})", hint="keepsaid config path"
-        ) from error
+        raise StoreError(f"{path} cannot be opened for writing ({error})", hint="keepsaid config path") from error
     except (apsw.IOError, apsw.NoMemError) as error:
         raise StoreBroken(f"the disk refused {path} ({error})") from error
     except apsw.Error as error:
@@ -80,9 +78,7 @@ def open_reader(path: Path) -> apsw.Connection:
     check_header(path)
     with translated(path):
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        db = apsw.Connection(
-            path.absolute().as_uri() + "?mode=ro", flags=flags, statementcachesize=_CACHED_STATEMENTS
-        )
+        db = apsw.Connection(path.absolute().as_uri() + "?mode=ro", flags=flags, statementcachesize=_CACHED_STATEMENTS)
         db.set_busy_timeout(_BUSY_MS)
         check_owner(db, path)
         db.pragma("query_only", True)

@@ -95,7 +95,7 @@ class Ledger:
         db.execute("SAVEPOINT one")
         try:
             result = action()
-        except Exception as error:  # noqa: BLE001  # guard: store writer - one bad commit must not undo the group
+        except Exception as error:  # guard: store writer - one bad commit must not undo the group
             if not db.in_transaction or isinstance(error, apsw.FullError | apsw.IOError | apsw.NoMemError):
                 raise
             db.execute("ROLLBACK TO one")

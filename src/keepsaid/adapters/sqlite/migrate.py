@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, translated
+from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.statements import load, migrations
 from keepsaid.errors import SchemaTooNew
 from keepsaid.ports.points import point
@@ -18,7 +19,7 @@ def version(db: apsw.Connection, part: str) -> int:
     """The number of the last migration of a part of the schema; 0 before the first."""
     if not db.table_exists("main", "keepsaid_schema"):
         return 0
-    row = db.execute(SQL["version"], (part,)).fetchone()
+    row = one(db, SQL["version"], (part,))
     return int(row[0]) if row else 0
 
 

@@ -26,16 +26,12 @@ class Readers:
         self._open: list[apsw.Connection] = []
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
 
-    async def run(
-        self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def run(self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `query` with a connection, off the event loop, inside one snapshot."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
 
-    def _run(
-        self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def _run(self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with translated(self._path):
             db = self._connection()
             db.execute("BEGIN")

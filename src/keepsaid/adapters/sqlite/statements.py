@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -33,3 +33,18 @@ def migrations(part: str) -> tuple[tuple[int, str], ...]:
 def many(statement: str, row: str, count: int) -> str:
     """A statement whose `/*rows*/` stands for `count` copies of the parenthesised `row`."""
     return statement.replace("/*rows*/", ", ".join([row] * count))
+
+
+def chunks(rows: Sequence[tuple[object, ...]]) -> Iterator[Sequence[tuple[object, ...]]]:
+    """The rows in runs of 64, 32, ... 1, so that few distinct statements serve sets of any size."""
+    start, size = 0, 64
+    while start < len(rows):
+        while size > len(rows) - start:
+            size //= 2
+        yield rows[start : start + size]
+        start += size
+
+
+def flat(rows: Sequence[tuple[object, ...]]) -> list[object]:
+    """All values of the rows, one after another."""
+    return [value for row in rows for value in row]

@@ -1,0 +1,1 @@
+"""Channels: how messages come in from outside and replies go out."""

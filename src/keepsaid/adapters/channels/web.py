@@ -1,0 +1,210 @@
+"""Channels over HTTP: replies that are pulled, and replies pushed to a URL the sender named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+
+import httpx2
+
+from keepsaid.domain.ids import show
+from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.text import cut, normalise
+
+_URL = re.compile(
+    r"(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII
+)
+_URL_CHARS_MAX = 2_048
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ANSWER_BYTES_MAX = 64 * 1024
+_DETAIL_CHARS_MAX = 200
+_TRY_AGAIN = frozenset((408, 425, 429))
+_RETRY_AFTER_S_MAX = 24 * 3_600
+_LIMITS = httpx2.Limits(max_connections=32, max_keepalive_connections=8, keepalive_expiry=2.0)
+
+
+def allowed(url: str, hosts: Iterable[str]) -> str | None:
+    """Why a reply must not be pushed to `url`; None when it may.
+
+    Only plain http and https URLs, without user name or password, to a listed host. An entry `example.com`
+    allows every port of that name, `example.com:8443` one; an IPv6 address is written `[::1]`. A name means
+    itself alone, no subdomains. A listed name may resolve to any address, loopback too: the operator listed it.
+    """
+    parts = _URL.fullmatch(url) if len(url) <= _URL_CHARS_MAX else None
+    if parts is None:
+        return "reply_url is no plain http or https URL"
+    scheme, host, port = parts.group(1).lower(), parts.group(2).lower(), int(parts.group(3) or 0)
+    if port > 65_535 or parts.group(3) is not None and not port:
+        return "reply_url names an impossible port"
+    port = port or _DEFAULT_PORTS[scheme]
+    if {host, f"{host}:{port}"}.isdisjoint(entry.strip().lower() for entry in hosts):
+        return f"reply_url goes to {host}:{port}, which is not among the allowed hosts"
+    return None
+
+
+class PullChannel:
+    """A channel whose replies wait in the outbox until somebody asks for them."""
+
+    sending = Sending.PULL
+    keyed = False
+
+    def __init__(self, name: str = "http") -> None:
+        self.name = name
+
+    async def send(self, reply: Reply) -> SendResult:  # noqa: ARG002 - the port's signature
+        """Refuse: nothing is pushed here."""
+        return SendResult(Delivered.REFUSED, f"replies of the channel {self.name} are pulled, not pushed")
+
+
+class PushChannel:
+    """A channel that posts each reply to the URL its message named, with an idempotency key.
+
+    One try takes at most `timeout_s` seconds. `client` makes the HTTP client; by default one that reads no
+    proxy from the environment, so that it calls listed hosts and nothing else.
+    """
+
+    sending = Sending.PUSH
+    keyed = True
+
+    def __init__(
+        self,
+        name: str,
+        allowed_hosts: Iterable[str],
+        timeout_s: float = 10.0,
+        client: Callable[[], httpx2.AsyncClient] | None = None,
+    ) -> None:
+        self.name = name
+        self._hosts = frozenset(allowed_hosts)
+        self._timeout_s = timeout_s
+        self._make = client or _plain_client
+        self._client: httpx2.AsyncClient | None = None
+
+    async def send(self, reply: Reply) -> SendResult:
+        """Post a reply once; never raises.
+
+        Confirmed by 2xx, or by 409: the receiver has it already. To be tried again after 408, 425, 429, 5xx, or
+        when nothing was sent. In doubt when it may have arrived: no answer, or none that can be read. Dead after
+        any other status, redirects included. Refused when the URL is not allowed.
+        """
+        url = reply.draft.url
+        reason = allowed(url, self._hosts) if url is not None else "the message named no reply_url"
+        if url is None or reason is not None:
+            return SendResult(Delivered.REFUSED, reason or "")
+        attempt = _Attempt()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._post(url, reply, attempt)
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
+            return attempt.verdict or _unanswered(error, attempt.sent)
+
+    async def close(self) -> None:
+        """Close the connections; a later `send` opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _post(self, url: str, reply: Reply, attempt: _Attempt) -> SendResult:
+        if self._client is None:
+            self._client = self._make()
+        request = self._client.build_request(
+            "POST",
+            url,
+            content=_body(reply),
+            headers=_headers(reply),
+            timeout=self._timeout_s,
+            extensions={"trace": attempt.note},
+        )
+        response = await self._client.send(request, stream=True, follow_redirects=False)
+        async with aclosing(response):
+            attempt.verdict = _answered(response)
+            if response.is_success:
+                attempt.verdict = replace(attempt.verdict, provider_id=await _given_id(response))
+        return attempt.verdict
+
+
+class _Attempt:
+    """What is known of one try while it runs: an error after the status cannot undo what the status said."""
+
+    def __init__(self) -> None:
+        self.sent = False
+        self.verdict: SendResult | None = None
+
+    async def note(self, name: str, info: object) -> None:  # noqa: ARG002 - the signature of httpx2's trace
+        """Take a step of the transport: from the first byte of the request on, it may arrive."""
+        self.sent = self.sent or name.endswith("send_request_headers.started")
+
+
+def _plain_client() -> httpx2.AsyncClient:
+    # Receivers that keep idle connections for 5 s would cut some just as they are used again, which is a doubt.
+    return httpx2.AsyncClient(limits=_LIMITS, trust_env=False)
+
+
+def _headers(reply: Reply) -> dict[str, str]:
+    fields = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": reply.key}
+    if reply.possible_duplicate:
+        fields["Keepsaid-Possible-Duplicate"] = "true"
+    return fields
+
+
+def _body(reply: Reply) -> bytes:
+    told = {
+        "id": show("reply", reply.id),
+        "conversation": reply.lane.conversation,
+        "lane": reply.lane.key,
+        "text": reply.draft.text,
+        "notice": reply.draft.notice,
+        "possible_duplicate": reply.possible_duplicate,
+        "reply_to": reply.draft.reply_to,
+        "turn": show("turn", reply.turn_id) if reply.turn_id is not None else None,
+    }
+    return json.dumps(told).encode("ascii")
+
+
+def _answered(response: httpx2.Response) -> SendResult:
+    status = response.status_code
+    if response.is_success:
+        return SendResult(Delivered.CONFIRMED)
+    if status == 409:
+        return SendResult(Delivered.CONFIRMED, "HTTP 409: the receiver had it already")
+    if status in _TRY_AGAIN or status >= 500:
+        return SendResult(Delivered.RETRY, f"HTTP {status}", retry_after_ms=_retry_after_ms(response))
+    if response.is_redirect:
+        return SendResult(Delivered.DEAD, f"HTTP {status}: redirects are not followed")
+    return SendResult(Delivered.DEAD, f"HTTP {status}")
+
+
+def _retry_after_ms(response: httpx2.Response) -> int | None:
+    value = response.headers.get("retry-after", "").strip()
+    if not (value.isascii() and value.isdigit()):
+        return None
+    return min(int(value[:9]), _RETRY_AFTER_S_MAX) * 1_000
+
+
+async def _given_id(response: httpx2.Response) -> str | None:
+    body = b""
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > _ANSWER_BYTES_MAX:
+            return None
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    given = answer.get("id") if isinstance(answer, dict) else None
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        return None
+    return cut(normalise(str(given)).strip(), _DETAIL_CHARS_MAX) or None
+
+
+def _unanswered(error: Exception, sent: bool) -> SendResult:
+    # The error's own words name addresses at most, never the URL, which may carry a token.
+    detail = cut(f"{type(error).__name__}: {error}", _DETAIL_CHARS_MAX)
+    if sent:
+        return SendResult(Delivered.DOUBT, f"no answer after sending: {detail}")
+    if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol | ValueError):
+        return SendResult(Delivered.DEAD, f"the URL cannot be used: {detail}")
+    return SendResult(Delivered.RETRY, f"not sent: {detail}")

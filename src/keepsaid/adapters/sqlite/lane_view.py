@@ -1,0 +1,89 @@
+"""What readers see of lanes, turns and the outbox."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.buffer_view import SQL, batch_of
+from keepsaid.adapters.sqlite.leases import SQL as LEASES
+from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Json, Role
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.turn import Recent, Usage
+from keepsaid.domain.views import TurnStory
+
+
+def recent(db: apsw.Connection, lane: Lane, limit: int) -> Recent:
+    """The tail of a lane's transcript, oldest first."""
+    place = _lane_id(db, lane)
+    if place is None:
+        return Recent()
+    found = list(reversed(every(db, SQL["recent"], (place, limit))))
+    while found and found[0][0] == Role.TOOL:
+        found.pop(0)
+    records = tuple(rows.record(row[:5]) for row in found)
+    return Recent(records, frozenset(row[5] for row in found if row[5]))
+
+
+def _lane_id(db: apsw.Connection, lane: Lane) -> int | None:
+    row = one(db, ROUTING["lane"], (lane.channel, lane.account, lane.conversation, lane.key))
+    return row[0] if row else None
+
+
+def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
+    """One turn with all that is recorded of it."""
+    row = one(db, SQL["turn"], (turn_id,))
+    if row is None:
+        return None
+    batch_id, state, reason, tokens_in, tokens_out, cost, started_at, ended_at = row
+    batch, stored = batch_of(db, batch_id)
+    return TurnStory(
+        turn_id,
+        state,
+        batch,
+        rows.messages_of(db, batch, stored[18]),
+        tuple(rows.step(step) for step in every(db, LEASES["steps"], (turn_id,))),
+        tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
+        tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch_id,))),
+        _trace(db, turn_id),
+        Usage(tokens_in, tokens_out, cost),
+        started_at,
+        ended_at,
+        reason,
+    )
+
+
+def _trace(db: apsw.Connection, turn_id: int) -> Json:
+    row = one(db, SQL["trace"], (turn_id,))
+    unpacked: Json = json.loads(zlib.decompress(row[0])) if row else None
+    return unpacked
+
+
+def last_turn(db: apsw.Connection, lane: Lane | None) -> int | None:
+    """The newest settled turn."""
+    row = one(db, SQL["last_turn_of_lane"], (_lane_id(db, lane),)) if lane else one(db, SQL["last_turn"])
+    return row[0] if row else None
+
+
+def next_ready(db: apsw.Connection) -> int | None:
+    """When the next queued batch may be claimed."""
+    at: int | None = only(db, SQL["next_ready"])[0]
+    return at
+
+
+def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
+    """Replies that nobody has pulled yet."""
+    return [rows.reply(row) for row in every(db, SQL["unseen"], (channel, conversation))]
+
+
+def next_send(db: apsw.Connection, channels: tuple[str, ...]) -> int | None:
+    """When the next reply may be pushed."""
+    at: int | None = only(db, SQL["next_send"], (json.dumps(channels),))[0]
+    return at

@@ -1,0 +1,143 @@
+"""The operational store on SQLite: one writer, a few readers, the ports of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from keepsaid.adapters.sqlite import buffer_view, intake, lane_view, leases, outbox, routing, turns
+from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.ledger import Handlers, Ledger
+from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.query import run
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.domain import commits
+from keepsaid.domain.batch import Group
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.turn import Recent
+from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
+from keepsaid.ports.operations import Operations
+
+R = TypeVar("R")
+SQL = load("operations")
+
+HANDLERS = Handlers(
+    single={
+        commits.Dispatch: routing.dispatch,
+        commits.Claim: leases.claim,
+        commits.Renew: leases.renew,
+        commits.Release: leases.release,
+        commits.Fail: leases.fail,
+        commits.VoidLeases: leases.void_leases,
+        commits.ExpireLeases: leases.expire_leases,
+        commits.Relinquish: leases.relinquish,
+        commits.Requeue: leases.requeue,
+        commits.StepStart: turns.start_step,
+        commits.StepEnd: turns.end_step,
+        commits.TurnCommit: turns.commit_turn,
+        commits.TakeReplies: outbox.take,
+        commits.Settle: outbox.settle,
+        commits.Doubt: outbox.doubt,
+        commits.Resend: outbox.resend,
+        commits.Shown: outbox.shown,
+        commits.EpisodesKept: lambda db, commit: sum(
+            run(db, SQL["episodes_kept"], (batch_id,)) for batch_id in commit.batch_ids
+        ),
+    },
+    sets={commits.Receive: intake.receive},
+)
+
+
+class SqliteBuffer:
+    """The buffer, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+        """Lanes whose window has closed by `at`."""
+        return await self._readers.run(buffer_view.due, at, limit)
+
+    async def next_due(self) -> int | None:
+        """When the next window closes."""
+        return await self._readers.run(buffer_view.next_due)
+
+    async def story(self, message_id: int) -> Story | None:
+        """One message and what became of it."""
+        return await self._readers.run(buffer_view.story, message_id)
+
+    async def find(self, wanted: MessageFilter) -> Sequence[Story]:
+        """Messages, newest first."""
+        return await self._readers.run(buffer_view.find, wanted)
+
+    async def overview(self) -> Overview:
+        """Counts for `status`."""
+        return await self._readers.run(buffer_view.overview)
+
+    async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
+        """Batches whose episodes may not be in memory yet."""
+        return await self._readers.run(buffer_view.episode_work, limit, conversation)
+
+
+class SqliteLanes(SqliteBuffer):
+    """The buffer, the lanes and the outbox, read only."""
+
+    async def recent(self, lane: Lane, limit: int) -> Recent:
+        """The tail of a lane's transcript."""
+        return await self._readers.run(lane_view.recent, lane, limit)
+
+    async def turn(self, turn_id: int) -> TurnStory | None:
+        """One turn."""
+        return await self._readers.run(lane_view.turn, turn_id)
+
+    async def last_turn(self, lane: Lane | None) -> int | None:
+        """The newest settled turn."""
+        return await self._readers.run(lane_view.last_turn, lane)
+
+    async def next_ready(self) -> int | None:
+        """When the next queued batch may be claimed."""
+        return await self._readers.run(lane_view.next_ready)
+
+    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
+        """Replies nobody has pulled yet."""
+        return await self._readers.run(lane_view.unseen, channel, conversation)
+
+    async def next_send(self, channels: tuple[str, ...]) -> int | None:
+        """When the next reply may be pushed."""
+        return await self._readers.run(lane_view.next_send, channels)
+
+
+class SqliteOperations(SqliteLanes):
+    """The operational store: every read above, and the one way to write."""
+
+    def __init__(self, writer: Operations, readers: Readers, own_writer: Writer | None = None) -> None:
+        super().__init__(readers)
+        self._writer = writer
+        self._own_writer = own_writer
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply one commit; returns after it is on disk."""
+        return await self._writer.apply(commit)
+
+    async def close(self) -> None:
+        """Stop the threads and close the file."""
+        if self._own_writer is not None:
+            await self._own_writer.close()
+        await self._readers.close()
+
+
+async def open_operations(path: Path) -> SqliteOperations:
+    """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
+    db = open_writer(path)
+    try:
+        migrate(db, path, "buffer")
+    except BaseException:
+        db.close()
+        raise
+    writer = Writer(Ledger(db, path, HANDLERS), "buffer")
+    return SqliteOperations(writer, Readers(path), writer)

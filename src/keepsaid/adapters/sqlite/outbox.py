@@ -1,0 +1,87 @@
+"""The outbox: replies in order per conversation, each taken, sent and settled under a fence."""
+
+from __future__ import annotations
+
+import json
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.commits import Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.states import move
+
+SQL = load("outbox")
+_FINAL = (Delivered.CONFIRMED, Delivered.DEAD, Delivered.REFUSED)
+
+
+def keep_reply(
+    db: apsw.Connection, lane_id: int, made_by: tuple[int | None, int | None], draft: ReplyDraft, at: int
+) -> None:
+    """Put a reply in the outbox of its lane's conversation; `made_by` is its turn and batch."""
+    content = (draft.notice, draft.text, draft.url, draft.reply_to)
+    db.execute(SQL["keep"], (draft.id, lane_id, *made_by, *content, at))
+
+
+def keep_notice(db: apsw.Connection, batch_id: int, draft: ReplyDraft, at: int) -> None:
+    """Tell the people of a batch's conversation what became of it, where its last message wanted the reply."""
+    lane_id, url, provider_id = only(db, SQL["notice_place"], (batch_id,))
+    placed = ReplyDraft(draft.id, draft.text, True, draft.url or url, draft.reply_to or provider_id)
+    keep_reply(db, lane_id, (None, batch_id), placed, at)
+
+
+def take(db: apsw.Connection, commit: TakeReplies) -> tuple[Reply, ...]:
+    """Take the first unsettled reply of each conversation that is due."""
+    due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
+    for reply_id, state in due:
+        db.execute(SQL["take"], (reply_id, move("reply", state, "take"), commit.owner))
+    return tuple(rows.reply(row) for reply_id, _ in due for row in every(db, rows.SQL["reply"], (reply_id,)))
+
+
+def settle(db: apsw.Connection, commit: Settle) -> bool:
+    """Record what came of a try."""
+    held = one(db, SQL["held"], (commit.reply_id, commit.fence))
+    if held is None or held[0] != "sending":
+        return False
+    _move(db, commit.reply_id, (held[0], commit.outcome), commit)
+    return True
+
+
+def _move(db: apsw.Connection, reply_id: int, change: tuple[str, str], commit: Settle) -> None:
+    ended_at = commit.at if commit.outcome in _FINAL else None
+    bound = (reply_id, move("reply", *change), commit.retry_at, commit.detail, commit.provider_id, ended_at, False)
+    db.execute(SQL["settle"], bound)
+
+
+def doubt(db: apsw.Connection, commit: Doubt) -> int:
+    """Replies whose sender died are unknown: they may have arrived."""
+    found = every(db, SQL["sending_elsewhere"], (commit.owner,))
+    for reply_id, state in found:
+        detail = "the process died while sending it"
+        db.execute(SQL["settle"], (reply_id, move("reply", state, "doubt"), 0, detail, None, None, False))
+    return len(found)
+
+
+def resend(db: apsw.Connection, commit: Resend) -> int:
+    """Queue unknown replies again, marked, or bury them."""
+    found = every(db, SQL["unknown"], (commit.at,))
+    for reply_id, state, channel in found:
+        bury = channel in commit.bury_channels
+        detail = (
+            "it may have arrived; the channel's policy is not to repeat" if bury else "sent again: it may have arrived"
+        )
+        after = move("reply", state, "bury" if bury else "resend")
+        db.execute(SQL["settle"], (reply_id, after, commit.at, detail, None, commit.at if bury else None, not bury))
+    return len(found)
+
+
+def shown(db: apsw.Connection, commit: Shown) -> bool:
+    """A reply was pulled."""
+    row = one(db, SQL["state"], (commit.reply_id,))
+    if row is None or row[0] != "pending":
+        return False
+    bound = (commit.reply_id, move("reply", row[0], "show"), 0, "pulled", None, commit.at, False)
+    db.execute(SQL["settle"], bound)
+    return True

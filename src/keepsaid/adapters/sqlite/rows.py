@@ -1,0 +1,69 @@
+"""Rows: how the operational tables read as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import every
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.batch import Batch
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
+from keepsaid.domain.prompt import Record, Role, ToolCall
+from keepsaid.domain.reply import Reply, ReplyDraft
+from keepsaid.domain.route import Action, Verdict
+from keepsaid.domain.turn import Step, StepKind, Usage
+
+SQL = load("rows")
+Row = Sequence[Any]
+
+
+def batch(row: Row) -> Batch:
+    """A row of the statement `batch`."""
+    verdict = Verdict(Action(row[8]), row[9], row[10], row[11])
+    numbers = {"priority": row[12], "fence": row[13], "attempts": row[14], "crashes": row[15]}
+    return Batch(
+        row[0], Lane(*row[1:5]), row[5], row[6], row[7], verdict, deferrals=row[16], created_at=row[17], **numbers
+    )
+
+
+def message(row: Row) -> Message:
+    """A row of the statements that read messages."""
+    lane = Lane(*row[1:5])
+    origin = Origin(lane.channel, lane.account, lane.conversation, row[6], row[7], bool(row[8]), Trust(row[9]))
+    content = Content(row[16], row[17], row[15])
+    marks = Marks(row[10], row[11], row[12])
+    inbound = Inbound(origin, content, marks, row[18], topic=row[13], reply_url=row[14])
+    return Message(row[0], lane, row[5], inbound, row[19])
+
+
+def messages_of(db: apsw.Connection, of: Batch, lane_id: int) -> tuple[Message, ...]:
+    """The messages of a batch, in order."""
+    return tuple(message(row) for row in every(db, SQL["range"], (lane_id, of.first, of.last)))
+
+
+def step(row: Row) -> Step:
+    """A row of the statement `steps`."""
+    output = None if row[5] is None else json.loads(row[5])
+    return Step(row[0], StepKind(row[1]), row[2], row[3], row[4], output, Usage(row[6], row[7], row[8]))
+
+
+def reply(row: Row) -> Reply:
+    """A row of the statements that read replies."""
+    draft = ReplyDraft(row[0], row[7], bool(row[8]), row[9], row[10])
+    return Reply(row[0], Lane(*row[1:5]), row[5], row[6], draft, row[11], row[12], bool(row[13]), row[14])
+
+
+def record(row: Row) -> Record:
+    """A row of the statement `recent`: role, text, calls, call_id, speaker."""
+    calls = tuple(ToolCall(*call) for call in json.loads(row[2])) if row[2] else ()
+    return Record(Role(row[0]), row[1], calls, row[3], row[4])
+
+
+def calls_text(of: Record) -> str:
+    """The calls of a record as stored; empty when it has none."""
+    return json.dumps([[call.id, call.name, call.arguments] for call in of.calls]) if of.calls else ""

@@ -1,0 +1,38 @@
+-- name: keep
+INSERT INTO reply (
+  id, lane_id, channel, account, conversation, turn_id, batch_id, state, notice, text, url, reply_to, next_at, created_at
+) SELECT ?1, lane.id, channel, account, conversation, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9 FROM lane WHERE lane.id = ?2
+
+-- name: notice_place
+SELECT batch.lane_id, message.reply_url, message.provider_id FROM batch
+JOIN message ON message.lane_id = batch.lane_id AND message.number = batch.last WHERE batch.id = ?
+
+-- name: next_replies
+SELECT id, state FROM reply AS first
+WHERE state = 'pending' AND next_at <= ?1 AND (url IS NOT NULL OR channel IN (SELECT value FROM json_each(?2)))
+  AND NOT EXISTS (
+    SELECT 1 FROM reply AS earlier
+    WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
+      AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
+      AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?2)))
+  )
+ORDER BY next_at, id LIMIT ?3
+
+-- name: take
+UPDATE reply SET state = ?2, owner = ?3, fence = fence + 1, attempts = attempts + 1 WHERE id = ?1
+
+-- name: held
+SELECT state FROM reply WHERE id = ? AND fence = ?
+
+-- name: settle
+UPDATE reply SET state = ?2, next_at = max(next_at, ?3), detail = ?4, provider_id = coalesce(?5, provider_id),
+  ended_at = ?6, owner = NULL, possible_duplicate = max(possible_duplicate, ?7) WHERE id = ?1
+
+-- name: sending_elsewhere
+SELECT id, state FROM reply WHERE state = 'sending' AND owner <> ?
+
+-- name: unknown
+SELECT id, state, channel FROM reply WHERE state = 'unknown' AND next_at <= ?
+
+-- name: state
+SELECT state FROM reply WHERE id = ?

@@ -1,0 +1,62 @@
+-- name: held_turn
+SELECT turn.state FROM turn JOIN batch ON batch.id = turn.batch_id
+WHERE turn.id = ?1 AND batch.fence = ?2 AND batch.state = 'leased' AND turn.state = 'open'
+
+-- name: step_state
+SELECT state FROM step WHERE turn_id = ? AND n = ?
+
+-- name: start_step
+INSERT INTO step (turn_id, n, kind, subject, input_hash, state, started_at) VALUES (?, ?, ?, ?, ?, 'started', ?)
+
+-- name: start_again
+UPDATE step SET tries = tries + 1, input_hash = ?3, subject = ?4 WHERE turn_id = ?1 AND n = ?2
+
+-- name: end_step
+UPDATE step SET state = ?3, output = ?4, tokens_in = ?5, tokens_out = ?6, cost_micros = ?7, ended_at = ?8
+WHERE turn_id = ?1 AND n = ?2
+
+-- name: commit_turn
+UPDATE turn SET state = ?2, model = ?3, tokens_in = ?4, tokens_out = ?5, cost_micros = ?6, ended_at = ?7 WHERE id = ?1
+
+-- name: finish_batch
+UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ended_at = ?3 WHERE id = ?1
+
+-- name: lane_of_batch
+SELECT lane_id, first, last, state FROM batch WHERE id = ?
+
+-- name: speakers
+SELECT id, iif(sender_name = '', sender, sender_name), text, received_at FROM message
+WHERE lane_id = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number
+
+-- name: extend_transcript
+UPDATE lane SET transcript = transcript + ?2 WHERE id = ?1 RETURNING transcript - ?2
+
+-- name: keep_records
+INSERT INTO transcript (lane_id, position, session_id, turn_id, role, speaker, text, calls, call_id, ref, created_at)
+VALUES /*rows*/
+
+-- name: keep_trace
+INSERT INTO trace (turn_id, body, created_at) VALUES (?, ?, ?)
+
+-- name: keep_injections
+INSERT INTO injection (turn_id, memory_id, rank) VALUES /*rows*/ ON CONFLICT DO NOTHING
+
+-- name: keep_event
+INSERT INTO journal (topic, payload, correlation_id, created_at) VALUES (?, ?, ?, ?)
+
+-- name: session
+SELECT id, coalesce(processed_until, 0) FROM session WHERE lane_id = ? AND state IN ('active', 'sleeping')
+
+-- name: start_session
+INSERT INTO session (id, lane_id, state, started_at, active_at) VALUES (?1, ?2, 'active', ?3, ?3)
+
+-- name: touch_session
+UPDATE session SET active_at = ?2, state = 'active' WHERE id = ?1
+
+-- name: unprocessed
+SELECT count(*) FROM (
+  SELECT 1 FROM transcript WHERE lane_id = ?1 AND position > ?2 AND session_id = ?3 AND role IN ('user', 'assistant') LIMIT ?4
+)
+
+-- name: invalidate
+UPDATE session SET invalidated_at = max(coalesce(invalidated_at, 0), ?2), invalidated_reason = ?3 WHERE id = ?1

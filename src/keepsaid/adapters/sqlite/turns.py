@@ -1,0 +1,124 @@
+"""Turns: steps recorded around every outside call, and the one commit that settles a turn."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.outbox import keep_reply
+from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.routing import refresh_ready
+from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
+from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
+from keepsaid.domain.prompt import Json, Record, Role
+from keepsaid.domain.states import move
+
+SQL = load("turns")
+UNPROCESSED_MAX = 5
+"""More new user and assistant records than this mark the session for collection (seed 004)."""
+
+_RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INJECTION_ROW = "(?, ?, ?)"
+
+
+def start_step(db: apsw.Connection, commit: StepStart) -> bool:
+    """Record a call about to be made."""
+    if one(db, SQL["held_turn"], (commit.turn_id, commit.fence)) is None:
+        return False
+    step = commit.step
+    known = one(db, SQL["step_state"], (commit.turn_id, step.n))
+    if known is None:
+        bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, commit.at)
+        db.execute(SQL["start_step"], bound)
+        return True
+    if known[0] == "finished":
+        return False
+    db.execute(SQL["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject))
+    return True
+
+
+def end_step(db: apsw.Connection, commit: StepEnd) -> bool:
+    """Record what a call returned."""
+    if one(db, SQL["held_turn"], (commit.turn_id, commit.fence)) is None:
+        return False
+    known = one(db, SQL["step_state"], (commit.turn_id, commit.n))
+    if known is None:
+        return False
+    state = move("step", known[0], "finish")
+    usage = commit.usage
+    costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros)
+    db.execute(SQL["end_step"], (commit.turn_id, commit.n, state, _json(commit.output), *costs, commit.at))
+    return True
+
+
+def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
+    """Settle a turn in one piece."""
+    held = one(db, SQL["held_turn"], (commit.turn_id, commit.fence))
+    if held is None:
+        return False
+    lane_id, first, last, before = only(db, SQL["lane_of_batch"], (commit.batch_id,))
+    outcome, usage = commit.outcome, commit.outcome.usage
+    db.execute(SQL["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
+    settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
+    db.execute(SQL["commit_turn"], (commit.turn_id, *settled, commit.at))
+    _keep_records(db, commit, lane_id, (first, last))
+    if commit.reply is not None:
+        keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
+    db.execute(SQL["keep_trace"], (commit.turn_id, _packed(outcome.trace), commit.at))
+    chosen = [(commit.turn_id, memory_id, rank) for rank, memory_id in enumerate(outcome.chosen, 1)]
+    for run in chunks(chosen):
+        db.execute(many(SQL["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
+    _tell(db, commit)
+    db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
+    refresh_ready(db, lane_id)
+    return True
+
+
+def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int, span: tuple[int, int]) -> None:
+    session_id, processed_until = _session(db, commit, lane_id)
+    said = every(db, SQL["speakers"], (lane_id, *span))
+    records: list[tuple[Record, str, int]] = [
+        (Record(Role.USER, text, speaker=speaker), f"message:{message_id}", at)
+        for message_id, speaker, text, at in said
+    ]
+    records += [(record, "", commit.at) for record in commit.outcome.records]
+    if records and records[-1][0].role is Role.ASSISTANT:
+        records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)
+    start = only(db, SQL["extend_transcript"], (lane_id, len(records)))[0]
+    place = (session_id, commit.turn_id)
+    table: list[tuple[object, ...]] = [
+        (lane_id, position, *place, str(r.role), r.speaker, r.text, rows.calls_text(r), r.call_id, ref, at)
+        for position, (r, ref, at) in enumerate(records, start + 1)
+    ]
+    for run in chunks(table):
+        db.execute(many(SQL["keep_records"], _RECORD_ROW, len(run)), flat(run))
+    bound = (lane_id, processed_until, session_id, UNPROCESSED_MAX + 1)
+    if only(db, SQL["unprocessed"], bound)[0] > UNPROCESSED_MAX:
+        db.execute(SQL["invalidate"], (session_id, start + len(records), "records"))
+
+
+def _session(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> tuple[int, int]:
+    """The lane's current session and how far it was processed."""
+    row = one(db, SQL["session"], (lane_id,))
+    if row is None:
+        db.execute(SQL["start_session"], (commit.turn_id, lane_id, commit.at))
+        return commit.turn_id, 0
+    db.execute(SQL["touch_session"], (row[0], commit.at))
+    return row
+
+
+def _tell(db: apsw.Connection, commit: TurnCommit) -> None:
+    payload = {"turn": commit.turn_id, "batch": commit.batch_id, "replied": commit.reply is not None}
+    db.execute(SQL["keep_event"], ("turn.committed", json.dumps(payload), str(commit.turn_id), commit.at))
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _packed(value: Json) -> bytes:
+    return zlib.compress(_json(value).encode("utf-8", "backslashreplace"), 1)
