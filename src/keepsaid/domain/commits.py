@@ -150,13 +150,18 @@ class Fail(Commit[str]):
 
 @dataclass(frozen=True, slots=True)
 class StepStart(Commit[bool]):
-    """Record that an outside call is about to be made; refused (False) with an old fence."""
+    """Record that an outside call is about to be made; refused (False) with an old fence.
+
+    The first of a turn carries its `trace`, so that a retry sees the same prompt and an abandoned turn
+    can be explained.
+    """
 
     turn_id: int
     batch_id: int
     fence: int
     step: Step
     at: int
+    trace: Json = None
 
 
 @dataclass(frozen=True, slots=True)

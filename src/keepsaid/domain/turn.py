@@ -72,7 +72,8 @@ class Answer:
 class Claimed:
     """A batch leased to this runtime, with its messages, its open turn and the steps already recorded.
 
-    `alone` says that it was in flight at two crashes in a row and runs with nothing beside it.
+    `alone` says that it was in flight at two crashes in a row and runs with nothing beside it. `trace`
+    is what an earlier attempt recorded of its context.
     """
 
     batch: Batch
@@ -80,6 +81,7 @@ class Claimed:
     messages: tuple[Message, ...]
     steps: tuple[Step, ...] = ()
     alone: bool = False
+    trace: Json = None
 
 
 @dataclass(frozen=True, slots=True)

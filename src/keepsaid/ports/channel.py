@@ -12,7 +12,7 @@ from keepsaid.domain.reply import Reply, Sending, SendResult
 class Channel(Protocol):
     """One outside medium.
 
-    `keyed` says that the provider takes an idempotency key, so that a second try cannot show twice.
+    A reply that carries a URL is sent whatever `sending` says. `keyed` says that the provider takes an idempotency key, so that a second try cannot show twice.
     """
 
     @property
@@ -31,7 +31,11 @@ class Channel(Protocol):
         ...
 
     async def send(self, reply: Reply) -> SendResult:
-        """Try once to deliver; never raises. Only called for channels that push."""
+        """Try once to deliver; never raises. Not called for replies that wait to be pulled."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
         ...
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Sequence
 
 import apsw
@@ -14,7 +13,7 @@ from keepsaid.adapters.sqlite.leases import SQL as LEASES
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import Json, Role
+from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.turn import Recent, Usage
 from keepsaid.domain.views import TurnStory
@@ -52,18 +51,12 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         tuple(rows.step(step) for step in every(db, LEASES["steps"], (turn_id,))),
         tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
         tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch_id,))),
-        _trace(db, turn_id),
+        rows.trace(db, turn_id),
         Usage(tokens_in, tokens_out, cost),
         started_at,
         ended_at,
         reason,
     )
-
-
-def _trace(db: apsw.Connection, turn_id: int) -> Json:
-    row = one(db, SQL["trace"], (turn_id,))
-    unpacked: Json = json.loads(zlib.decompress(row[0])) if row else None
-    return unpacked
 
 
 def last_turn(db: apsw.Connection, lane: Lane | None) -> int | None:

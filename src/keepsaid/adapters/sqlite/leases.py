@@ -53,14 +53,15 @@ def _lease(db: apsw.Connection, commit: Claim, batch_id: int, n: int, *, alone: 
     row = only(db, SQL["batch"], (batch_id,))
     batch, lane_id = rows.batch(row), row[18]
     refresh_ready(db, lane_id)
-    open_turn = one(db, SQL["open_turn"], (batch_id,))
+    open_turn, trace = one(db, SQL["open_turn"], (batch_id,)), None
     if open_turn is None:
         turn_id, steps = commit.turn_ids[n], []
         db.execute(SQL["start_turn"], (turn_id, lane_id, batch_id, commit.at))
     else:
         turn_id = open_turn[0]
         steps = [rows.step(step) for step in every(db, SQL["steps"], (turn_id,))]
-    return Claimed(batch, turn_id, rows.messages_of(db, batch, lane_id), tuple(steps), alone)
+        trace = rows.trace(db, turn_id)
+    return Claimed(batch, turn_id, rows.messages_of(db, batch, lane_id), tuple(steps), alone, trace)
 
 
 def renew(db: apsw.Connection, commit: Renew) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
+
+import apsw
 
 from keepsaid.adapters.sqlite import buffer_view, intake, lane_view, leases, outbox, routing, turns
 from keepsaid.adapters.sqlite.connection import open_writer
@@ -133,11 +137,20 @@ class SqliteOperations(SqliteLanes):
 
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
-    db = open_writer(path)
-    try:
-        migrate(db, path, "buffer")
-    except BaseException:
-        db.close()
-        raise
-    writer = Writer(Ledger(db, path, HANDLERS), "buffer")
+    writer = await start(path, ("buffer",), HANDLERS)
     return SqliteOperations(writer, Readers(path), writer)
+
+
+async def start(path: Path, parts: Sequence[str], handlers: Handlers) -> Writer:
+    """Open, migrate and start the writer of a file that holds these parts of the schema."""
+    return Writer(Ledger(await asyncio.to_thread(_open, path, parts), path, handlers), "+".join(parts))
+
+
+def _open(path: Path, parts: Sequence[str]) -> apsw.Connection:
+    with ExitStack() as undo:
+        db = open_writer(path)
+        undo.callback(db.close)
+        for part in parts:
+            migrate(db, path, part)
+        undo.pop_all()
+        return db

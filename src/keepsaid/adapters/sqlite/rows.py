@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every
+from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
-from keepsaid.domain.prompt import Record, Role, ToolCall
+from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Step, StepKind, Usage
@@ -62,6 +63,13 @@ def record(row: Row) -> Record:
     """A row of the statement `recent`: role, text, calls, call_id, speaker."""
     calls = tuple(ToolCall(*call) for call in json.loads(row[2])) if row[2] else ()
     return Record(Role(row[0]), row[1], calls, row[3], row[4])
+
+
+def trace(db: apsw.Connection, turn_id: int) -> Json:
+    """What is recorded of a turn's context and memory; None before its first step."""
+    row = one(db, SQL["trace"], (turn_id,))
+    unpacked: Json = json.loads(zlib.decompress(row[0])) if row else None
+    return unpacked
 
 
 def calls_text(of: Record) -> str:

@@ -29,6 +29,8 @@ def start_step(db: apsw.Connection, commit: StepStart) -> bool:
     """Record a call about to be made."""
     if one(db, SQL["held_turn"], (commit.turn_id, commit.fence)) is None:
         return False
+    if commit.trace is not None:
+        _keep_trace(db, commit.turn_id, commit.trace, commit.at)
     step = commit.step
     known = one(db, SQL["step_state"], (commit.turn_id, step.n))
     if known is None:
@@ -68,7 +70,7 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     _keep_records(db, commit, lane_id, (first, last))
     if commit.reply is not None:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
-    db.execute(SQL["keep_trace"], (commit.turn_id, _packed(outcome.trace), commit.at))
+    _keep_trace(db, commit.turn_id, outcome.trace, commit.at)
     chosen = [(commit.turn_id, memory_id, rank) for rank, memory_id in enumerate(outcome.chosen, 1)]
     for run in chunks(chosen):
         db.execute(many(SQL["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
@@ -120,5 +122,6 @@ def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _packed(value: Json) -> bytes:
-    return zlib.compress(_json(value).encode("utf-8", "backslashreplace"), 1)
+def _keep_trace(db: apsw.Connection, turn_id: int, trace: Json, at: int) -> None:
+    packed = zlib.compress(_json(trace).encode("utf-8", "backslashreplace"), 1)
+    db.execute(SQL["keep_trace"], (turn_id, packed, at))

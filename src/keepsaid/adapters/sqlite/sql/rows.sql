@@ -13,3 +13,6 @@ FROM message JOIN lane ON lane.id = message.lane_id WHERE message.id = ?
 SELECT reply.id, lane.channel, lane.account, lane.conversation, lane.key, turn_id, state, reply.text, notice, url,
   reply_to, fence, attempts, possible_duplicate, created_at
 FROM reply JOIN lane ON lane.id = reply.lane_id WHERE reply.id = ?
+
+-- name: trace
+SELECT body FROM trace WHERE turn_id = ?

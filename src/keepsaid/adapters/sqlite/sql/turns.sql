@@ -37,6 +37,7 @@ VALUES /*rows*/
 
 -- name: keep_trace
 INSERT INTO trace (turn_id, body, created_at) VALUES (?, ?, ?)
+ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body
 
 -- name: keep_injections
 INSERT INTO injection (turn_id, memory_id, rank) VALUES /*rows*/ ON CONFLICT DO NOTHING

@@ -74,9 +74,6 @@ SELECT role, text, calls, call_id, speaker FROM transcript WHERE turn_id = ? ORD
 -- name: turn
 SELECT batch_id, state, reason, tokens_in, tokens_out, cost_micros, started_at, ended_at FROM turn WHERE id = ?
 
--- name: trace
-SELECT body FROM trace WHERE turn_id = ?
-
 -- name: last_turn
 SELECT id FROM turn WHERE state <> 'open' ORDER BY id DESC LIMIT 1
 

@@ -1,0 +1,1 @@
+"""Models: providers behind one port, and the responder for when there is none."""

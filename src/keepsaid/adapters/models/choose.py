@@ -1,0 +1,114 @@
+"""Choose: which model a setting means, found without importing any provider."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from keepsaid.config.tree import ModelsConfig
+from keepsaid.errors import ConfigError, ModelAuth
+from keepsaid.ports.model import Delta, Model, ModelRequest
+
+if TYPE_CHECKING:
+    from keepsaid.adapters.models.provider import ProviderChat
+    from keepsaid.domain.turn import Answer
+
+DEFAULTS: Mapping[str, str] = {
+    "openai": "gpt-5-mini",
+    "anthropic": "claude-sonnet-4-5",
+    "ollama": "qwen3",
+}
+"""Providers, and the model that is tried first."""
+
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_NO_KEY = "no-key-needed"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A provider that could be used: its name for `models.chat`, and how it was found."""
+
+    name: str
+    how: str
+
+
+def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Found]:
+    """Providers with a key or an address at hand, best first; nothing is called."""
+    at_hand = []
+    if models.base_url:
+        at_hand.append(Found(f"openai/{DEFAULTS['openai']}", f"models.base_url {models.base_url}"))
+    for provider, variable in _KEYS.items():
+        if environment.get(variable):
+            at_hand.append(Found(f"{provider}/{DEFAULTS[provider]}", f"{variable} is set"))
+    if environment.get("OLLAMA_HOST"):
+        at_hand.append(Found(f"ollama/{DEFAULTS['ollama']}", "OLLAMA_HOST is set"))
+    return at_hand
+
+
+def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -> str:
+    """The `provider/name` a setting means, or `none`; raises ConfigError for one that means nothing."""
+    environment = os.environ if environment is None else environment
+    if models.chat == "auto":
+        at_hand = found(models, environment)
+        return at_hand[0].name if at_hand else "none"
+    if models.chat == "none":
+        return "none"
+    provider, _, name = models.chat.partition("/")
+    if provider not in DEFAULTS or not name:
+        known = ", ".join(f"{known}/NAME" for known in DEFAULTS)
+        raise ConfigError(f"models.chat {models.chat!r} is none of: auto, none, {known}")
+    return models.chat
+
+
+class LazyChat:
+    """A provider's model whose library is imported, off the loop, by the first call."""
+
+    def __init__(self, name: str, models: ModelsConfig) -> None:
+        self._name = name
+        self._models = models
+        self._chat: ProviderChat | None = None
+        self._opening = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        return self._name
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        """One call; raises a ModelError."""
+        return await (await self._ready()).answer(request, delta)
+
+    async def _ready(self) -> Model:
+        async with self._opening:
+            if self._chat is None:
+                self._chat = await asyncio.to_thread(self._open)
+        return self._chat
+
+    def _open(self) -> ProviderChat:
+        from keepsaid.adapters.models.clients import build  # noqa: PLC0415 - half a second nobody should wait for
+        from keepsaid.adapters.models.provider import ProviderChat  # noqa: PLC0415
+
+        provider, _, model = self._name.partition("/")
+        key = (
+            self._models.api_key.get_secret_value() if self._models.api_key else os.environ.get(_KEYS.get(provider, ""))
+        )
+        if not key and not self._models.base_url and provider in _KEYS:
+            raise ModelAuth(f"{self._name} needs a key: {_KEYS[provider]} is not set", hint="keepsaid init")
+        address = self._models.base_url
+        if provider == "ollama":
+            address = address or _ollama(os.environ.get("OLLAMA_HOST"))
+        return ProviderChat(self._name, lambda: build(provider, model, key or _NO_KEY, address))
+
+    async def close(self) -> None:
+        """Close the client, if it was ever opened."""
+        if self._chat is not None:
+            await self._chat.close()
+
+
+def _ollama(host: str | None) -> str:
+    address = host or "127.0.0.1:11434"
+    address = address if "://" in address else f"http://{address}"
+    return f"{address.rstrip('/')}/v1"

@@ -1,0 +1,177 @@
+"""Providers through pydantic-ai: the only file that knows it. Imported when the first call is made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from pydantic_ai import direct, exceptions, messages
+from pydantic_ai.models import Model as ProviderModel
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from keepsaid.domain.prompt import Record, Role, ToolCall
+from keepsaid.domain.turn import Answer, Usage
+from keepsaid.errors import (
+    ModelAuth,
+    ModelError,
+    ModelMalformed,
+    ModelQuota,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+    ModelUnreachable,
+)
+from keepsaid.ports.model import Delta, ModelRequest
+
+_RETRY_AFTER_S_MAX = 3_600.0
+_MISSHAPEN = (IndexError, AttributeError, TypeError, KeyError, ValueError)
+_OVERLOADED = (408, 409, 425)
+
+Build = Callable[[], tuple[ProviderModel, AsyncExitStack]]
+
+
+class ProviderChat:
+    """One model of one provider. `build` makes the client on first use."""
+
+    def __init__(self, name: str, build: Build) -> None:
+        self._name = name
+        self._model, self._resources = build()
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        return self._name
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        """One streamed call; raises a ModelError that says whether trying again can help."""
+        settings = ModelSettings(max_tokens=request.tokens_max, timeout=request.limit_s)
+        offered = ModelRequestParameters(function_tools=[_definition(tool) for tool in request.tools])
+        try:
+            async with asyncio.timeout(request.limit_s):
+                response = await self._stream(_history(request), settings, offered, delta)
+        except TimeoutError:
+            raise ModelTimeout(f"{self._name} did not answer within {request.limit_s:g} s") from None
+        except (exceptions.AgentRunError, exceptions.UserError) as error:
+            raise _ours(self._name, error) from error
+        except _MISSHAPEN as error:
+            raise ModelMalformed(f"the answer of {self._name} cannot be read ({type(error).__name__})") from error
+        return self._read(response)
+
+    async def _stream(
+        self,
+        history: list[messages.ModelMessage],
+        settings: ModelSettings,
+        offered: ModelRequestParameters,
+        delta: Delta,
+    ) -> messages.ModelResponse:
+        stream = direct.model_request_stream(
+            self._model, history, model_settings=settings, model_request_parameters=offered
+        )
+        async with stream as events:
+            async for event in events:
+                text = _written(event)
+                if text:
+                    delta(text)
+            return events.get()
+
+    def _read(self, response: messages.ModelResponse) -> Answer:
+        text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
+        calls = tuple(
+            ToolCall(part.tool_call_id, part.tool_name, part.args if isinstance(part.args, str) else _json(part.args))
+            for part in response.parts
+            if isinstance(part, messages.ToolCallPart)
+        )
+        usage = response.usage
+        if response.usage.unmeasured_requests and not calls and response.finish_reason is None:
+            raise ModelMalformed(f"the answer of {self._name} broke off")
+        return Answer(text, calls, Usage(usage.input_tokens, usage.output_tokens, _cost(response)), self._name)
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._resources.aclose()
+
+
+def _written(event: object) -> str:
+    if isinstance(event, messages.PartStartEvent) and isinstance(event.part, messages.TextPart):
+        return event.part.content
+    if isinstance(event, messages.PartDeltaEvent) and isinstance(event.delta, messages.TextPartDelta):
+        return event.delta.content_delta
+    return ""
+
+
+def _definition(tool: Any) -> ToolDefinition:
+    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema))
+
+
+def _history(request: ModelRequest) -> list[messages.ModelMessage]:
+    """The wire form, made anew for every call and kept nowhere: what is recalled exists only here."""
+    prompt = request.prompt
+    parts: list[messages.ModelRequestPart] = [messages.SystemPromptPart(prompt.system)]
+    made: list[messages.ModelMessage] = []
+    new = [Record(Role.USER, text) for text in (prompt.recalled, prompt.user) if text]
+    for record in (*prompt.history, *new, *request.exchange):
+        if record.role is Role.ASSISTANT:
+            if parts:
+                made.append(messages.ModelRequest(parts))
+            parts = []
+            made.append(messages.ModelResponse(_spoken(record)))
+        elif record.role is Role.TOOL:
+            parts.append(messages.ToolReturnPart(record.speaker, record.text, record.call_id))
+        else:
+            parts.append(messages.UserPromptPart(record.text))
+    if parts:
+        made.append(messages.ModelRequest(parts))
+    return made
+
+
+def _spoken(record: Record) -> list[messages.ModelResponsePart]:
+    parts: list[messages.ModelResponsePart] = [messages.TextPart(record.text)] if record.text else []
+    parts += [messages.ToolCallPart(call.name, call.arguments, call.id) for call in record.calls]
+    return parts
+
+
+def _json(value: object) -> str:
+    return json.dumps(value if value is not None else {})
+
+
+def _cost(response: messages.ModelResponse) -> int | None:
+    try:
+        return int(response.cost().total_price * 1_000_000)
+    except (LookupError, ValueError, AssertionError):
+        return None
+
+
+def _ours(name: str, error: Exception) -> ModelError:
+    """The error tree's word for a provider's failure."""
+    if isinstance(error, exceptions.ModelAuthenticationError):
+        return ModelAuth(f"{name} refused the key")
+    if isinstance(error, exceptions.ModelQuotaExceededError):
+        return ModelQuota(f"the account of {name} has no credit left")
+    if isinstance(error, exceptions.ModelContextWindowExceededError):
+        return ModelRejected(f"{name} says the prompt is too long", hint="keepsaid config show context")
+    if isinstance(error, exceptions.ModelNotFoundError):
+        return ModelRejected(f"the provider knows no model {name}")
+    if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
+        return ModelTimeout(f"{name} did not answer in time")
+    if isinstance(error, exceptions.ModelRateLimitError):
+        wait = min(error.retry_after, _RETRY_AFTER_S_MAX) if error.retry_after is not None else None
+        return ModelUnavailable(f"{name} asks for fewer requests", retry_after_s=wait)
+    if isinstance(error, exceptions.ModelConnectionError):
+        return ModelUnreachable(f"no connection to {name}")
+    if isinstance(error, exceptions.ModelHTTPError):
+        return _http(name, error)
+    if isinstance(error, exceptions.UserError):
+        return ModelRejected(f"{name}: {error}")
+    return ModelMalformed(f"the answer of {name} cannot be read")
+
+
+def _http(name: str, error: exceptions.ModelHTTPError) -> ModelError:
+    status = error.status_code
+    if status >= 500 or status in _OVERLOADED:
+        return ModelUnavailable(f"{name} has an outage (HTTP {status})")
+    return ModelRejected(f"{name} refused the request (HTTP {status})")

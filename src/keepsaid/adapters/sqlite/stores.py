@@ -1,0 +1,65 @@
+"""Both stores: two files with a writer each, or one file with one; and both read only."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from keepsaid.adapters.sqlite.connection import open_reader
+from keepsaid.adapters.sqlite.memory_commits import MEMORY_HANDLERS
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.migrate import check
+from keepsaid.adapters.sqlite.operations import HANDLERS, SqliteLanes, SqliteOperations, open_operations, start
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.domain.commits import Commit
+from keepsaid.errors import StoreError
+from keepsaid.ports.clock import Ids
+
+
+async def open_stores(
+    buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
+) -> tuple[SqliteOperations, SqliteMemories]:
+    """Open or create both stores; `closing` closes them in the right order."""
+    if buffer.resolve() != memory.resolve():
+        operations = await open_operations(buffer)
+        closing.push_async_callback(operations.close)
+        memories = await open_memories(memory, ids)
+        closing.push_async_callback(memories.close)
+        return operations, memories
+    writer = await start(buffer, ("buffer", "memory"), HANDLERS | MEMORY_HANDLERS)
+    readers = Readers(buffer, 3)
+    closing.push_async_callback(readers.close)
+    closing.push_async_callback(writer.close)
+    return SqliteOperations(writer, readers), SqliteMemories(writer, readers, ids)
+
+
+class ReadOnly:
+    """Stands where a writer would, for who may only read."""
+
+    async def apply(self, commit: Commit[object]) -> object:
+        """Refuse."""
+        raise StoreError(f"{type(commit).__name__} needs the runtime: these files were opened for reading only")
+
+
+async def read_stores(
+    buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
+) -> tuple[SqliteLanes, SqliteMemories]:
+    """Open both stores for reading; raises StoreError when they do not exist or another program wrote them."""
+    for path, part in ((buffer, "buffer"), (memory, "memory")):
+        await asyncio.to_thread(_checked, path, part)
+    buffer_readers, memory_readers = Readers(buffer, 1), Readers(memory, 1)
+    closing.push_async_callback(buffer_readers.close)
+    closing.push_async_callback(memory_readers.close)
+    return SqliteLanes(buffer_readers), SqliteMemories(ReadOnly(), memory_readers, ids)  # type: ignore[arg-type]
+
+
+def _checked(path: Path, part: str) -> None:
+    if not path.exists():
+        raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")
+    db = open_reader(path)
+    try:
+        check(db, path, part)
+    finally:
+        db.close()

@@ -1,0 +1,1 @@
+"""The machine itself: clock, ids, lock and files."""

@@ -1,0 +1,58 @@
+"""The machine's clock, and identifiers made from it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+
+from keepsaid.domain.ids import MAX_ID
+
+_COUNTER_BITS = 12
+_NODE_BITS = 9
+_TIME_MASK = MAX_ID >> (_COUNTER_BITS + _NODE_BITS)
+
+
+class SystemClock:
+    """Wall time and waiting."""
+
+    def now_ms(self) -> int:
+        """Wall time, milliseconds UTC."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> float:
+        """A time that never goes back, in milliseconds."""
+        return time.monotonic_ns() / 1_000_000
+
+    async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
+        """Return when the hint is set, and clear it, or after the timeout."""
+        if timeout_ms <= 0:
+            await asyncio.sleep(0)
+        elif not hint.is_set():
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await hint.wait()
+            except TimeoutError:
+                return
+        hint.clear()
+
+
+class SystemIds:
+    """63-bit numbers from milliseconds, a random node and a counter; they grow even when the clock goes back."""
+
+    def __init__(self) -> None:
+        self._node = secrets.randbits(_NODE_BITS)
+        self._last_ms = 0
+        self._counter = 0
+
+    def next(self) -> int:
+        """A new number, larger than any before."""
+        now = time.time_ns() // 1_000_000
+        if now > self._last_ms:
+            self._last_ms, self._counter = now, 0
+        else:
+            self._counter += 1
+            if self._counter >> _COUNTER_BITS:
+                self._last_ms, self._counter = self._last_ms + 1, 0
+        stamp = self._last_ms & _TIME_MASK
+        return ((stamp << _COUNTER_BITS | self._counter) << _NODE_BITS) | self._node

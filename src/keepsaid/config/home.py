@@ -1,0 +1,76 @@
+"""The home: where config, data, state, cache and the running instance's token live (XDG, or KEEPSAID_HOME)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from keepsaid.errors import HomeError
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Five directories; all are made with mode 0700."""
+
+    config: Path
+    data: Path
+    state: Path
+    cache: Path
+    run: Path
+
+    @classmethod
+    def at(cls, root: Path | None = None) -> Home:
+        """The home under `root`, else under KEEPSAID_HOME, else where XDG says."""
+        named = root or (Path(os.environ["KEEPSAID_HOME"]) if os.environ.get("KEEPSAID_HOME") else None)
+        if named is not None:
+            base = named.expanduser().absolute()
+            return cls(*(base / name for name in ("config", "data", "state", "cache", "run")))
+        from platformdirs import PlatformDirs  # noqa: PLC0415 - only a home without a name needs it
+
+        dirs = PlatformDirs("keepsaid", appauthor=False)
+        state = Path(dirs.user_state_dir)
+        return cls(
+            Path(dirs.user_config_dir), Path(dirs.user_data_dir), state, Path(dirs.user_cache_dir), state / "run"
+        )
+
+    def make(self) -> None:
+        """Make the directories; raises HomeError when they cannot be made or written."""
+        for folder in (self.config, self.data, self.state, self.cache, self.run):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if folder.stat().st_mode & 0o077:
+                    folder.chmod(0o700)
+            except OSError as error:
+                raise HomeError(f"{folder} cannot be made ({error.strerror})") from error
+            if not os.access(folder, os.W_OK):
+                raise HomeError(f"{folder} cannot be written", safe="What is stored there is untouched.")
+
+    @property
+    def config_file(self) -> Path:
+        """`config.yaml`."""
+        return self.config / "config.yaml"
+
+    @property
+    def log_file(self) -> Path:
+        """The log."""
+        return self.state / "keepsaid.log"
+
+    @property
+    def runtime_file(self) -> Path:
+        """Address and token of the running instance, mode 0600."""
+        return self.run / "runtime.json"
+
+    @property
+    def lock_file(self) -> Path:
+        """The instance lock."""
+        return self.run / "lock"
+
+    def agent(self, name: str) -> Path:
+        """The folder of an agent's identity files."""
+        return self.config / "agents" / name
+
+    def store(self, path: str) -> Path:
+        """A database file: absolute, or in the data directory."""
+        given = Path(path).expanduser()
+        return given if given.is_absolute() else self.data / given

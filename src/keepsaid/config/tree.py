@@ -1,0 +1,253 @@
+"""The tree of settings, with defaults and meanings; the reference page is made from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from keepsaid.domain.batch import Window
+from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.route import Action, Routes, Rule
+
+ENV_PREFIX = "KEEPSAID_"
+
+
+class Section(BaseModel):
+    """A part of the tree."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+
+class Owner(Section):
+    """One identity of the owner."""
+
+    channel: str
+    account: str = "default"
+    sender: str
+
+
+class ModelsConfig(Section):
+    """Which model answers, and how long it may take."""
+
+    chat: str = "auto"
+    """auto, none, or provider/name with provider openai, anthropic or ollama."""
+    base_url: str | None = None
+    """Any OpenAI-compatible server; used for openai/... names."""
+    api_key: SecretStr | None = None
+    """The key; by default the provider's own environment variable is read."""
+    timeout_s: float = Field(120.0, gt=0, le=3600)
+    """Seconds one model call may take."""
+    tokens_max: int = Field(4096, ge=16)
+    """Tokens of one answer."""
+    steps_max: int = Field(20, ge=1, le=200)
+    """Model calls of one turn."""
+    outage_s: float = Field(900.0, ge=0)
+    """How long an outage of the provider is waited out before a message is given up."""
+
+
+class BufferConfig(Section):
+    """The buffer and its window."""
+
+    path: str = "buffer.db"
+    """File of the operational store, in the data directory unless absolute."""
+    window_ms: int = Field(500, ge=0, le=600_000)
+    """Milliseconds a lane collects after its first message."""
+    quiet_ms: int = Field(0, ge=0, le=600_000)
+    """Milliseconds without a message that close the window."""
+    max_wait_ms: int = Field(5_000, ge=0, le=3_600_000)
+    """Milliseconds a window may stay open at most."""
+    payload_bytes_max: int = Field(26_214_400, ge=1_024)
+    """Bytes of a payload the door lets in."""
+    text_chars_max: int = Field(1_000_000, ge=100)
+    """Characters of text the door lets in."""
+
+
+class RuleConfig(Section):
+    """One routing rule; the first that matches decides."""
+
+    name: str
+    """What verdicts call it."""
+    match: dict[str, str | list[str]] = Field(default_factory=dict)
+    """Fields and patterns: channel, account, sender, conversation, event, trust, text, payload.a.b."""
+    action: Action
+    """forward, spawn or drop."""
+    priority: int | None = None
+    """Priority of the batch, instead of its messages'."""
+    task: str = ""
+    """Description of spawned work; {{payload.path}}, {{count}} and {{text}} are filled in."""
+    reason: str = ""
+    """Why, for `inbox show`."""
+
+    def rule(self) -> Rule:
+        """The rule as the router reads it."""
+        match = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in self.match.items()}
+        return Rule(self.name, match, self.action, self.priority, self.task, self.reason)
+
+
+class RoutesConfig(Section):
+    """The routing table."""
+
+    default: Action = Action.FORWARD
+    """What happens to a message that no rule matches."""
+    rules: tuple[RuleConfig, ...] = ()
+    """The rules, in order."""
+
+
+class ChannelConfig(Section):
+    """One channel."""
+
+    enabled: bool = True
+    """Whether it is open."""
+    priority: int = Field(10, ge=0, le=1_000)
+    """10 people, 50 webhooks, 100 schedules; lower is served first."""
+    window_ms: int | None = None
+    """Instead of buffer.window_ms."""
+    quiet_ms: int | None = None
+    """Instead of buffer.quiet_ms."""
+    max_wait_ms: int | None = None
+    """Instead of buffer.max_wait_ms."""
+    trust: Trust = Trust.KNOWN
+    """What its senders are trusted as: owner, known or external."""
+    unmatched: Action | None = None
+    """Instead of routes.default."""
+    secret: SecretStr | None = None
+    """The webhook secret; without it the hook is closed."""
+    reply_hosts: tuple[str, ...] = ()
+    """Hosts (or host:port) that replies may be pushed to."""
+
+    def window(self, buffer: BufferConfig) -> Window:
+        """The channel's window."""
+        window_ms = buffer.window_ms if self.window_ms is None else self.window_ms
+        quiet_ms = buffer.quiet_ms if self.quiet_ms is None else self.quiet_ms
+        wait_ms = buffer.max_wait_ms if self.max_wait_ms is None else self.max_wait_ms
+        return Window(window_ms, quiet_ms, wait_ms)
+
+
+CHANNELS: dict[str, dict[str, Any]] = {
+    "terminal": {"priority": 10, "window_ms": 0, "trust": "owner"},
+    "http": {"priority": 10, "trust": "known"},
+    "library": {"priority": 10, "trust": "known"},
+    "github": {
+        "priority": 50,
+        "window_ms": 3_000,
+        "quiet_ms": 3_000,
+        "max_wait_ms": 15_000,
+        "trust": "external",
+        "unmatched": "drop",
+    },
+}
+"""The built-in channels with what differs from the defaults."""
+
+
+def _with_builtin(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    merged = {name: dict(defaults) for name, defaults in CHANNELS.items()}
+    for name, given in value.items():
+        merged[name] = {**merged.get(name, {}), **(given or {})}
+    return merged
+
+
+class ContextConfig(Section):
+    """What the prompt may hold."""
+
+    recent_messages: int = Field(30, ge=0, le=1_000)
+    """Records of the lane that are shown."""
+    recent_tokens: int = Field(8_000, ge=0)
+    """Estimated tokens they may cost."""
+    identity_chars: int = Field(20_000, ge=0)
+    """Characters of the identity files that are shown."""
+
+
+class MemoryConfig(Section):
+    """Memory and what of it reaches a prompt."""
+
+    path: str = "memory.db"
+    """File of the memory store, in the data directory unless absolute."""
+    injection: Literal["auto", "tool_only", "off"] = "auto"
+    """auto: recall before every turn; tool_only: only when the model asks; off: neither."""
+    items_max: int = Field(25, ge=0, le=200)
+    """Memories injected into one turn."""
+    tokens_max: int = Field(2_000, ge=0)
+    """Estimated tokens they may cost."""
+    per_leg: int = Field(20, ge=1, le=500)
+    """Candidates each leg may bring."""
+    deadline_ms: int = Field(150, ge=1, le=10_000)
+    """Milliseconds recall may take before a turn."""
+
+
+class TurnsConfig(Section):
+    """How turns run."""
+
+    concurrent_max: int = Field(8, ge=1, le=1_000)
+    """Turns at the same time."""
+    stop_s: float = Field(10.0, ge=0)
+    """Seconds running turns get to end at a graceful stop."""
+
+
+class ServerConfig(Section):
+    """The HTTP server."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; any but loopback needs a token."""
+    port: int = Field(7448, ge=0, le=65_535)
+    """Port; 0 takes a free one."""
+    token: SecretStr | None = None
+    """Bearer token for everything under /v1."""
+
+
+class LogConfig(Section):
+    """The log file."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severity that is written."""
+    text: bool = False
+    """Whether message text may be logged."""
+
+
+class Config(BaseSettings):
+    """The whole tree. Every key can be set by KEEPSAID_ and its path joined with `__`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, env_nested_delimiter="__", frozen=True, extra="ignore", use_attribute_docstrings=True
+    )
+
+    agent: str = "main"
+    """Which folder under agents/ holds SOUL.md, IDENTITY.md and USER.md."""
+    owner: tuple[Owner, ...] = ()
+    """Who owns this instance, besides the terminal."""
+    models: ModelsConfig = ModelsConfig()
+    buffer: BufferConfig = BufferConfig()
+    routes: RoutesConfig = RoutesConfig()
+    channels: Annotated[dict[str, ChannelConfig], BeforeValidator(_with_builtin)] = Field(
+        default_factory=dict, validate_default=True
+    )
+    context: ContextConfig = ContextConfig()
+    memory: MemoryConfig = MemoryConfig()
+    turns: TurnsConfig = TurnsConfig()
+    server: ServerConfig = ServerConfig()
+    log: LogConfig = LogConfig()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file, which comes in as the arguments."""
+        return env_settings, init_settings
+
+    def trust_of(self, origin: Origin) -> Trust:
+        """What a sender is trusted as: the owner's identities, else what the channel says."""
+        named = Owner(channel=origin.channel, account=origin.account, sender=origin.sender)
+        return Trust.OWNER if named in self.owner else self.channels[origin.channel].trust
+
+    def table(self) -> Routes:
+        """The routing table."""
+        unmatched = {name: channel.unmatched for name, channel in self.channels.items() if channel.unmatched}
+        return Routes(tuple(rule.rule() for rule in self.routes.rules), self.routes.default, unmatched)

@@ -1,0 +1,259 @@
+"""Words: how text is cut into them, and the English ones that say nothing about what a text is about."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+STOPWORDS = frozenset(
+    [
+        "a",
+        "about",
+        "after",
+        "again",
+        "all",
+        "also",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "aren",
+        "as",
+        "at",
+        "be",
+        "because",
+        "been",
+        "before",
+        "being",
+        "but",
+        "by",
+        "can",
+        "cannot",
+        "could",
+        "couldn",
+        "d",
+        "did",
+        "didn",
+        "do",
+        "does",
+        "doesn",
+        "doing",
+        "don",
+        "done",
+        "down",
+        "during",
+        "each",
+        "either",
+        "else",
+        "ever",
+        "every",
+        "few",
+        "for",
+        "from",
+        "further",
+        "get",
+        "gets",
+        "getting",
+        "go",
+        "goes",
+        "going",
+        "gone",
+        "got",
+        "had",
+        "hadn",
+        "has",
+        "hasn",
+        "have",
+        "haven",
+        "having",
+        "he",
+        "her",
+        "here",
+        "hers",
+        "herself",
+        "him",
+        "himself",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "isn",
+        "it",
+        "its",
+        "itself",
+        "just",
+        "let",
+        "ll",
+        "m",
+        "many",
+        "me",
+        "might",
+        "mightn",
+        "mine",
+        "more",
+        "most",
+        "much",
+        "must",
+        "mustn",
+        "my",
+        "myself",
+        "needn",
+        "neither",
+        "no",
+        "nor",
+        "not",
+        "now",
+        "o",
+        "of",
+        "off",
+        "on",
+        "once",
+        "only",
+        "onto",
+        "or",
+        "other",
+        "our",
+        "ours",
+        "ourselves",
+        "out",
+        "over",
+        "own",
+        "per",
+        "re",
+        "s",
+        "same",
+        "shall",
+        "shan",
+        "she",
+        "should",
+        "shouldn",
+        "since",
+        "so",
+        "some",
+        "such",
+        "t",
+        "than",
+        "that",
+        "the",
+        "their",
+        "theirs",
+        "them",
+        "themselves",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "though",
+        "through",
+        "to",
+        "too",
+        "under",
+        "until",
+        "up",
+        "upon",
+        "us",
+        "ve",
+        "very",
+        "was",
+        "wasn",
+        "we",
+        "were",
+        "weren",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "while",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "without",
+        "won",
+        "would",
+        "wouldn",
+        "y",
+        "yet",
+        "you",
+        "your",
+        "yours",
+        "yourself",
+        "yourselves",
+    ]
+)
+"""English words dropped from queries, with the pieces that apostrophes leave ("don't" is `don` and `t`)."""
+
+_SMALL_TALK = """
+good morning|good afternoon|good evening|good night|good day|have a good one|have a nice day|have a great day
+how are you doing today|how are you doing|how are you today|how are you|how is it going|how s it going|what s up
+hello there|hi there|hey there|hello everyone|hi everyone|hello all|hi all|good to see you|nice to meet you
+long time no see|see you later|see you soon|see you tomorrow|see you|talk to you later|talk soon|take care
+thank you so much|thank you very much|thank you|thanks a lot|many thanks|sounds good|got it|no problem|of course
+you re welcome|well done|good job|all right|never mind
+hello|hi|hey|bye|goodbye|thanks|thx|ok|okay|yes|yeah|yep|yup|nope|nah|please|sorry|welcome|sure|alright|cheers
+great|cool|nice|fine|perfect|awesome|wow|lol|haha|hmm|oh|ah|well
+"""
+_PHRASES = frozenset(tuple(phrase.split()) for line in _SMALL_TALK.split("\n") for phrase in line.split("|") if phrase)
+_LONGEST = max(len(phrase) for phrase in _PHRASES)
+_GREETINGS = frozenset({"morning", "afternoon", "evening", "night", "everyone", "everybody", "folks"})
+
+_WORD = re.compile(r"[^\W_]+")
+_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "er", "est", "edly", "ed", "es", "ly", "s", "e", "y")
+
+
+def fold(word: str) -> str:
+    """A word without case and accents."""
+    if word.isascii():
+        return word.lower()
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+def words(text: str) -> Iterator[tuple[int, str]]:
+    """The folded words of a text in order, each with the place where it starts."""
+    return ((match.start(), fold(match.group())) for match in _WORD.finditer(text))
+
+
+def root(word: str) -> str:
+    """A folded word without its common English ending, so that forms of one word agree; nothing to show people."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+
+def topic(text: str) -> frozenset[str]:
+    """The roots of the words that can say what a text is about: no stopwords, no English small talk.
+
+    Empty for "good morning", for a bare "Morning, everyone!" and for text without words.
+    """
+    said = [word for _, word in words(text)]
+    rest: list[str] = []
+    at = 0
+    while at < len(said):
+        length = _phrase_at(said, at)
+        if not length:
+            rest.append(said[at])
+        at += length or 1
+    telling = {word for word in rest if word not in STOPWORDS}
+    if len(said) <= 3 and telling <= _GREETINGS:
+        return frozenset()
+    return frozenset(root(word) for word in telling)
+
+
+def _phrase_at(said: list[str], at: int) -> int:
+    for length in range(min(_LONGEST, len(said) - at), 0, -1):
+        if tuple(said[at : at + length]) in _PHRASES:
+            return length
+    return 0

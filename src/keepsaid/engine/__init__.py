@@ -1,0 +1,1 @@
+"""The engine room: loops and caretakers that move messages along."""

@@ -1,0 +1,106 @@
+"""Attempt: one try at a batch, and what its failure costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from keepsaid.domain.commits import Fail, Failure, Release
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.turn import Claimed
+from keepsaid.errors import (
+    KeepsaidError,
+    LeaseLost,
+    ModelAuth,
+    ModelQuota,
+    ModelRejected,
+    ModelUnavailable,
+    StoreError,
+)
+from keepsaid.pipeline.turn.notices import gave_up
+from keepsaid.pipeline.turn.steps import NeedsReview
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.progress import Progress, Progresses
+
+_HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
+"""Trying again cannot help before a person does something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an outage is waited out, and the waits between tries, in milliseconds."""
+
+    outage_ms_max: int = 900_000
+    wait_ms_first: int = 1_000
+    wait_ms_max: int = 60_000
+
+    def wait_ms(self, tries: int) -> int:
+        """The wait after a number of tries, doubling."""
+        return int(min(self.wait_ms_max, self.wait_ms_first * 2 ** min(tries, 16)))
+
+
+class Attempt:
+    """Runs the work of a batch and settles what it raises."""
+
+    def __init__(
+        self, operations: Operations, progress: Progresses, clock: Clock, ids: Ids, patience: Patience
+    ) -> None:
+        self._operations = operations
+        self._progress = progress
+        self._clock = clock
+        self._ids = ids
+        self._patience = patience
+
+    async def at(self, claimed: Claimed, work: Callable[[], Awaitable[None]]) -> str:
+        """Try once; returns how it ended: done, lost, waiting, or the state the failure led to.
+
+        What the batch raised itself is charged to it; an outage or a stop is not. A StoreError passes
+        through: nothing can be recorded then, and the lease runs out.
+        """
+        try:
+            await work()
+        except LeaseLost:
+            return "lost"
+        except asyncio.CancelledError:
+            await asyncio.shield(self._released(claimed, 0, deferred=False))
+            raise
+        except ModelUnavailable as outage:
+            return await self._wait_out(claimed, outage)
+        except NeedsReview as unknown:
+            return await self._failed(claimed, Failure.PARK, unknown)
+        except _HOPELESS as refusal:
+            return await self._failed(claimed, Failure.BURY, refusal)
+        except StoreError:
+            raise
+        except TimeoutError:
+            late = KeepsaidError("it took longer than a message that stopped the program twice may take")
+            return await self._failed(claimed, Failure.RETRY, late)
+        except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing turn is charged to its own batch
+            return await self._failed(claimed, Failure.RETRY, error)
+        return "done"
+
+    async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable) -> str:
+        now, batch = self._clock.now_ms(), claimed.batch
+        if now - batch.created_at > self._patience.outage_ms_max:
+            return await self._failed(claimed, Failure.BURY, outage)
+        wait = self._patience.wait_ms(batch.deferrals)
+        if outage.retry_after_s is not None:
+            wait = min(int(outage.retry_after_s * 1000), self._patience.wait_ms_max)
+        self._progress.tell(claimed.messages, Progress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s"))
+        await self._released(claimed, now + wait, deferred=True)
+        return "waiting"
+
+    async def _released(self, claimed: Claimed, not_before: int, *, deferred: bool) -> None:
+        await self._operations.apply(Release(claimed.batch.id, claimed.batch.fence, not_before, deferred))
+
+    async def _failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:
+        now, batch = self._clock.now_ms(), claimed.batch
+        last = claimed.messages[-1].inbound
+        notice = ReplyDraft(self._ids.next(), gave_up(batch.id, error), True, last.reply_url, last.marks.provider_id)
+        reason = error.what if isinstance(error, KeepsaidError) else f"{type(error).__name__}"
+        retry_at = now + self._patience.wait_ms(batch.attempts)
+        state = await self._operations.apply(Fail(batch.id, batch.fence, how, reason, now, retry_at, notice))
+        self._progress.tell(claimed.messages, Progress("settled" if state != "queued" else "waiting", reason))
+        return state

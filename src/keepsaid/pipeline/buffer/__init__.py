@@ -1,0 +1,1 @@
+"""Intake: what stands at the door of the buffer."""

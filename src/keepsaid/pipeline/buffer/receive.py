@@ -1,0 +1,68 @@
+"""Receive: check a message at the door, name it, store it; only then may anybody be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from keepsaid.domain.batch import Window
+from keepsaid.domain.commits import Arrival, Intake, Receive, Received
+from keepsaid.domain.message import Inbound
+from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.operations import Operations
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the door lets in: bytes of a payload, characters of text and of any name."""
+
+    payload_bytes_max: int = 26_214_400
+    text_chars_max: int = 1_000_000
+    name_chars_max: int = 1_024
+
+
+class Door:
+    """The single way into the buffer."""
+
+    def __init__(
+        self, operations: Operations, clock: Clock, ids: Ids, windows: Mapping[str, Window], limits: Limits
+    ) -> None:
+        self._operations = operations
+        self._clock = clock
+        self._ids = ids
+        self._windows = windows
+        self._limits = limits
+
+    async def receive(self, inbound: Inbound) -> Received:
+        """Store a message; returns once it is on disk, or says that it was there before.
+
+        Raises UnknownChannel, TooLarge or another InputError with nothing stored, KeyConflict when its
+        external id was used with other content, and StoreError when the disk refuses.
+        """
+        window = self._checked(inbound)
+        arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, inbound.content_hash)
+        received = await self._operations.apply(Receive(arrival, window))
+        if received.intake is Intake.CONFLICT:
+            key = inbound.marks.external_id
+            raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
+        return received
+
+    def _checked(self, inbound: Inbound) -> Window:
+        origin, content, limits = inbound.origin, inbound.content, self._limits
+        window = self._windows.get(origin.channel)
+        if window is None:
+            near = get_close_matches(origin.channel, self._windows, 1)
+            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._windows))}"
+            raise UnknownChannel(f"there is no channel {origin.channel!r}; {known}")
+        if not content.text.strip() and not content.event:
+            raise InputError("the message is empty: it has no text and is no event")
+        if len(content.payload) > limits.payload_bytes_max:
+            raise TooLarge(f"the payload has {len(content.payload):,} bytes; {limits.payload_bytes_max:,} are allowed")
+        if len(content.text) > limits.text_chars_max:
+            raise TooLarge(f"the text has {len(content.text):,} characters; {limits.text_chars_max:,} are allowed")
+        for name in (origin.account, origin.sender, origin.conversation):
+            if not name or len(name) > limits.name_chars_max:
+                raise InputError(f"account, sender and conversation need 1 to {limits.name_chars_max} characters each")
+        return window

@@ -1,0 +1,1 @@
+"""The context: what the model is shown."""

@@ -1,0 +1,50 @@
+"""The trace: what a turn's context held and why, as it is stored for `why`."""
+
+from __future__ import annotations
+
+from keepsaid.domain.memory import Candidate, Injection
+from keepsaid.domain.prompt import Json, Prompt
+from keepsaid.domain.text import cut
+
+_TEXT_CHARS_MAX = 300
+
+
+def trace_of(prompt: Prompt, injection: Injection) -> dict[str, Json]:
+    """The layers with their costs and cuts, the block as sent, and every candidate with its reason."""
+    layers: list[Json] = [
+        {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}
+        for layer in prompt.layers
+    ]
+    return {
+        "layers": layers,
+        "memory": {
+            "block": injection.block,
+            "skipped": injection.skipped,
+            "missing": list(injection.missing),
+            "took_ms": round(injection.took_ms, 2),
+            "candidates": [_candidate(candidate) for candidate in injection.candidates],
+        },
+    }
+
+
+def _candidate(candidate: Candidate) -> Json:
+    hit = candidate.hit
+    return {
+        "id": hit.memory.id,
+        "kind": str(hit.memory.new.kind),
+        "text": cut(hit.memory.text, _TEXT_CHARS_MAX),
+        "leg": hit.leg,
+        "rank": hit.rank,
+        "score": round(hit.score, 4),
+        "chosen": candidate.chosen,
+        "reason": candidate.reason,
+    }
+
+
+def recorded(trace: Json) -> Injection | None:
+    """The injection an earlier attempt of the turn was given, so that a retry shows the model the same bytes."""
+    memory = trace.get("memory") if isinstance(trace, dict) else None
+    if not isinstance(memory, dict):
+        return None
+    block = memory.get("block")
+    return Injection(block if isinstance(block, str) else "", skipped="as recorded by an earlier attempt")

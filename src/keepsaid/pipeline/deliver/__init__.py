@@ -1,0 +1,1 @@
+"""Delivery: replies on their way out."""

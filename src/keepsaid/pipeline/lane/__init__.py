@@ -1,0 +1,1 @@
+"""Lanes: whose turn it is."""

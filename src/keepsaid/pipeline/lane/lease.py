@@ -1,0 +1,72 @@
+"""Leases: take the next batches, and keep each while its turn runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from keepsaid.domain.commits import Claim, Renew
+from keepsaid.domain.turn import Claimed
+from keepsaid.errors import LeaseLost, StoreError
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.operations import Operations
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """How long a lease lasts, how often it is renewed, and how long a suspect that runs alone may take (ms)."""
+
+    lease_ms: int = 60_000
+    renew_ms: int = 20_000
+    alone_ms: int = 60_000
+
+
+class Leases:
+    """Claims for one owner."""
+
+    def __init__(self, operations: Operations, clock: Clock, ids: Ids, owner: str, terms: LeaseTerms) -> None:
+        self._operations = operations
+        self._clock = clock
+        self._ids = ids
+        self._owner = owner
+        self._terms = terms
+
+    async def claim(self, limit: int) -> tuple[Claimed, ...]:
+        """Lease up to `limit` batches, best first."""
+        now = self._clock.now_ms()
+        turn_ids = tuple(self._ids.next() for _ in range(limit))
+        return await self._operations.apply(Claim(self._owner, limit, turn_ids, now, now + self._terms.lease_ms))
+
+    @asynccontextmanager
+    async def kept(self, claimed: Claimed) -> AsyncIterator[None]:
+        """Hold the lease while the block runs; the block is cancelled and LeaseLost raised when it is lost.
+
+        Raises TimeoutError when a batch that runs alone takes too long.
+        """
+        turn = asyncio.current_task()
+        assert turn is not None, "a lease is kept by a coroutine"
+        lost = asyncio.Event()
+        renewal = asyncio.create_task(self._renew(claimed, turn, lost))
+        try:
+            async with asyncio.timeout(self._terms.alone_ms / 1000 if claimed.alone else None):
+                yield
+        except asyncio.CancelledError:
+            if lost.is_set():
+                turn.uncancel()
+                raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
+            raise
+        finally:
+            renewal.cancel()
+
+    async def _renew(self, claimed: Claimed, turn: asyncio.Task[object], lost: asyncio.Event) -> None:
+        never = asyncio.Event()
+        held = True
+        while held:
+            await self._clock.wait(never, self._terms.renew_ms)
+            renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.now_ms() + self._terms.lease_ms)
+            with suppress(StoreError):
+                held = await self._operations.apply(renewal)
+        lost.set()
+        turn.cancel()

@@ -1,0 +1,1 @@
+"""The router: batches and verdicts."""

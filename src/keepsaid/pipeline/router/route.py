@@ -1,0 +1,67 @@
+"""Route: judge the waiting messages of a lane and cut them into batches of one rule each."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import groupby
+
+from keepsaid.domain.batch import Group, Routed, TaskDraft, Window
+from keepsaid.domain.commits import Dispatch
+from keepsaid.domain.message import Message
+from keepsaid.domain.route import Action, Fields, Routes, Rule, Verdict, describe, judge, payload_fields
+from keepsaid.ports.clock import Ids
+
+_INLINE_BYTES_MAX = 64_000
+"""Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""
+
+Judged = tuple[Message, Verdict, Rule | None, Fields]
+
+
+async def route(routes: Routes, group: Group, window: Window, ids: Ids, at: int) -> Dispatch:
+    """The commit that routes a group: one batch for each run of messages with the same rule."""
+    judged = [await _judged(routes, message) for message in group.messages]
+    batches = []
+    for _, run in groupby(judged, key=lambda one: (one[1].rule, one[1].action)):
+        batches += [await _batch(list(part), ids) for part in _bounded(list(run), window)]
+    return Dispatch(group.lane, group.numbered_after, tuple(batches), window, at)
+
+
+async def _judged(routes: Routes, message: Message) -> Judged:
+    payload = await _parsed(message) if routes.reads_payload else {}
+    verdict, rule = judge(routes, message, payload)
+    return message, verdict, rule, payload
+
+
+async def _parsed(message: Message) -> Fields:
+    if len(message.inbound.content.payload) <= _INLINE_BYTES_MAX:
+        return payload_fields(message)
+    return await asyncio.to_thread(payload_fields, message)
+
+
+def _bounded(run: list[Judged], window: Window) -> list[list[Judged]]:
+    """The run, cut where a batch would outgrow the window's bounds; a single message is never cut."""
+    parts: list[list[Judged]] = []
+    chars = 0
+    for one in run:
+        size = len(one[0].text)
+        if not parts or len(parts[-1]) >= window.count_max or chars + size > window.chars_max:
+            parts.append([])
+            chars = 0
+        parts[-1].append(one)
+        chars += size
+    return parts
+
+
+async def _batch(part: list[Judged], ids: Ids) -> Routed:
+    messages = [one[0] for one in part]
+    _, verdict, rule, payload = part[0]
+    priority = min(message.inbound.priority for message in messages)
+    if rule is not None and rule.priority is not None:
+        priority = rule.priority
+    task = None
+    if verdict.action is Action.SPAWN and rule is not None:
+        fields = payload or await _parsed(messages[0])
+        key = f"{rule.name}|{messages[0].lane.channel}|{messages[0].lane.account}|{messages[0].lane.conversation}"
+        task = TaskDraft(ids.next(), key, describe(rule.task, messages, fields))
+    chars = sum(len(message.text) for message in messages)
+    return Routed(ids.next(), messages[0].number, messages[-1].number, chars, verdict, priority, task)

@@ -1,0 +1,1 @@
+"""The turn: steps until there is an answer."""

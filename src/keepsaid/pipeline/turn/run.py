@@ -1,0 +1,122 @@
+"""Run: a turn is model and tool steps in turn until the model answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
+from keepsaid.domain.text import cut, digest
+from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
+from keepsaid.errors import ModelMalformed, ToolError
+from keepsaid.pipeline.turn.steps import Call, StepLog
+from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """How much one turn may do: steps, tokens of an answer, seconds a call, characters of a tool's output."""
+
+    steps_max: int = 20
+    tokens_max: int = 4_096
+    call_s_max: float = 120.0
+    tool_chars_max: int = 20_000
+    tokens_in_max: int = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn works with."""
+
+    model: Model
+    prompt: Prompt
+    tools: Sequence[Tool]
+    limits: TurnLimits
+    delta: Delta
+
+
+async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]:
+    """The reply, the records to store, and the model's name; raises what the model or a lost lease raises."""
+    exchange: list[Record] = []
+    for _ in range(turn.limits.steps_max):
+        answer = await _ask(turn, steps, tuple(exchange))
+        exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls))
+        if not answer.calls:
+            return answer.text, tuple(exchange), answer.model
+        exchange += [await _use(turn, steps, call) for call in answer.calls]
+        if steps.usage.tokens_in > turn.limits.tokens_in_max:
+            raise ModelMalformed(f"the turn has read {steps.usage.tokens_in:,} tokens without coming to an answer")
+    raise ModelMalformed(f"the model made {turn.limits.steps_max} steps without coming to an answer")
+
+
+async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answer:
+    request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
+    prompt = turn.prompt
+    said = digest(prompt.system, repr(prompt.history), prompt.recalled, prompt.user, repr(exchange))
+
+    async def make() -> tuple[Json, Usage]:
+        answer = await _readable(turn, request)
+        calls: list[Json] = [[call.id, call.name, call.arguments] for call in answer.calls]
+        return {"text": answer.text, "calls": calls, "model": answer.model}, answer.usage
+
+    return _read(await steps.once(Call(StepKind.MODEL, turn.model.name, said), make))
+
+
+async def _readable(turn: Turn, request: ModelRequest) -> Answer:
+    """An answer with something in it; one that is malformed or empty is asked for once more."""
+    for last in (False, True):
+        try:
+            answer = await turn.model.answer(request, turn.delta)
+        except ModelMalformed:
+            if last:
+                raise
+            continue
+        if answer.text.strip() or answer.calls:
+            return answer
+    raise ModelMalformed("the model answered with nothing, twice")
+
+
+def _read(output: Json) -> Answer:
+    assert isinstance(output, dict), "a model step records an object"
+    calls = output["calls"]
+    assert isinstance(calls, list), "and its calls as a list"
+    read = tuple(ToolCall(*map(str, call)) for call in calls if isinstance(call, list))
+    return Answer(str(output["text"]), read, model=str(output["model"]))
+
+
+async def _use(turn: Turn, steps: StepLog, call: ToolCall) -> Record:
+    return Record(Role.TOOL, await _result(turn, steps, call), call_id=call.id, speaker=call.name)
+
+
+async def _result(turn: Turn, steps: StepLog, call: ToolCall) -> str:
+    """What the tool says; what is wrong with a call is said to the model, and is no step."""
+    tool = next((tool for tool in turn.tools if tool.name == call.name), None)
+    if tool is None:
+        return f"error: there is no tool {call.name!r}"
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return "error: the arguments are not valid JSON"
+    if not isinstance(arguments, dict):
+        return "error: the arguments must be an object"
+
+    async def make() -> tuple[Json, Usage]:
+        return cut(await _call(tool, arguments), turn.limits.tool_chars_max), Usage()
+
+    repeatable = tool.kind in (ToolClass.PURE, ToolClass.IDEMPOTENT)
+    outside = Call(StepKind.TOOL, tool.name, digest(call.name, call.arguments), repeatable)
+    return str(await steps.once(outside, make))
+
+
+async def _call(tool: Tool, arguments: dict[str, Json]) -> str:
+    try:
+        async with asyncio.timeout(tool.limit_s):
+            return await tool.run(arguments)
+    except ToolError as error:
+        return f"error: {error.what}"
+    except TimeoutError:
+        return f"error: {tool.name} took longer than {tool.limit_s:g} s"
+    except Exception as error:  # noqa: BLE001  # guard: tool call - a broken tool is the model's to work around
+        return f"error: {tool.name} failed ({type(error).__name__})"

@@ -1,0 +1,79 @@
+"""Steps: every outside call is recorded before and after, and a finished one is never made again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from keepsaid.domain.commits import StepEnd, StepStart
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.turn import Claimed, Step, StepKind, Usage
+from keepsaid.errors import KeepsaidError, LeaseLost
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.points import point
+
+
+class NeedsReview(KeepsaidError):
+    """An unsafe call started and nobody knows whether it took effect."""
+
+    code = "KS-REVIEW"
+    safe = "The message is kept; nothing is repeated without your word."
+    hint = "keepsaid inbox ls --state review"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An outside call: what it is, and whether it may be made again when its result is not known."""
+
+    kind: StepKind
+    subject: str
+    input_hash: bytes
+    repeatable: bool = True
+
+
+class StepLog:
+    """The steps of one turn, in order."""
+
+    def __init__(self, operations: Operations, clock: Clock, claimed: Claimed, trace: Json) -> None:
+        self._operations = operations
+        self._clock = clock
+        self._claimed = claimed
+        self._trace = trace
+        self._known = {step.n: step for step in claimed.steps}
+        self._next = 0
+        self.usage = Usage()
+
+    async def once(self, call: Call, make: Callable[[], Awaitable[tuple[Json, Usage]]]) -> Json:
+        """The recorded result of the next step, or a new one: started on disk before the call, finished after.
+
+        Raises NeedsReview for a call that must not be repeated, LeaseLost when another owner has the batch.
+        """
+        n, self._next = self._next, self._next + 1
+        known = self._known.get(n)
+        if known is not None and known.state == "finished":
+            self.usage += known.usage
+            return known.output
+        if known is not None and not call.repeatable:
+            raise NeedsReview(f"the call of {call.subject} started and has no result")
+        await self._start(n, call)
+        point(f"{call.kind}.before")
+        output, usage = await make()
+        point(f"{call.kind}.after")
+        await self._end(n, output, usage)
+        self.usage += usage
+        return output
+
+    async def _start(self, n: int, call: Call) -> None:
+        batch = self._claimed.batch
+        step = Step(n, call.kind, call.subject, call.input_hash)
+        trace = self._trace if n == 0 and not self._claimed.steps else None
+        commit = StepStart(self._claimed.turn_id, batch.id, batch.fence, step, self._clock.now_ms(), trace)
+        if not await self._operations.apply(commit):
+            raise LeaseLost("the step was refused")
+
+    async def _end(self, n: int, output: Json, usage: Usage) -> None:
+        batch = self._claimed.batch
+        commit = StepEnd(self._claimed.turn_id, batch.fence, n, output, usage, self._clock.now_ms())
+        if not await self._operations.apply(commit):
+            raise LeaseLost("the result of a step was refused")
