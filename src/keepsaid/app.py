@@ -147,11 +147,11 @@ class Instance:
 
     async def start(self, *, answering: bool = True) -> Recovered:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
-        turns = self.config.turns.concurrent_max if answering else 0
         post = Post(self.operations, self.operations, self.channels, self.clock, self.owner)
-        workers = Workers(self.flow, self.leases, self.attempt, turns)
+        turns_max = self.config.turns.concurrent_max
+        workers = Workers(self.flow, self.leases, self.attempt, turns_max) if answering else None
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)
-        crew = Crew(self.flow, workers, rescuer, post)
+        crew = Crew(self.flow, rescuer, post, workers)
         views = (self.operations, self.operations)
         self._supervisor = Supervisor(crew, self.operations, views, self.clock, self.owner)
         return await self._supervisor.start([Stage("record", self.recorder.catch_up, self.flow.hints.record)])
@@ -223,3 +223,10 @@ def _channels(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
         else:
             channels[name] = PullChannel(name)
     return channels, hooks
+
+
+def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:
+    """Why a reply must not be pushed to `url`; None when it may."""
+    from keepsaid.adapters.channels.web import allowed  # noqa: PLC0415 - only messages with a URL need it
+
+    return allowed(url, hosts)

@@ -18,12 +18,13 @@ from keepsaid.errors import ConfigError
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def load(path: Path) -> tuple[Config, list[str]]:
+def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config, list[str]]:
     """Read the config file, if there is one; returns the tree and warnings about unknown keys.
 
-    Raises ConfigError naming file and key when a value is wrong or a variable is not set.
+    `settings` replaces whole top-level sections. Raises ConfigError naming file and key when a value is
+    wrong or a variable is not set.
     """
-    data = read(path)
+    data = {**read(path), **(settings or {})}
     try:
         config = Config(**data)
     except ValidationError as error:

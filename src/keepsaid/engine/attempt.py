@@ -64,38 +64,40 @@ class Attempt:
         except LeaseLost:
             return "lost"
         except asyncio.CancelledError:
-            await asyncio.shield(self._released(claimed, 0, deferred=False))
+            await asyncio.shield(self.released(claimed))
             raise
         except ModelUnavailable as outage:
             return await self._wait_out(claimed, outage)
         except NeedsReview as unknown:
-            return await self._failed(claimed, Failure.PARK, unknown)
+            return await self.failed(claimed, Failure.PARK, unknown)
         except _HOPELESS as refusal:
-            return await self._failed(claimed, Failure.BURY, refusal)
+            return await self.failed(claimed, Failure.BURY, refusal)
         except StoreError:
             raise
         except TimeoutError:
             late = KeepsaidError("it took longer than a message that stopped the program twice may take")
-            return await self._failed(claimed, Failure.RETRY, late)
+            return await self.failed(claimed, Failure.RETRY, late)
         except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing turn is charged to its own batch
-            return await self._failed(claimed, Failure.RETRY, error)
+            return await self.failed(claimed, Failure.RETRY, error)
         return "done"
 
     async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable) -> str:
         now, batch = self._clock.now_ms(), claimed.batch
         if now - batch.created_at > self._patience.outage_ms_max:
-            return await self._failed(claimed, Failure.BURY, outage)
+            return await self.failed(claimed, Failure.BURY, outage)
         wait = self._patience.wait_ms(batch.deferrals)
         if outage.retry_after_s is not None:
             wait = min(int(outage.retry_after_s * 1000), self._patience.wait_ms_max)
         self._progress.tell(claimed.messages, Progress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s"))
-        await self._released(claimed, now + wait, deferred=True)
+        await self.released(claimed, now + wait, deferred=True)
         return "waiting"
 
-    async def _released(self, claimed: Claimed, not_before: int, *, deferred: bool) -> None:
+    async def released(self, claimed: Claimed, not_before: int = 0, *, deferred: bool = False) -> None:
+        """Give a batch back without charge."""
         await self._operations.apply(Release(claimed.batch.id, claimed.batch.fence, not_before, deferred))
 
-    async def _failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:
+    async def failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:
+        """Charge, park or bury a batch for what it raised; returns its new state."""
         now, batch = self._clock.now_ms(), claimed.batch
         last = claimed.messages[-1].inbound
         notice = ReplyDraft(self._ids.next(), gave_up(batch.id, error), True, last.reply_url, last.marks.provider_id)

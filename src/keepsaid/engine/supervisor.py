@@ -25,12 +25,12 @@ _RESCUE_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Who does the work."""
+    """Who does the work; without workers, batches wait for somebody else to claim them."""
 
     flow: Flow
-    workers: Workers
     rescuer: Rescuer
     post: Post
+    workers: Workers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,10 @@ class Supervisor:
         """Recover what a former process left, then start the stages and those given."""
         crew, hints = self._crew, self._crew.flow.hints
         recovered = Recovered(await crew.post.recover(), await crew.rescuer.recover())
+        if crew.workers is not None:
+            also = (Stage("work", crew.workers.claim, hints.work, due=self._next_claim), *also)
         stages = (
             Stage("route", crew.flow.route, hints.route, due=self._buffer.next_due),
-            Stage("work", crew.workers.claim, hints.work, due=self._lanes.next_ready),
             Stage("deliver", lambda: crew.flow.deliver(crew.post), hints.deliver, due=crew.post.next_at),
             Stage("rescue", self._rescue, asyncio.Event(), poll_ms=_RESCUE_MS),
             *also,
@@ -71,6 +72,11 @@ class Supervisor:
             for stage in stages
         ]
         return recovered
+
+    async def _next_claim(self) -> int | None:
+        """When a batch may be claimed; a full house waits for a turn to end instead."""
+        workers = self._crew.workers
+        return await self._lanes.next_ready() if workers is not None and workers.free else None
 
     async def _rescue(self) -> int:
         if await self._crew.rescuer.rescue():
@@ -87,6 +93,7 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._crew.workers.stop(patience_s)
+        if self._crew.workers is not None:
+            await self._crew.workers.stop(patience_s)
         if not self.broken.done():
             await self._operations.apply(Relinquish(self._owner, self._clock.now_ms()))

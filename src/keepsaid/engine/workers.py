@@ -24,12 +24,16 @@ class Workers:
         self._turns_max = turns_max
         self._running: set[asyncio.Task[None]] = set()
 
+    @property
+    def free(self) -> int:
+        """How many more turns may run."""
+        return self._turns_max - len(self._running)
+
     async def claim(self) -> int:
         """Fill the free places; returns how many turns were started."""
-        free = self._turns_max - len(self._running)
-        if free <= 0:
+        if not self.free:
             return 0
-        claimed = await self._flow.claim(self._leases, free)
+        claimed = await self._flow.claim(self._leases, self.free)
         for one in claimed:
             task = asyncio.create_task(self._work(one), name=f"turn-{one.turn_id}")
             self._running.add(task)

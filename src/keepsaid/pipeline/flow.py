@@ -19,7 +19,7 @@ from keepsaid.pipeline.buffer.receive import Door
 from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.trace import recorded, trace_of
 from keepsaid.pipeline.deliver.send import Post
-from keepsaid.pipeline.hints import Hints
+from keepsaid.ports.hints import Hints
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run

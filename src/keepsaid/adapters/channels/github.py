@@ -61,6 +61,9 @@ class GitHubHook:
         """Refuse: there are no credentials to write to GitHub with."""
         return SendResult(Delivered.REFUSED, "GitHub has no way to reply yet: no credentials")
 
+    async def close(self) -> None:
+        """Do nothing: it holds no connection."""
+
     def _prove(self, signature: str, body: bytes) -> None:
         if not self._secret:
             raise HookClosed("The GitHub webhook is closed: no secret is configured.")

@@ -143,8 +143,8 @@ def _title(payload: Payload) -> str:
     for kind in ("pull_request", "issue", "discussion", "release", *_CHECKS):
         about = _object(payload, kind)
         for name in ("title", "display_title", "name"):
-            if title := _word(about, name):
-                return title
+            if title := " ".join(_prose(about, name).split()):
+                return cut(title, _WORD_CHARS_MAX)
     return ""
 
 

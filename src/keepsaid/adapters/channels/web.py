@@ -24,7 +24,7 @@ _ANSWER_BYTES_MAX = 64 * 1024
 _DETAIL_CHARS_MAX = 200
 _TRY_AGAIN = frozenset((408, 425, 429))
 _RETRY_AFTER_S_MAX = 24 * 3_600
-_LIMITS = httpx2.Limits(max_connections=32, max_keepalive_connections=8, keepalive_expiry=2.0)
+_CONNECTIONS = httpx2.Limits(max_connections=32, max_keepalive_connections=8, keepalive_expiry=2.0)
 
 
 def allowed(url: str, hosts: Iterable[str]) -> str | None:
@@ -38,7 +38,7 @@ def allowed(url: str, hosts: Iterable[str]) -> str | None:
     if parts is None:
         return "reply_url is no plain http or https URL"
     scheme, host, port = parts.group(1).lower(), parts.group(2).lower(), int(parts.group(3) or 0)
-    if port > 65_535 or parts.group(3) is not None and not port:
+    if port > 65_535 or (parts.group(3) is not None and not port):
         return "reply_url names an impossible port"
     port = port or _DEFAULT_PORTS[scheme]
     if {host, f"{host}:{port}"}.isdisjoint(entry.strip().lower() for entry in hosts):
@@ -59,15 +59,20 @@ class PullChannel:
         """Refuse: nothing is pushed here."""
         return SendResult(Delivered.REFUSED, f"replies of the channel {self.name} are pulled, not pushed")
 
+    async def close(self) -> None:
+        """Do nothing: it holds no connection."""
+
 
 class PushChannel:
     """A channel that posts each reply to the URL its message named, with an idempotency key.
 
-    One try takes at most `timeout_s` seconds. `client` makes the HTTP client; by default one that reads no
-    proxy from the environment, so that it calls listed hosts and nothing else.
+    A reply without a URL waits to be pulled, so `sending` says pull; the outbox sends what carries a URL.
+    One try takes at most `timeout_s` seconds, of which connecting and securing may take a quarter each. `client`
+    makes the HTTP client; by default one that reads no proxy from the environment, so that it calls listed hosts
+    and nothing else.
     """
 
-    sending = Sending.PUSH
+    sending = Sending.PULL
     keyed = True
 
     def __init__(
@@ -80,8 +85,11 @@ class PushChannel:
         self.name = name
         self._hosts = frozenset(allowed_hosts)
         self._timeout_s = timeout_s
+        # Connecting must end by its own limits: cut off from outside, the transport leaves its socket open.
+        self._limits = httpx2.Timeout(timeout_s, connect=timeout_s / 4, pool=timeout_s / 4)
         self._make = client or _plain_client
         self._client: httpx2.AsyncClient | None = None
+        self._opening = asyncio.Lock()
 
     async def send(self, reply: Reply) -> SendResult:
         """Post a reply once; never raises.
@@ -108,22 +116,28 @@ class PushChannel:
             await client.aclose()
 
     async def _post(self, url: str, reply: Reply, attempt: _Attempt) -> SendResult:
-        if self._client is None:
-            self._client = self._make()
-        request = self._client.build_request(
+        client = await self._opened()
+        request = client.build_request(
             "POST",
             url,
             content=_body(reply),
             headers=_headers(reply),
-            timeout=self._timeout_s,
+            timeout=self._limits,
             extensions={"trace": attempt.note},
         )
-        response = await self._client.send(request, stream=True, follow_redirects=False)
+        response = await client.send(request, stream=True, follow_redirects=False)
         async with aclosing(response):
             attempt.verdict = _answered(response)
             if response.is_success:
                 attempt.verdict = replace(attempt.verdict, provider_id=await _given_id(response))
         return attempt.verdict
+
+    async def _opened(self) -> httpx2.AsyncClient:
+        async with self._opening:
+            if self._client is None:
+                # Loading the certificates of the system takes 20 ms, too long for the loop.
+                self._client = await asyncio.to_thread(self._make)
+            return self._client
 
 
 class _Attempt:
@@ -140,7 +154,7 @@ class _Attempt:
 
 def _plain_client() -> httpx2.AsyncClient:
     # Receivers that keep idle connections for 5 s would cut some just as they are used again, which is a doubt.
-    return httpx2.AsyncClient(limits=_LIMITS, trust_env=False)
+    return httpx2.AsyncClient(limits=_CONNECTIONS, trust_env=False)
 
 
 def _headers(reply: Reply) -> dict[str, str]:
@@ -172,7 +186,7 @@ def _answered(response: httpx2.Response) -> SendResult:
         return SendResult(Delivered.CONFIRMED, "HTTP 409: the receiver had it already")
     if status in _TRY_AGAIN or status >= 500:
         return SendResult(Delivered.RETRY, f"HTTP {status}", retry_after_ms=_retry_after_ms(response))
-    if response.is_redirect:
+    if response.has_redirect_location:
         return SendResult(Delivered.DEAD, f"HTTP {status}: redirects are not followed")
     return SendResult(Delivered.DEAD, f"HTTP {status}")
 

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.operations import Operations
@@ -21,6 +22,25 @@ class Limits:
     payload_bytes_max: int = 26_214_400
     text_chars_max: int = 1_000_000
     name_chars_max: int = 1_024
+
+
+def storable(inbound: Inbound) -> Inbound:
+    """The message with every string made fit to store: NFC, no NUL, no lone surrogates; the payload stays raw."""
+    origin, content, marks = inbound.origin, inbound.content, inbound.marks
+    names = (origin.channel, origin.account, origin.conversation, origin.sender, origin.name)
+    ids = (marks.external_id, marks.provider_id, marks.reply_to)
+    given = (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url)
+    if all(text is None or (text.isascii() and "\0" not in text) for text in given):
+        return inbound
+    fit = [None if text is None else normalise(text) for text in given]
+    channel, account, conversation, sender, name, text, event = (one or "" for one in fit[:7])
+    return Inbound(
+        Origin(channel, account, conversation, sender, name, origin.direct, origin.trust),
+        Content(content.payload, text, event),
+        Marks(*fit[7:10]),
+        inbound.priority,
+        *fit[10:],
+    )
 
 
 class Door:
@@ -41,6 +61,7 @@ class Door:
         Raises UnknownChannel, TooLarge or another InputError with nothing stored, KeyConflict when its
         external id was used with other content, and StoreError when the disk refuses.
         """
+        inbound = storable(inbound)
         window = self._checked(inbound)
         arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, inbound.content_hash)
         received = await self._operations.apply(Receive(arrival, window))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -47,20 +47,35 @@ class Leases:
         """
         turn = asyncio.current_task()
         assert turn is not None, "a lease is kept by a coroutine"
-        lost = asyncio.Event()
-        renewal = asyncio.create_task(self._renew(claimed, turn, lost))
+        lost = False
+
+        def give_up() -> None:
+            nonlocal lost
+            lost = True
+            turn.cancel()
+
         try:
-            async with asyncio.timeout(self._terms.alone_ms / 1000 if claimed.alone else None):
+            async with self.renewed(claimed, give_up), asyncio.timeout(self._limit_s(claimed)):
                 yield
         except asyncio.CancelledError:
-            if lost.is_set():
-                turn.uncancel()
-                raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
-            raise
+            if not lost:
+                raise
+            turn.uncancel()
+            raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
+
+    def _limit_s(self, claimed: Claimed) -> float | None:
+        return self._terms.alone_ms / 1000 if claimed.alone else None
+
+    @asynccontextmanager
+    async def renewed(self, claimed: Claimed, lost: Callable[[], None]) -> AsyncIterator[None]:
+        """Renew the lease while the block runs; `lost` is called once when another owner has it."""
+        renewal = asyncio.create_task(self._renew(claimed, lost))
+        try:
+            yield
         finally:
             renewal.cancel()
 
-    async def _renew(self, claimed: Claimed, turn: asyncio.Task[object], lost: asyncio.Event) -> None:
+    async def _renew(self, claimed: Claimed, lost: Callable[[], None]) -> None:
         never = asyncio.Event()
         held = True
         while held:
@@ -68,5 +83,4 @@ class Leases:
             renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.now_ms() + self._terms.lease_ms)
             with suppress(StoreError):
                 held = await self._operations.apply(renewal)
-        lost.set()
-        turn.cancel()
+        lost()

@@ -1,0 +1,48 @@
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run check test bench soak clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install -qq --editable .
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: .venv/.run ## Install into .venv and start a chat
+	@$(BIN)/keepsaid chat
+
+check: .venv/.test ## Run the static checks: ruff, format, mypy, arrows
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+	@arrows=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$arrows"; exit 1; }
+
+test: check ## Run the static checks, then the tests
+	@$(BIN)/pytest --quiet
+
+bench: .venv/.bench ## Measure
+	@$(BIN)/python -m bench
+
+soak: .venv/.test ## Run the long tests
+	@$(BIN)/pytest --quiet -m soak
+
+clean: ## Remove .venv, caches and build output
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# `pip install --group` needs pip 25.1, which is newer than what many pythons put into a new venv.
+.venv/.base:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "keepsaid needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	@echo "Installing into .venv (once; a minute or so)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
+	@touch $@
+
+.venv/.run: pyproject.toml .venv/.base
+	@$(INSTALL)
+	@touch $@
+
+.venv/.test .venv/.bench: .venv/.%: pyproject.toml .venv/.base
+	@$(INSTALL) --group $*
+	@touch $@

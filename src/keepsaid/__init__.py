@@ -1,0 +1,73 @@
+"""keepsaid: the message-and-memory runtime of an always-on agent.
+
+Everything said is kept, and comes to mind when needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from keepsaid.errors import (
+    ConfigError,
+    HomeBusy,
+    HomeError,
+    InputError,
+    KeepsaidError,
+    KeyConflict,
+    LeaseLost,
+    ModelError,
+    StoreError,
+    TooLarge,
+    UnknownChannel,
+)
+
+if TYPE_CHECKING:
+    from keepsaid.interfaces.sdk.inbox import Batch, Inbox
+    from keepsaid.interfaces.sdk.keeper import Keepsaid
+    from keepsaid.interfaces.sdk.memory import MemoryBook
+    from keepsaid.interfaces.sdk.values import Episode, Message, Receipt, Remembered
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "ConfigError",
+    "Episode",
+    "HomeBusy",
+    "HomeError",
+    "Inbox",
+    "InputError",
+    "Keepsaid",
+    "KeepsaidError",
+    "KeyConflict",
+    "LeaseLost",
+    "MemoryBook",
+    "Message",
+    "ModelError",
+    "Receipt",
+    "Remembered",
+    "StoreError",
+    "TooLarge",
+    "UnknownChannel",
+    "__version__",
+]
+
+_HOMES = {
+    "Batch": "inbox",
+    "Episode": "values",
+    "Inbox": "inbox",
+    "Keepsaid": "keeper",
+    "MemoryBook": "memory",
+    "Message": "values",
+    "Receipt": "values",
+    "Remembered": "values",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the runtime when it is first asked for, so that importing the package stays cheap."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(f"keepsaid.interfaces.sdk.{_HOMES[name]}"), name)

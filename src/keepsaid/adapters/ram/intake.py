@@ -1,0 +1,81 @@
+"""Intake: stores a message, gives it its number, and tells duplicates from conflicts."""
+
+from __future__ import annotations
+
+from keepsaid.adapters.ram.state import LaneRow, State
+from keepsaid.domain.batch import Window
+from keepsaid.domain.commits import Arrival, Intake, Receive, Received
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Inbound, Message
+
+
+def receive(state: State, commit: Receive) -> Received:
+    """Store one message, unless its key came before."""
+    arrival = commit.arrival
+    known = _known(state, arrival)
+    if known is not None:
+        return known
+    lane = _lane_of(state, arrival.inbound)
+    row = state.lanes.setdefault(lane, LaneRow(lane))
+    message = Message(arrival.id, lane, row.head + 1, arrival.inbound, arrival.at)
+    row.messages.append(message)
+    state.messages[message.id] = message
+    if arrival.key_hash is not None:
+        state.keys[arrival.key_hash] = (arrival.content_hash, message.id)
+    provider_id = arrival.inbound.marks.provider_id
+    if provider_id is not None:
+        name_target(state, lane, provider_id, (0, message.id))
+    _collect(row, message, commit.window)
+    return Received(Intake.STORED, message.id, lane, message.number)
+
+
+def name_target(state: State, lane: Lane, provider_id: str, rank: tuple[int, int]) -> None:
+    """Remember the lane of something that can be replied to: messages before replies, the oldest of each first."""
+    target = (lane.channel, lane.account, lane.conversation), provider_id
+    kept = state.named.get(target)
+    if kept is None or rank < kept[:2]:
+        state.named[target] = (*rank, lane)
+
+
+def collect_rest(row: LaneRow, window: Window, at: int) -> None:
+    """Begin the window of what a dispatch left behind."""
+    row.oldest_at = row.newest_at = row.due_at = None
+    row.chars = 0
+    rest = row.messages[row.batched :]
+    for message in rest:
+        _collect(row, message, window)
+    if rest and _full(row, window):
+        row.due_at = at
+
+
+def _known(state: State, arrival: Arrival) -> Received | None:
+    """The receipt of the message that came first under this key."""
+    kept = None if arrival.key_hash is None else state.keys.get(arrival.key_hash)
+    if kept is None:
+        return None
+    content_hash, message_id = kept
+    intake = Intake.DUPLICATE if content_hash == arrival.content_hash else Intake.CONFLICT
+    first = state.messages[message_id]
+    return Received(intake, first.id, first.lane, first.number)
+
+
+def _lane_of(state: State, inbound: Inbound) -> Lane:
+    """The lane of the reply's target, where that is known."""
+    lane, reply_to = inbound.lane, inbound.marks.reply_to
+    if reply_to is None:
+        return lane
+    target = state.named.get(((lane.channel, lane.account, lane.conversation), reply_to))
+    return lane if target is None else target[2]
+
+
+def _collect(row: LaneRow, message: Message, window: Window) -> None:
+    at, priority = message.received_at, message.inbound.priority
+    row.priority = priority if row.oldest_at is None else min(row.priority, priority)
+    row.oldest_at = at if row.oldest_at is None else min(row.oldest_at, at)
+    row.newest_at = at if row.newest_at is None else max(row.newest_at, at)
+    row.chars += len(message.text)
+    row.due_at = at if _full(row, window) else window.due_at(row.oldest_at, row.newest_at)
+
+
+def _full(row: LaneRow, window: Window) -> bool:
+    return row.head - row.batched >= window.count_max or row.chars >= window.chars_max

@@ -1,0 +1,166 @@
+"""Leases: who works on which batch, and what a lost or failed one is charged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from keepsaid.adapters.ram.outbox import keep_notice
+from keepsaid.adapters.ram.state import BatchRow, State, TurnRow
+from keepsaid.domain.commits import (
+    ATTEMPTS_MAX,
+    Claim,
+    ExpireLeases,
+    Fail,
+    Failure,
+    Release,
+    Relinquish,
+    Renew,
+    Requeue,
+    VoidLeases,
+)
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.route import Action
+from keepsaid.domain.states import move
+from keepsaid.domain.turn import Claimed
+
+_ALONE_AFTER = 2
+"""Crashes in a row after which a batch runs with nothing beside it."""
+
+_CRASHED = "the process died while working on it"
+
+
+def claim(state: State, commit: Claim) -> tuple[Claimed, ...]:
+    """Lease ready batches."""
+    chosen = _choose(state, commit)
+    turn_ids = iter(commit.turn_ids)
+    return tuple(_lease(state, batch, commit, turn_ids.__next__) for batch in chosen)
+
+
+def _choose(state: State, commit: Claim) -> Sequence[BatchRow]:
+    limit = min(commit.limit, len(commit.turn_ids))
+    leased = list(state.leased())
+    if limit < 1 or any(batch.alone for batch in leased):
+        return ()
+    ready = [lane.ready for lane in state.lanes.values()]
+    due = [batch for batch in ready if batch is not None and batch.ready_at <= commit.at]
+    due.sort(key=lambda batch: (batch.priority, batch.first_at, batch.id))
+    loner = next((batch for batch in due if batch.crashes >= _ALONE_AFTER), None)
+    if loner is not None and not leased:
+        return (loner,)
+    taken = next((batch for batch in leased if batch.crashes), None)
+    suspect = taken or next((batch for batch in due if batch.crashes == 1), None)
+    return list(islice((batch for batch in due if not batch.crashes or batch is suspect), limit))
+
+
+def _lease(state: State, batch: BatchRow, commit: Claim, next_turn_id: Callable[[], int]) -> Claimed:
+    batch.go("claim")
+    batch.owner, batch.lease_until = commit.owner, commit.lease_until
+    batch.fence += 1
+    batch.alone = batch.crashes >= _ALONE_AFTER
+    turn = batch.open_turn
+    if turn is None:
+        turn = TurnRow(next_turn_id(), batch, commit.at)
+        state.turns[turn.id] = turn
+        batch.turns.append(turn)
+    return Claimed(batch.value, turn.id, batch.messages, turn.recorded, batch.alone, json.loads(turn.trace))
+
+
+def renew(state: State, commit: Renew) -> bool:
+    """Move the end of a lease that is still held."""
+    batch = state.held(commit.batch_id, commit.fence)
+    if batch is None:
+        return False
+    batch.lease_until = commit.lease_until
+    return True
+
+
+def release(state: State, commit: Release) -> bool:
+    """Give a batch back without charge."""
+    batch = state.held(commit.batch_id, commit.fence)
+    if batch is None:
+        return False
+    batch.go("release")
+    batch.ready_at = max(batch.ready_at, commit.not_before)
+    if commit.deferred:
+        batch.deferrals += 1
+        batch.crashes = 0
+    return True
+
+
+def fail(state: State, commit: Fail) -> str:
+    """Charge an attempt or park; the third attempt buries."""
+    batch = state.held(commit.batch_id, commit.fence)
+    if batch is None:
+        known = state.batches.get(commit.batch_id)
+        return known.state if known else "unknown"
+    attempts = batch.attempts + (commit.how is not Failure.PARK)
+    how = Failure.BURY if commit.how is Failure.RETRY and attempts >= ATTEMPTS_MAX else commit.how
+    batch.go(how)
+    batch.attempts, batch.crashes, batch.error = attempts, 0, commit.error
+    batch.ready_at = max(commit.not_before, commit.at)
+    if batch.state != "queued":
+        _end(batch, commit.error, commit.at)
+        if commit.notice is not None:
+            keep_notice(state, batch, commit.notice, commit.at)
+    return batch.state
+
+
+def _end(batch: BatchRow, reason: str, at: int) -> None:
+    """Nobody goes on with this batch by itself: its turn is over."""
+    batch.ended_at = at
+    turn = batch.open_turn
+    if turn is not None:
+        turn.state = move("turn", turn.state, "abandon")
+        turn.reason, turn.ended_at = reason, at
+
+
+def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
+    """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
+    reply_ids = iter(commit.reply_ids)
+    in_flight = sorted((batch for batch in state.leased() if batch.owner != commit.owner), key=lambda batch: batch.id)
+    dead = []
+    for batch in in_flight:
+        batch.crashes += 1
+        batch.attempts += batch.alone
+        batch.error = _CRASHED
+        if batch.attempts < ATTEMPTS_MAX:
+            batch.go("expire")
+            continue
+        batch.go("bury")
+        _end(batch, _CRASHED, commit.at)
+        dead.append(batch.id)
+        reply_id = next(reply_ids, None)
+        if reply_id is not None:
+            keep_notice(state, batch, ReplyDraft(reply_id, commit.notice), commit.at)
+    return tuple(dead)
+
+
+def expire_leases(state: State, commit: ExpireLeases) -> int:
+    """Queue batches whose owner has not renewed in time."""
+    return _give_back([batch for batch in state.leased() if batch.lease_until <= commit.at], "expire")
+
+
+def relinquish(state: State, commit: Relinquish) -> int:
+    """Queue everything an owner holds, by its own word."""
+    return _give_back([batch for batch in state.leased() if batch.owner == commit.owner], "release")
+
+
+def _give_back(batches: Sequence[BatchRow], verb: str) -> int:
+    for batch in batches:
+        batch.go(verb)
+    return len(batches)
+
+
+def requeue(state: State, commit: Requeue) -> bool:
+    """Queue a settled batch again by a person's word, which is a verdict of its own."""
+    batch = state.batches.get(commit.batch_id)
+    if batch is None or batch.state not in ("dead", "dropped", "review"):
+        return False
+    batch.go("requeue")
+    batch.attempts = batch.crashes = batch.deferrals = 0
+    batch.ready_at, batch.ended_at, batch.error = commit.at, None, ""
+    batch.verdict = replace(batch.verdict, action=Action.FORWARD, reason=commit.reason)
+    return True

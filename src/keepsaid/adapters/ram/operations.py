@@ -1,0 +1,66 @@
+"""The operational store in memory: one table from commits to what applies them, the ports of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from keepsaid.adapters.ram import intake, leases, outbox, routing, turns
+from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.ram.views import RamLanes
+from keepsaid.domain import commits
+from keepsaid.domain.commits import Commit
+from keepsaid.ports.points import point
+
+R = TypeVar("R")
+
+APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
+    {
+        commits.Receive: intake.receive,
+        commits.Dispatch: routing.dispatch,
+        commits.Claim: leases.claim,
+        commits.Renew: leases.renew,
+        commits.Release: leases.release,
+        commits.Fail: leases.fail,
+        commits.VoidLeases: leases.void_leases,
+        commits.ExpireLeases: leases.expire_leases,
+        commits.Relinquish: leases.relinquish,
+        commits.Requeue: leases.requeue,
+        commits.StepStart: turns.start_step,
+        commits.StepEnd: turns.end_step,
+        commits.TurnCommit: turns.commit_turn,
+        commits.TakeReplies: outbox.take,
+        commits.Settle: outbox.settle,
+        commits.Doubt: outbox.doubt,
+        commits.Resend: outbox.resend,
+        commits.Shown: outbox.shown,
+        commits.EpisodesKept: turns.keep_episodes,
+    }
+)
+
+
+class RamOperations(RamLanes):
+    """The operational store: every read, and the one way to write.
+
+    It holds nothing but its state: another one over the same state goes on where this one stopped.
+    """
+
+    def __init__(self, state: State | None = None) -> None:
+        super().__init__(State() if state is None else state)
+
+    @property
+    def state(self) -> State:
+        """What is kept; it stands for the file."""
+        return self._state
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply one commit at once; nothing of it is kept when it raises."""
+        name = type(commit).__name__
+        point(f"commit.{name}.before")
+        result: R = APPLIED[type(commit)](self._state, commit)
+        point(f"commit.{name}.after")
+        return result
+
+    async def close(self) -> None:
+        """Nothing to close; here so that it can stand where a file store stands."""

@@ -1,0 +1,107 @@
+"""The outbox: replies in order per conversation, each taken, sent and settled under a fence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from keepsaid.adapters.ram.intake import name_target
+from keepsaid.adapters.ram.state import OPEN_REPLIES, BatchRow, Place, ReplyRow, State
+from keepsaid.domain.commits import Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.reply import Reply, ReplyDraft
+from keepsaid.domain.states import move
+
+
+def keep_reply(state: State, batch: BatchRow, draft: ReplyDraft, made: tuple[int | None, int]) -> None:
+    """Put a reply in the outbox of its batch's conversation; `made` is by which turn, if any, and when."""
+    turn_id, at = made
+    reply = ReplyRow(draft, batch.lane.lane, batch.id, turn_id, at, at)
+    state.replies[draft.id] = state.unsettled[draft.id] = reply
+    batch.replies.append(reply)
+
+
+def keep_notice(state: State, batch: BatchRow, draft: ReplyDraft, at: int) -> None:
+    """Tell the people of a batch's conversation what became of it, where its last message wanted the reply."""
+    last = batch.messages[-1].inbound
+    url, reply_to = draft.url or last.reply_url, draft.reply_to or last.marks.provider_id
+    keep_reply(state, batch, replace(draft, notice=True, url=url, reply_to=reply_to), (None, at))
+
+
+def first_to_push(state: State, channels: tuple[str, ...]) -> Iterator[ReplyRow]:
+    """The first unsettled reply of each conversation, among those of the channels and those with a URL."""
+    places: set[Place] = set()
+    for reply_id in sorted(state.unsettled):
+        reply = state.unsettled[reply_id]
+        pushed = reply.draft.url is not None or reply.lane.channel in channels
+        if pushed and reply.place not in places:
+            places.add(reply.place)
+            yield reply
+
+
+def take(state: State, commit: TakeReplies) -> tuple[Reply, ...]:
+    """Take the first unsettled reply of each conversation that is due."""
+    firsts = first_to_push(state, commit.channels)
+    due = [reply for reply in firsts if reply.state == "pending" and reply.next_at <= commit.at]
+    due.sort(key=lambda reply: (reply.next_at, reply.draft.id))
+    taken = due[: max(0, commit.limit)]
+    for reply in taken:
+        _go(state, reply, "take")
+        reply.owner = commit.owner
+        reply.fence += 1
+        reply.attempts += 1
+    return tuple(reply.value for reply in taken)
+
+
+def _go(state: State, reply: ReplyRow, verb: str) -> None:
+    reply.state = move("reply", reply.state, verb)
+    reply.owner = ""
+    if reply.state not in OPEN_REPLIES:
+        del state.unsettled[reply.draft.id]
+
+
+def settle(state: State, commit: Settle) -> bool:
+    """Record what came of a try."""
+    reply = state.replies.get(commit.reply_id)
+    if reply is None or reply.state != "sending" or reply.fence != commit.fence:
+        return False
+    _go(state, reply, commit.outcome)
+    reply.detail = commit.detail
+    reply.next_at = max(reply.next_at, commit.retry_at)
+    reply.ended_at = None if reply.state in OPEN_REPLIES else commit.at
+    if commit.provider_id is not None:
+        reply.provider_id = commit.provider_id
+        name_target(state, reply.lane, commit.provider_id, (1, reply.draft.id))
+    return True
+
+
+def doubt(state: State, commit: Doubt) -> int:
+    """Replies whose sender died are unknown: they may have arrived."""
+    cut_short = [r for r in state.unsettled.values() if r.state == "sending" and r.owner != commit.owner]
+    for reply in cut_short:
+        _go(state, reply, "doubt")
+        reply.detail = "the process died while sending it"
+    return len(cut_short)
+
+
+def resend(state: State, commit: Resend) -> int:
+    """Queue unknown replies whose time has come again, marked, or bury them."""
+    unknown = [r for r in state.unsettled.values() if r.state == "unknown" and r.next_at <= commit.at]
+    for reply in unknown:
+        if reply.lane.channel in commit.bury_channels:
+            _go(state, reply, "bury")
+            reply.ended_at = commit.at
+        else:
+            _go(state, reply, "resend")
+            reply.possible_duplicate = True
+            reply.next_at = commit.at
+    return len(unknown)
+
+
+def shown(state: State, commit: Shown) -> bool:
+    """A reply was pulled."""
+    reply = state.replies.get(commit.reply_id)
+    if reply is None or reply.state != "pending":
+        return False
+    _go(state, reply, "show")
+    reply.detail, reply.ended_at = "pulled", commit.at
+    return True

@@ -1,0 +1,95 @@
+"""Routing: the waiting messages of a lane become batches, tasks and reasons for drops."""
+
+from __future__ import annotations
+
+from keepsaid.adapters.ram.intake import collect_rest
+from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TaskRow
+from keepsaid.domain.batch import Routed, TaskDraft
+from keepsaid.domain.commits import Dispatch
+from keepsaid.domain.route import Action
+
+
+def dispatch(state: State, commit: Dispatch) -> bool:
+    """Write the batches of a lane's waiting messages."""
+    lane = state.lanes[commit.lane]
+    _check(commit)
+    last = commit.batches[-1].last
+    if lane.batched != commit.after or last > lane.head:
+        return False
+    for routed in commit.batches:
+        if not _extended(lane, routed, commit):
+            _keep(state, lane, routed, commit.at)
+    lane.batched = last
+    collect_rest(lane, commit.window, commit.at)
+    return True
+
+
+def _check(commit: Dispatch) -> None:
+    """A gap would lose a message, a spawn without its task the work."""
+    number = commit.after
+    for routed in commit.batches:
+        if routed.first != number + 1 or routed.last < routed.first:
+            raise ValueError(f"the batches of {commit.lane} leave a gap after number {number}")
+        if routed.verdict.action is Action.SPAWN and routed.task is None:
+            raise ValueError(f"batch {routed.id} is spawned without a task")
+        number = routed.last
+
+
+def _extended(lane: LaneRow, routed: Routed, commit: Dispatch) -> bool:
+    batch = lane.batch_of(routed.first - 1)
+    if batch is None or not _untouched(batch) or batch.verdict.action is not Action.FORWARD:
+        return False
+    verdict, window = routed.verdict, commit.window
+    known = (batch.verdict.action, batch.verdict.rule, batch.verdict.version)
+    if known != (verdict.action, verdict.rule, verdict.version):
+        return False
+    if routed.last - batch.first + 1 > window.count_max or batch.chars + routed.chars > window.chars_max:
+        return False
+    batch.last = routed.last
+    batch.chars += routed.chars
+    batch.priority = min(batch.priority, routed.priority)
+    return True
+
+
+def _untouched(batch: BatchRow) -> bool:
+    charged = batch.attempts or batch.crashes or batch.deferrals
+    return batch.state == "queued" and not charged and batch.open_turn is None
+
+
+def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> None:
+    batch = BatchRow(
+        id=routed.id,
+        lane=lane,
+        first=routed.first,
+        last=routed.last,
+        chars=routed.chars,
+        verdict=routed.verdict,
+        priority=routed.priority,
+        first_at=lane.messages[routed.first - 1].received_at,
+        ready_at=at,
+        created_at=at,
+    )
+    state.batches[batch.id] = batch
+    lane.batches.append(batch)
+    lane.open.append(batch)
+    if routed.verdict.action is Action.DROP:
+        batch.go("drop")
+        batch.ended_at = at
+    elif routed.task is not None:
+        batch.go("spawn")
+        batch.ended_at = at
+        batch.task_id = _task(state, batch, routed.task)
+        state.episodes_due[batch.id] = None
+
+
+def _task(state: State, batch: BatchRow, draft: TaskDraft) -> int:
+    """The id of the pending task with this key, which takes the batch in, or of a new one."""
+    count = batch.last - batch.first + 1
+    pending = next((task for task in state.tasks.values() if task.key == draft.key and task.state == "pending"), None)
+    if pending is not None:
+        pending.description += "\n" + draft.description
+        pending.messages += count
+        return pending.id
+    lane, rule = batch.lane.lane, batch.verdict.rule
+    state.tasks[draft.id] = TaskRow(draft.id, draft.key, lane, rule, draft.description, count, batch.created_at)
+    return draft.id

@@ -1,0 +1,290 @@
+"""What the RAM store holds: small mutable records in plain dictionaries and lists.
+
+Nothing is ever removed but episode work, so that a message's place in its lane is its index.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from keepsaid.domain.batch import Batch
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Record
+from keepsaid.domain.reply import Reply, ReplyDraft
+from keepsaid.domain.route import Verdict
+from keepsaid.domain.states import move
+from keepsaid.domain.turn import Step, Usage
+
+OPEN_BATCHES = ("queued", "leased")
+OPEN_REPLIES = ("pending", "sending", "unknown")
+_PRIORITY_UNKNOWN = 100
+
+Place = tuple[str, str, str]
+"""A conversation as replies see it: channel, account, conversation."""
+
+
+@dataclass(slots=True, eq=False)
+class LaneRow:
+    """A lane: its messages by number, its batches in order, and what waits for a batch."""
+
+    lane: Lane
+    messages: list[Message] = field(default_factory=list)
+    batches: list[BatchRow] = field(default_factory=list)
+    open: list[BatchRow] = field(default_factory=list)
+    transcript: list[Entry] = field(default_factory=list)
+    session: SessionRow | None = None
+    batched: int = 0
+    priority: int = _PRIORITY_UNKNOWN
+    oldest_at: int | None = None
+    newest_at: int | None = None
+    chars: int = 0
+    due_at: int | None = None
+
+    @property
+    def head(self) -> int:
+        """The number of the last message."""
+        return len(self.messages)
+
+    @property
+    def ready(self) -> BatchRow | None:
+        """The one batch that may be claimed: the first open one, and none while any is leased."""
+        if not self.open or any(batch.state == "leased" for batch in self.open):
+            return None
+        return min(self.open, key=lambda batch: batch.first)
+
+    def span(self, first: int, last: int) -> tuple[Message, ...]:
+        """The messages numbered `first` to `last`."""
+        return tuple(self.messages[first - 1 : last])
+
+    def batch_of(self, number: int) -> BatchRow | None:
+        """The batch that holds a message."""
+        place = bisect_right(self.batches, number, key=lambda batch: batch.first) - 1
+        return self.batches[place] if place >= 0 and number <= self.batches[place].last else None
+
+
+@dataclass(slots=True, eq=False)
+class BatchRow:
+    """A batch and its lease."""
+
+    id: int
+    lane: LaneRow
+    first: int
+    last: int
+    chars: int
+    verdict: Verdict
+    priority: int
+    first_at: int
+    ready_at: int
+    created_at: int
+    state: str = "queued"
+    task_id: int | None = None
+    owner: str = ""
+    lease_until: int = 0
+    alone: bool = False
+    fence: int = 0
+    attempts: int = 0
+    crashes: int = 0
+    deferrals: int = 0
+    error: str = ""
+    ended_at: int | None = None
+    turns: list[TurnRow] = field(default_factory=list)
+    replies: list[ReplyRow] = field(default_factory=list)
+
+    @property
+    def open_turn(self) -> TurnRow | None:
+        """The turn that the next attempt continues."""
+        return next((turn for turn in self.turns if turn.state == "open"), None)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Its messages, in order."""
+        return self.lane.span(self.first, self.last)
+
+    @property
+    def value(self) -> Batch:
+        """The batch as the domain knows it."""
+        return Batch(
+            id=self.id,
+            lane=self.lane.lane,
+            first=self.first,
+            last=self.last,
+            state=self.state,
+            verdict=self.verdict,
+            priority=self.priority,
+            fence=self.fence,
+            attempts=self.attempts,
+            crashes=self.crashes,
+            deferrals=self.deferrals,
+            created_at=self.created_at,
+        )
+
+    def go(self, verb: str) -> None:
+        """Make a legal move; what leaves the lease loses its owner."""
+        self.state = move("batch", self.state, verb)
+        if self.state != "leased":
+            self.owner, self.lease_until, self.alone = "", 0, False
+        self.lane.open = [batch for batch in self.lane.open if batch is not self]
+        if self.state in OPEN_BATCHES:
+            self.lane.open.append(self)
+
+
+@dataclass(slots=True, eq=False)
+class StepRow:
+    """A step, and how often it was started; its output is kept as JSON text, which nobody can change."""
+
+    step: Step
+    started_at: int
+    output: str = "null"
+    tries: int = 1
+    ended_at: int | None = None
+
+    @property
+    def value(self) -> Step:
+        """The step as the domain knows it."""
+        return replace(self.step, output=json.loads(self.output))
+
+
+@dataclass(slots=True, eq=False)
+class TurnRow:
+    """A turn with its steps and its trace, which is JSON text."""
+
+    id: int
+    batch: BatchRow
+    started_at: int
+    state: str = "open"
+    reason: str = ""
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    trace: str = "null"
+    chosen: tuple[int, ...] = ()
+    ended_at: int | None = None
+    steps: dict[int, StepRow] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> tuple[Step, ...]:
+        """Its steps, in order."""
+        return tuple(self.steps[n].value for n in sorted(self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record of a transcript at its position; `ref` names the message or reply it shows."""
+
+    position: int
+    turn_id: int
+    session_id: int
+    record: Record
+    ref: str
+    created_at: int
+
+
+@dataclass(slots=True, eq=False)
+class SessionRow:
+    """A session and its mark for collection."""
+
+    id: int
+    started_at: int
+    active_at: int
+    state: str = "active"
+    invalidated_at: int | None = None
+    invalidated_reason: str = ""
+    processed_until: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class ReplyRow:
+    """A reply in the outbox."""
+
+    draft: ReplyDraft
+    lane: Lane
+    batch_id: int
+    turn_id: int | None
+    created_at: int
+    next_at: int
+    state: str = "pending"
+    owner: str = ""
+    fence: int = 0
+    attempts: int = 0
+    possible_duplicate: bool = False
+    provider_id: str | None = None
+    detail: str = ""
+    ended_at: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """The conversation whose replies leave in order."""
+        return self.lane.channel, self.lane.account, self.lane.conversation
+
+    @property
+    def value(self) -> Reply:
+        """The reply as the domain knows it."""
+        return Reply(
+            id=self.draft.id,
+            lane=self.lane,
+            turn_id=self.turn_id,
+            state=self.state,
+            draft=self.draft,
+            fence=self.fence,
+            attempts=self.attempts,
+            possible_duplicate=self.possible_duplicate,
+            created_at=self.created_at,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class TaskRow:
+    """Spawned work."""
+
+    id: int
+    key: str
+    lane: Lane
+    rule: str
+    description: str
+    messages: int
+    created_at: int
+    state: str = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """A fact that happened."""
+
+    topic: str
+    payload: str
+    correlation_id: str
+    created_at: int
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """Everything the store knows; it outlives the objects that write and read it, as a file would."""
+
+    lanes: dict[Lane, LaneRow] = field(default_factory=dict)
+    messages: dict[int, Message] = field(default_factory=dict)
+    keys: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
+    named: dict[tuple[Place, str], tuple[int, int, Lane]] = field(default_factory=dict)
+    batches: dict[int, BatchRow] = field(default_factory=dict)
+    turns: dict[int, TurnRow] = field(default_factory=dict)
+    replies: dict[int, ReplyRow] = field(default_factory=dict)
+    unsettled: dict[int, ReplyRow] = field(default_factory=dict)
+    tasks: dict[int, TaskRow] = field(default_factory=dict)
+    journal: list[JournalRow] = field(default_factory=list)
+    episodes_due: dict[int, int | None] = field(default_factory=dict)
+
+    def leased(self) -> Iterator[BatchRow]:
+        """The batches in flight."""
+        return (batch for lane in self.lanes.values() for batch in lane.open if batch.state == "leased")
+
+    def held(self, batch_id: int, fence: int) -> BatchRow | None:
+        """The batch, if it is leased under this fence."""
+        batch = self.batches.get(batch_id)
+        return batch if batch and batch.state == "leased" and batch.fence == fence else None
+
+    def held_turn(self, turn_id: int, fence: int) -> TurnRow | None:
+        """The open turn, if its batch is leased under this fence."""
+        turn = self.turns.get(turn_id)
+        return turn if turn and turn.state == "open" and self.held(turn.batch.id, fence) is turn.batch else None

@@ -1,0 +1,109 @@
+"""Turns: steps recorded around every outside call, and the one commit that settles a turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from keepsaid.adapters.ram.outbox import keep_reply
+from keepsaid.adapters.ram.state import Entry, JournalRow, LaneRow, SessionRow, State, StepRow, TurnRow
+from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, TurnCommit
+from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.states import move
+
+UNPROCESSED_MAX = 5
+"""More new user and assistant records than this mark the session for collection (seed 004)."""
+
+
+def start_step(state: State, commit: StepStart) -> bool:
+    """Record a call about to be made."""
+    turn = state.held_turn(commit.turn_id, commit.fence)
+    if turn is None:
+        return False
+    known = turn.steps.get(commit.step.n)
+    if known is not None and known.step.state == "finished":
+        return False
+    if commit.trace is not None:
+        turn.trace = json.dumps(commit.trace)
+    if known is None:
+        turn.steps[commit.step.n] = StepRow(replace(commit.step, state="started"), commit.at)
+    else:
+        known.step = replace(known.step, subject=commit.step.subject, input_hash=commit.step.input_hash)
+        known.tries += 1
+    return True
+
+
+def end_step(state: State, commit: StepEnd) -> bool:
+    """Record what a call returned."""
+    turn = state.held_turn(commit.turn_id, commit.fence)
+    row = turn.steps.get(commit.n) if turn else None
+    if row is None:
+        return False
+    finished = move("step", row.step.state, "finish")
+    row.output = json.dumps(commit.output)
+    row.step = replace(row.step, state=finished, usage=commit.usage)
+    row.ended_at = commit.at
+    return True
+
+
+def commit_turn(state: State, commit: TurnCommit) -> bool:
+    """Settle a turn in one piece."""
+    turn = state.held_turn(commit.turn_id, commit.fence)
+    if turn is None or turn.batch.id != commit.batch_id:
+        return False
+    batch, outcome = turn.batch, commit.outcome
+    trace, turn_state = json.dumps(outcome.trace), move("turn", turn.state, "commit")
+    batch.go("commit")
+    batch.ended_at = commit.at
+    turn.state, turn.ended_at = turn_state, commit.at
+    turn.model, turn.usage = outcome.model, outcome.usage
+    turn.trace, turn.chosen = trace, outcome.chosen
+    _keep_records(batch.lane, turn, commit)
+    if commit.reply is not None:
+        keep_reply(state, batch, commit.reply, (turn.id, commit.at))
+    payload = {"turn": turn.id, "batch": batch.id, "replied": commit.reply is not None}
+    state.journal.append(JournalRow("turn.committed", json.dumps(payload), str(turn.id), commit.at))
+    state.episodes_due[batch.id] = turn.id
+    return True
+
+
+def _keep_records(lane: LaneRow, turn: TurnRow, commit: TurnCommit) -> None:
+    session = _session(lane, commit)
+    for record, ref, at in _said(turn, commit):
+        lane.transcript.append(Entry(len(lane.transcript) + 1, turn.id, session.id, record, ref, at))
+    since = lane.transcript[session.processed_until :]
+    talk = [entry for entry in since if entry.session_id == session.id and entry.record.role is not Role.TOOL]
+    if len(talk) > UNPROCESSED_MAX:
+        session.invalidated_at = max(session.invalidated_at or 0, len(lane.transcript))
+        session.invalidated_reason = "records"
+
+
+def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]]:
+    """The records of a turn, each with what it shows and when it was said."""
+    for message in turn.batch.messages:
+        origin = message.inbound.origin
+        record = Record(Role.USER, message.text, speaker=origin.name or origin.sender)
+        yield record, f"message:{message.id}", message.received_at
+    records = commit.outcome.records
+    spoken = [n for n, record in enumerate(records) if record.role is Role.ASSISTANT and record.text]
+    for n, record in enumerate(records):
+        yield record, f"reply:{turn.id}" if n in spoken[-1:] else "", commit.at
+
+
+def _session(lane: LaneRow, commit: TurnCommit) -> SessionRow:
+    """The lane's session, begun or woken by this turn."""
+    if lane.session is None or lane.session.state == "ended":
+        lane.session = SessionRow(commit.turn_id, commit.at, commit.at)
+    if lane.session.state == "sleeping":
+        lane.session.state = move("session", lane.session.state, "wake")
+    lane.session.active_at = commit.at
+    return lane.session
+
+
+def keep_episodes(state: State, commit: EpisodesKept) -> int:
+    """Clear episode work that is done."""
+    known = [batch_id for batch_id in commit.batch_ids if batch_id in state.episodes_due]
+    for batch_id in known:
+        del state.episodes_due[batch_id]
+    return len(known)

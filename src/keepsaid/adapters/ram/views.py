@@ -1,0 +1,171 @@
+"""What readers see of the RAM store."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from keepsaid.adapters.ram.outbox import first_to_push
+from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
+from keepsaid.domain.batch import Group
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Role
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.states import message_state
+from keepsaid.domain.turn import Recent, Usage
+from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Story, TurnStory
+
+GROUP_MAX = 100
+"""Messages in one group at most."""
+
+
+class RamBuffer:
+    """The buffer, read only."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+        """Lanes whose window has closed by `at`."""
+        rows = [row for row in self._state.lanes.values() if row.due_at is not None and row.due_at <= at]
+        rows.sort(key=lambda row: (row.priority, row.oldest_at))
+        return tuple(_group(row) for row in rows[:limit])
+
+    async def next_due(self) -> int | None:
+        """When the next window closes."""
+        return min((row.due_at for row in self._state.lanes.values() if row.due_at is not None), default=None)
+
+    async def story(self, message_id: int) -> Story | None:
+        """One message and what became of it."""
+        message = self._state.messages.get(message_id)
+        return None if message is None else _story(self._state, message)
+
+    async def find(self, wanted: MessageFilter) -> Sequence[Story]:
+        """Messages, newest first."""
+        found: list[Story] = []
+        newest_first = sorted(self._state.messages.values(), key=lambda m: (m.received_at, m.id), reverse=True)
+        for message in newest_first:
+            if len(found) >= wanted.limit:
+                break
+            story = _story(self._state, message)
+            if _is_wanted(story, wanted):
+                found.append(story)
+        return found
+
+    async def overview(self) -> Overview:
+        """Counts over the whole store."""
+        state = self._state
+        channels = sorted({lane.channel for lane in state.lanes})
+        return Overview(
+            channels=tuple(_depth(state, channel) for channel in channels),
+            batches=dict(Counter(batch.state for batch in state.batches.values())),
+            replies=dict(Counter(reply.state for reply in state.replies.values())),
+            tasks=dict(Counter(task.state for task in state.tasks.values())),
+            turns=dict(Counter(turn.state for turn in state.turns.values())),
+            usage=sum((turn.usage for turn in state.turns.values()), Usage()),
+            episodes_due=len(state.episodes_due),
+            messages=len(state.messages),
+        )
+
+    async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
+        """Batches whose episodes may not be in memory yet."""
+        due = [self._state.batches[batch_id] for batch_id in sorted(self._state.episodes_due)]
+        wanted = [batch for batch in due if conversation in (None, batch.lane.lane.conversation)]
+        return [_work(batch, self._state.episodes_due[batch.id]) for batch in wanted[:limit]]
+
+
+class RamLanes(RamBuffer):
+    """The buffer, the lanes and the outbox, read only."""
+
+    async def recent(self, lane: Lane, limit: int) -> Recent:
+        """The tail of a lane's transcript."""
+        row = self._state.lanes.get(lane)
+        tail = row.transcript[-limit:] if row and limit > 0 else []
+        while tail and tail[0].record.role is Role.TOOL:
+            tail = tail[1:]
+        return Recent(tuple(entry.record for entry in tail), frozenset(entry.ref for entry in tail if entry.ref))
+
+    async def turn(self, turn_id: int) -> TurnStory | None:
+        """One turn."""
+        turn = self._state.turns.get(turn_id)
+        if turn is None:
+            return None
+        batch = turn.batch
+        return TurnStory(
+            turn_id=turn.id,
+            state=turn.state,
+            batch=batch.value,
+            messages=batch.messages,
+            steps=turn.recorded,
+            records=tuple(entry.record for entry in batch.lane.transcript if entry.turn_id == turn.id),
+            replies=_replies(batch),
+            trace=json.loads(turn.trace),
+            usage=turn.usage,
+            started_at=turn.started_at,
+            ended_at=turn.ended_at,
+            reason=turn.reason,
+        )
+
+    async def last_turn(self, lane: Lane | None) -> int | None:
+        """The newest settled turn."""
+        turns = self._state.turns.values()
+        settled = (turn for turn in turns if turn.state != "open")
+        return max((turn.id for turn in settled if lane in (None, turn.batch.lane.lane)), default=None)
+
+    async def next_ready(self) -> int | None:
+        """When the next queued batch may be claimed."""
+        ready = (row.ready for row in self._state.lanes.values())
+        return min((batch.ready_at for batch in ready if batch is not None), default=None)
+
+    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
+        """Replies nobody has pulled yet; those with a URL are pushed there instead."""
+        waiting = [self._state.unsettled[reply_id] for reply_id in sorted(self._state.unsettled)]
+        pulled = [reply for reply in waiting if reply.state == "pending" and reply.draft.url is None]
+        here = [reply for reply in pulled if (reply.lane.channel, reply.lane.conversation) == (channel, conversation)]
+        return [reply.value for reply in here]
+
+    async def next_send(self, channels: tuple[str, ...]) -> int | None:
+        """When the next reply may be pushed, or one in doubt be queued again."""
+        firsts = first_to_push(self._state, channels)
+        return min((reply.next_at for reply in firsts if reply.state != "sending"), default=None)
+
+
+def _group(row: LaneRow) -> Group:
+    return Group(row.lane, row.batched, tuple(row.messages[row.batched : row.batched + GROUP_MAX]))
+
+
+def _replies(batch: BatchRow) -> tuple[Reply, ...]:
+    return tuple(reply.value for reply in sorted(batch.replies, key=lambda reply: reply.draft.id))
+
+
+def _story(state: State, message: Message) -> Story:
+    batch = state.lanes[message.lane].batch_of(message.number)
+    if batch is None:
+        return Story(message, message_state(None))
+    turn_id = max((turn.id for turn in batch.turns), default=None)
+    return Story(message, message_state(batch.state), batch.value, turn_id, batch.task_id, _replies(batch))
+
+
+def _is_wanted(story: Story, wanted: MessageFilter) -> bool:
+    lane = story.message.lane
+    asked = (wanted.channel, wanted.conversation, wanted.state)
+    found = (lane.channel, lane.conversation, story.state)
+    return all(want in (None, have) for want, have in zip(asked, found, strict=True))
+
+
+def _depth(state: State, channel: str) -> ChannelDepth:
+    rows = [row for row in state.lanes.values() if row.lane.channel == channel]
+    oldest = [row.oldest_at for row in rows if row.oldest_at is not None]
+    return ChannelDepth(channel, sum(row.head - row.batched for row in rows), min(oldest, default=None))
+
+
+def _work(batch: BatchRow, turn_id: int | None) -> EpisodeWork:
+    if turn_id is None:
+        return EpisodeWork(batch.id, batch.messages)
+    ref = f"reply:{turn_id}"
+    answer = next((entry for entry in batch.lane.transcript if entry.ref == ref), None)
+    if answer is None:
+        return EpisodeWork(batch.id, batch.messages, turn_id)
+    return EpisodeWork(batch.id, batch.messages, turn_id, answer.record.text, answer.created_at)

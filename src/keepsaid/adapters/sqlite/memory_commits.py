@@ -1,0 +1,87 @@
+"""The writes of the memory store as commits, and how they are applied."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.ledger import Handlers
+from keepsaid.adapters.sqlite.memory_rows import SQL, storable
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.memory import NewMemory
+from keepsaid.domain.text import digest, normalise
+
+
+@dataclass(frozen=True, slots=True)
+class KeepMemories(Commit[tuple[int, ...]]):
+    """Write memories under their keys, with sources, full text and change log; returns their ids, in order.
+
+    `ids` are for those that are new. One whose key is there already is left as it is and keeps its id;
+    one that was forgotten, by key or by content, is not written and has id 0. `at` is milliseconds UTC.
+    """
+
+    ids: tuple[int, ...]
+    memories: tuple[NewMemory, ...]
+    at: int
+
+
+def key_hash(key: str) -> bytes:
+    """The tombstone of one memory by its name."""
+    return digest("memory", storable(key))
+
+
+def content_hash(memory: NewMemory) -> bytes:
+    """The tombstone of what was said, by whom and for whom, under whatever name and at whatever time."""
+    return digest(
+        memory.kind,
+        storable(memory.scope),
+        normalise(memory.speaker),
+        normalise(memory.subject),
+        normalise(memory.text),
+    )
+
+
+def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
+    """Apply a run of commits in four statements, whatever their number."""
+    drafts = [
+        _draft(memory, memory_id, commit.at)
+        for commit in commits
+        for memory_id, memory in zip(commit.ids, commit.memories, strict=True)
+    ]
+    bound = {"drafts": json.dumps(drafts, ensure_ascii=False)}
+    for statement in ("keep", "keep_sources", "keep_changes"):
+        db.execute(SQL[statement], bound)
+    ids = iter([int(row[0]) for row in db.execute(SQL["kept"], bound).fetchall()])
+    return [tuple(next(ids) for _ in commit.ids) for commit in commits]
+
+
+def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
+    lane = memory.lane
+    return {
+        "id": memory_id,
+        "key": storable(memory.key),
+        "kind": memory.kind,
+        "scope": storable(memory.scope),
+        "trust": memory.trust,
+        "lane_key": None if lane is None else storable(lane.key),
+        "conversation": None if lane is None else storable(lane.conversation),
+        "account": None if lane is None else storable(lane.account),
+        "channel": None if lane is None else storable(lane.channel),
+        "said_at": memory.said_at,
+        "at": at,
+        "importance": float(memory.importance),
+        "key_hash": key_hash(memory.key).hex(),
+        "content_hash": content_hash(memory).hex(),
+        "subject": normalise(memory.subject),
+        "speaker": normalise(memory.speaker),
+        "text": normalise(memory.text),
+        "sources": [[storable(source.kind), storable(source.ref)] for source in memory.sources],
+    }
+
+
+MEMORY_HANDLERS = Handlers(single={}, sets={KeepMemories: keep})
+"""For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

@@ -1,0 +1,66 @@
+"""Rows of memory as values, and the listener as what the statements are bound to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Source
+from keepsaid.domain.message import Trust
+
+
+def _statements() -> Mapping[str, str]:
+    """The statements of memory, each with the one rule of who hears what, and the columns, written in."""
+    page = load("memory")
+    heard = page["heard"].replace("/*same_lane*/", page["same_lane"])
+    return MappingProxyType(
+        {name: sql.replace("/*heard*/", heard).replace("/*columns*/", page["columns"]) for name, sql in page.items()}
+    )
+
+
+SQL = _statements()
+
+
+def storable(name: str) -> str:
+    """A name as SQLite can hold it: NUL and lone surrogates are written out, so that two names stay two."""
+    if name.isascii() and "\0" not in name:
+        return name
+    return name.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def bound(listener: Listener) -> dict[str, Any]:
+    """What the rule `heard` is bound to; a listener outside any lane shares a lane with nothing."""
+    lane = listener.lane
+    return {
+        "everything": listener.everything,
+        "cross": listener.cross,
+        "scopes": json.dumps([storable(scope) for scope in listener.scopes], ensure_ascii=False),
+        "lane_key": None if lane is None else storable(lane.key),
+        "conversation": None if lane is None else storable(lane.conversation),
+        "account": None if lane is None else storable(lane.account),
+        "channel": None if lane is None else storable(lane.channel),
+    }
+
+
+def memory(row: tuple[Any, ...]) -> Memory:
+    """The memory of a row of `columns`."""
+    (id_, key, kind, state, scope, trust, channel, account, conversation, lane_key, said_at, recorded_at) = row[:12]
+    importance, subject, speaker, text, sources = row[12:]
+    new = NewMemory(
+        key=key,
+        kind=Kind(kind),
+        text=text,
+        scope=scope,
+        trust=Trust(trust),
+        lane=None if lane_key is None else Lane(channel, account, conversation, lane_key),
+        speaker=speaker,
+        subject=subject,
+        said_at=said_at,
+        importance=importance,
+        sources=tuple(Source(kind, ref) for kind, ref in json.loads(sources)),
+    )
+    return Memory(id_, new, state, recorded_at)

@@ -1,0 +1,102 @@
+"""The memory store on SQLite: memories, their full text, and who may hear them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite import memory_text
+from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.ledger import Ledger
+from keepsaid.adapters.sqlite.memory_commits import MEMORY_HANDLERS, KeepMemories
+from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memory
+from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.domain.memory import Hit, Kind, Listener, Memory, NewMemory
+from keepsaid.ports.clock import Ids
+from keepsaid.ports.operations import Operations
+
+
+class SqliteMemories:
+    """Memories in one SQLite file; `writer` must know MEMORY_HANDLERS.
+
+    `closing` are what `close` closes, in order: nothing where writer and readers belong to another store
+    in the same file.
+    """
+
+    def __init__(
+        self, writer: Operations, readers: Readers, ids: Ids, closing: Sequence[Readers | Writer] = ()
+    ) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._ids = ids
+        self._closing = closing
+
+    async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
+        """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.
+
+        All of a call are kept or none. Raises a StoreError with nothing kept.
+        """
+        if not memories:
+            return ()
+        ids = tuple(self._ids.next() for _ in memories)
+        return await self._writer.apply(KeepMemories(ids, tuple(memories), at))
+
+    async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
+        """Active memories the listener may hear, newest first; no kinds means all."""
+        return await self._readers.run(_find, listener, tuple(kinds), limit)
+
+    async def get(self, listener: Listener, memory_id: int) -> Memory | None:
+        """One memory in any state but forgotten, if the listener may hear it."""
+        return await self._readers.run(_get, listener, memory_id)
+
+    async def counts(self) -> dict[str, int]:
+        """Active memories by kind."""
+        return await self._readers.run(_counts)
+
+    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+        """The best full-text matches the listener may hear, active or superseded; any string is a legal query."""
+        return await self._readers.run(memory_text.search, listener, query, limit)
+
+    async def close(self) -> None:
+        """Stop what this store started; what it was given stays open."""
+        for part in self._closing:
+            await part.close()
+
+
+async def open_memories(path: Path, ids: Ids) -> SqliteMemories:
+    """Open or create the memory store at `path`; raises a StoreError with the file untouched."""
+    db = await asyncio.to_thread(_open, path)
+    writer = Writer(Ledger(db, path, MEMORY_HANDLERS), "memory")
+    readers = Readers(path)
+    return SqliteMemories(writer, readers, ids, (readers, writer))
+
+
+def _open(path: Path) -> apsw.Connection:
+    with ExitStack() as stack:
+        db = open_writer(path)
+        stack.callback(db.close)
+        migrate(db, path, "memory")
+        stack.pop_all()
+        return db
+
+
+def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limit: int) -> tuple[Memory, ...]:
+    wanted: dict[str, Any] = {**bound(listener), "kinds": json.dumps(kinds), "limit": max(0, limit)}
+    return tuple(memory(row) for row in db.execute(SQL["find"], wanted).fetchall())
+
+
+def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | None:
+    row = db.execute(SQL["get"], {**bound(listener), "id": memory_id}).fetchone()
+    return None if row is None else memory(row)
+
+
+def _counts(db: apsw.Connection) -> dict[str, int]:
+    return {str(kind): int(count) for kind, count in db.execute(SQL["counts"]).fetchall()}

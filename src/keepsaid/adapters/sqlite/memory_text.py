@@ -1,0 +1,57 @@
+"""The full-text leg: from any string to a query FTS5 cannot refuse (spec/retrieval.md, 3)."""
+
+from __future__ import annotations
+
+import json
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memory
+from keepsaid.domain.memory import Hit, Listener
+from keepsaid.domain.text import normalise
+from keepsaid.domain.words import STOPWORDS
+
+LEG = "text"
+TERMS_MAX = 64
+_POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 2_000, 0.05, 50_000
+"""Entries of the index a query may visit: a share of all memories, within bounds (spec/retrieval.md, 3.3)."""
+
+_TERMS_FREE = 3
+"""So few words are looked up whatever they cost."""
+
+
+def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+    """The best matches the listener may hear, by bm25; of equal ones the newer first, then the larger id."""
+    words = _words(db, query)
+    if len(words) > _TERMS_FREE:
+        words = _rarest(db, words)
+    if not words or limit < 1:
+        return ()
+    matching = " OR ".join(f'"{word}"' for word in words.values())
+    rows = db.execute(SQL["match"], {**bound(listener), "query": matching, "limit": limit}).fetchall()
+    return tuple(Hit(memory(row[1:]), LEG, rank, -float(row[0])) for rank, row in enumerate(rows, start=1))
+
+
+def _words(db: apsw.Connection, query: str) -> dict[str, str]:
+    """The query's words as they were written, by their stems; a word holds nothing that FTS5 could read as syntax."""
+    raw = normalise(query).encode()
+    tokens = db.fts5_tokenizer("porter", ["unicode61"])(raw, apsw.FTS5_TOKENIZE_QUERY, None)
+    found: dict[str, str] = {}
+    for start, end, stem, *_ in tokens:
+        word = raw[start:end].decode()
+        if word.casefold() not in STOPWORDS:
+            found.setdefault(stem, word)
+    return found
+
+
+def _rarest(db: apsw.Connection, words: dict[str, str]) -> dict[str, str]:
+    """The rarest words, within the limits but always one; those that no memory has are no use."""
+    bindings = {"terms": json.dumps(list(words), ensure_ascii=False)}
+    kept: dict[str, str] = {}
+    visited = 0
+    for stem, count, memories in db.execute(SQL["frequencies"], bindings).fetchall()[:TERMS_MAX]:
+        visited += count
+        if kept and visited > min(max(_POSTINGS_LEAST, memories * _POSTINGS_SHARE), _POSTINGS_MOST):
+            break
+        kept[stem] = words[stem]
+    return kept

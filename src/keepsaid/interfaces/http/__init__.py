@@ -1,0 +1,1 @@
+"""HTTP: intake, webhooks and the operator's routes, on Starlette."""

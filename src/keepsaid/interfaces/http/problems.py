@@ -1,0 +1,120 @@
+"""Problems: every error as `application/problem+json` (RFC 9457), with what happened, data safety and a hint."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from keepsaid.errors import (
+    Forged,
+    HookClosed,
+    InputError,
+    KeepsaidError,
+    KeyConflict,
+    StoreError,
+    TooLarge,
+    UnknownChannel,
+)
+
+_log = logging.getLogger("keepsaid.http")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
+    (KeyConflict, 409),
+    (TooLarge, 413),
+    (Forged, 401),
+    (HookClosed, 404),
+    (UnknownChannel, 422),
+    (InputError, 422),
+    (StoreError, 503),
+)
+
+
+class Unauthorised(KeepsaidError):
+    """The request carries no token, or the wrong one."""
+
+    code = "KS-HTTP-AUTH"
+    safe = "Nothing was stored."
+    hint = "send Authorization: Bearer TOKEN"
+
+
+class Refused(KeepsaidError):
+    """The request comes from a page or host that may not call this server."""
+
+    code = "KS-HTTP-HOST"
+    safe = "Nothing was stored."
+    hint = "call it by its own address"
+
+
+class NotFound(KeepsaidError):
+    """There is no such thing."""
+
+    code = "KS-HTTP-NONE"
+
+
+class BadRequest(InputError):
+    """The body cannot be read as what the route takes."""
+
+    code = "KS-HTTP-BODY"
+    hint = "see docs/reference/http.md"
+
+
+def problem(error: KeepsaidError) -> JSONResponse:
+    """The response for an error."""
+    extra = {Unauthorised: 401, Refused: 403, NotFound: 404, BadRequest: 400}
+    status = extra.get(type(error)) or next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    body = {"type": "about:blank", "title": error.what, "status": status, "code": error.code}
+    body |= {"safe": error.safe, "hint": error.hint}
+    headers = {"Retry-After": "5"} if status == 503 else {}
+    return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def guarded(endpoint: Endpoint) -> Endpoint:
+    """An endpoint whose every failure is a problem, never a traceback."""
+
+    async def wrapped(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except KeepsaidError as error:
+            if isinstance(error, StoreError):
+                _log.error("%s refused: %s", request.url.path, error.what, extra={"code": error.code})
+            return problem(error)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:  # noqa: BLE001  # guard: HTTP boundary - a bug is answered and logged, not shown
+            _log.error("%s failed", request.url.path, exc_info=error)
+            return problem(KeepsaidError("an internal error", safe="Unknown for this request.", hint="keepsaid logs"))
+
+    return wrapped
+
+
+async def body_of(request: Request, bytes_max: int) -> bytes:
+    """The raw body; raises TooLarge before more than the limit was read."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > bytes_max:
+        raise TooLarge(f"the body has {int(declared):,} bytes; {bytes_max:,} are allowed")
+    read = bytearray()
+    async for piece in request.stream():
+        read += piece
+        if len(read) > bytes_max:
+            raise TooLarge(f"the body has more than {bytes_max:,} bytes")
+    return bytes(read)
+
+
+def parsed(body: bytes) -> dict[str, object]:
+    """The body as a JSON object; raises BadRequest saying what is wrong with it."""
+    try:
+        value = json.loads(body)
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8 (byte {error.start})") from error
+    except RecursionError as error:
+        raise BadRequest("the body is nested too deeply") from error
+    except ValueError as error:
+        raise BadRequest(f"the body is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadRequest(f"the body must be a JSON object, not a {type(value).__name__}")
+    return value

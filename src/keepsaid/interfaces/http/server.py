@@ -1,0 +1,149 @@
+"""The server: routes on Starlette, served by uvicorn on the instance's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from keepsaid.app import Instance
+from keepsaid.domain.ids import show
+from keepsaid.errors import ConfigError, HomeError
+from keepsaid.interfaces.http.gate import Gate, is_loopback
+from keepsaid.interfaces.http.messages import Messages
+from keepsaid.interfaces.http.operator import OperatorRoutes
+from keepsaid.interfaces.http.problems import NotFound, body_of, guarded
+
+_STOP_S = 3
+
+
+def routes(instance: Instance, gate: Gate) -> list[Route]:
+    """Every route of the server."""
+    messages, owner = Messages(instance, gate), OperatorRoutes(instance, gate)
+    return [
+        Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
+        Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
+        Route("/v1/messages", guarded(messages.put), methods=["POST"]),
+        Route("/v1/messages/{id}", guarded(messages.get), methods=["GET"]),
+        Route("/v1/messages/{id}/events", guarded(messages.events), methods=["GET"]),
+        Route("/v1/replies", guarded(owner.replies), methods=["GET"]),
+        Route("/v1/replies/{id}/seen", guarded(owner.seen), methods=["POST"]),
+        Route("/v1/batches/{id}/requeue", guarded(owner.requeue), methods=["POST"]),
+        Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
+        Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),
+    ]
+
+
+async def _health(instance: Instance, _request: Request) -> Response:
+    return JSONResponse({"ok": not instance.broken}, 503 if instance.broken else 200)
+
+
+async def _ready(instance: Instance, _request: Request) -> Response:
+    ready = instance.running and not instance.broken
+    return JSONResponse({"ready": ready}, 200 if ready else 503)
+
+
+async def _hook(instance: Instance, request: Request) -> Response:
+    """A webhook: proven first, stored before it is answered."""
+    hook = instance.hooks.get(request.path_params["name"])
+    if hook is None:
+        raise NotFound(f"there is no hook {request.path_params['name']!r}")
+    body = await body_of(request, instance.config.buffer.payload_bytes_max)
+    headers: dict[str, str] = {}
+    for name, value in request.headers.items():
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    inbound = await asyncio.to_thread(hook.read, headers, body)
+    if inbound is None:
+        return JSONResponse({"ignored": "ping"})
+    received = await instance.receive(inbound)
+    return JSONResponse({"id": show("message", received.id), "intake": received.intake}, 202)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a running server listens."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Its base URL; a server that listens everywhere is called over loopback."""
+        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104 - not bound here
+        return f"http://{name}:{self.port}"
+
+
+class _QuietServer(uvicorn.Server):
+    """uvicorn without signal handlers of its own: the program stops it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        yield
+
+
+@asynccontextmanager
+async def listening(instance: Instance, port: int | None = None) -> AsyncIterator[Address]:
+    """Serve the instance while the block runs, and leave address and token in its home.
+
+    Raises ConfigError for a public address without a token, HomeError when the port is taken.
+    """
+    server = instance.config.server
+    token = secrets.token_urlsafe(32)
+    client_token = server.token.get_secret_value() if server.token else None
+    if not is_loopback(server.host) and not client_token:
+        raise ConfigError(f"server.host {server.host} can be reached by others: server.token must be set")
+    gate = Gate(server.host, token, client_token)
+    bound = _bind(server.host, server.port if port is None else port)
+    address = Address(server.host, bound.getsockname()[1])
+    app = Starlette(routes=routes(instance, gate))
+    settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S)
+    http = _QuietServer(settings)
+    serving = asyncio.create_task(http.serve(sockets=[bound]))
+    _write(instance, address, token)
+    try:
+        yield address
+    finally:
+        instance.home.runtime_file.unlink(missing_ok=True)
+        http.should_exit = True
+        await serving
+        bound.close()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(512)
+    except OSError as error:
+        bound.close()
+        raise HomeError(
+            f"port {port} of {host} cannot be used ({error.strerror})",
+            safe="Nothing was changed.",
+            hint="keepsaid serve --port 0",
+        ) from error
+    bound.setblocking(False)
+    return bound
+
+
+def _write(instance: Instance, address: Address, token: str) -> None:
+    file = instance.home.runtime_file
+    partial_file = file.with_suffix(".partial")
+    descriptor = os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        json.dump({"url": address.url, "token": token, "pid": os.getpid()}, out)
+    partial_file.replace(file)

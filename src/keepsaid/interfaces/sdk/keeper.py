@@ -1,0 +1,70 @@
+"""The library's door: one home, opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from keepsaid.app import opened
+from keepsaid.config import Home, load
+from keepsaid.domain.ids import read
+from keepsaid.errors import InputError
+from keepsaid.interfaces.sdk.inbox import Inbox
+from keepsaid.interfaces.sdk.memory import MemoryBook
+from keepsaid.interfaces.shapes import turn_shape
+
+
+class Keepsaid:
+    """A home in use by this process, its only runtime until it is closed.
+
+    `inbox` is the durable inbox, `memory` what is remembered. Use it as `async with Keepsaid.open() as ks`.
+    """
+
+    inbox: Inbox
+    memory: MemoryBook
+
+    def __init__(self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None) -> None:
+        self._home = home
+        self._answering = answering
+        self._settings = settings or {}
+        self._closing = AsyncExitStack()
+
+    @classmethod
+    def open(
+        cls, home: str | Path | None = None, *, answering: bool = False, settings: Mapping[str, Any] | None = None
+    ) -> Keepsaid:
+        """Open a home: the directory `home`, else KEEPSAID_HOME, else the XDG directories.
+
+        With `answering` the configured model answers; without, you take batches and answer yourself.
+        `settings` replaces top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`. Entering
+        raises HomeBusy, ConfigError or StoreError with nothing changed.
+        """
+        return cls(Home.at(Path(home) if home is not None else None), answering=answering, settings=settings)
+
+    async def __aenter__(self) -> Keepsaid:
+        config, _ = load(self._home.config_file, self._settings)
+        async with AsyncExitStack() as closing:
+            self._instance = await closing.enter_async_context(opened(self._home, config))
+            await self._instance.start(answering=self._answering)
+            self._closing = closing.pop_all()
+        self.inbox, self.memory = Inbox(self._instance), MemoryBook(self._instance)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._closing.__aexit__(kind, error, trace)
+
+    async def why(self, turn: str) -> dict[str, Any]:
+        """All that is recorded of a turn: messages, context, recalled memories with reasons, steps, replies.
+
+        Raises InputError when there is no such turn.
+        """
+        number = read("turn", turn)
+        story = None if number is None else await self._instance.operations.turn(number)
+        if story is None:
+            raise InputError(f"there is no turn {turn!r}", hint="keepsaid why")
+        return turn_shape(story)

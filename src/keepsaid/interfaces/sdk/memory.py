@@ -1,0 +1,72 @@
+"""Memory as a library: record what was said, recall what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keepsaid.app import Instance
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope
+from keepsaid.domain.message import Trust
+from keepsaid.domain.text import digest, normalise
+from keepsaid.errors import InputError
+from keepsaid.interfaces.sdk.values import Episode, Remembered, remembered
+
+_CHANNEL, _ACCOUNT = "library", "default"
+
+
+class MemoryBook:
+    """The memory of one home."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+
+    async def record(self, episodes: Sequence[Episode]) -> tuple[str, ...]:
+        """Remember what was said, all or nothing; returns the memories' ids in order.
+
+        An episode whose external id was recorded before in its conversation, or without one whose
+        content was, is the same memory. Raises InputError naming the episode that cannot be taken.
+        """
+        made = [_memory(n, episode) for n, episode in enumerate(episodes)]
+        ids = await self._instance.memories.keep(made, self._instance.clock.now_ms())
+        return tuple(show("memory", one) for one in ids)
+
+    async def recall(self, query: str, limit: int = 10, conversation: str | None = None) -> tuple[Remembered, ...]:
+        """The best memories for a query, best first, ungated.
+
+        Everything is heard without a conversation; with one, only what may be heard there.
+        """
+        listener = Listener(None, everything=True, cross=True)
+        if conversation is not None:
+            listener = Listener(_lane(conversation, ""), cross=True)
+        found = await self._instance.recall.recall(listener, query, limit)
+        return tuple(remembered(hit) for hit in found.hits)
+
+
+def _lane(conversation: str, key: str) -> Lane:
+    return Lane(_CHANNEL, _ACCOUNT, conversation, key or lane_key(conversation))
+
+
+def _memory(n: int, episode: Episode) -> NewMemory:
+    text, conversation = normalise(episode.text), normalise(episode.conversation)
+    if not text.strip() or not conversation:
+        raise InputError(f"episode {n} needs a text and a conversation")
+    if episode.kind not in list(Kind):
+        raise InputError(f"episode {n}: there is no kind {episode.kind!r}")
+    lane, kind = _lane(conversation, normalise(episode.lane)), Kind(episode.kind)
+    name = episode.external_id
+    if name is None:
+        name = digest(text, episode.speaker, str(episode.said_at), episode.kind).hex()
+    return NewMemory(
+        f"external:{digest(conversation, name).hex()}",
+        kind,
+        text,
+        conversation_scope(lane),
+        Trust.KNOWN,
+        lane,
+        normalise(episode.speaker),
+        said_at=episode.said_at,
+        importance=IMPORTANCE.get(kind, 0.5),
+        sources=(Source("external", normalise(name)),),
+    )

@@ -1,0 +1,77 @@
+"""A virtual clock: time passes when the test says so, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from itertools import count
+
+_SETTLE_ROUNDS = 50
+
+
+class VirtualClock:
+    """A clock for tests. Starts at `start_ms` (milliseconds UTC) and stands still until `advance`."""
+
+    def __init__(self, start_ms: int = 1_750_000_000_000) -> None:
+        self._now = start_ms
+        self._order = count()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    def now_ms(self) -> int:
+        """The virtual wall time."""
+        return self._now
+
+    def monotonic_ms(self) -> float:
+        """The same time, as a float."""
+        return float(self._now)
+
+    def jump(self, ms: int) -> None:
+        """Set the wall clock off by `ms`, waking nobody: a user changed it."""
+        self._now += ms
+
+    async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
+        """Return when the hint is set, and clear it, or once time has been advanced by the timeout."""
+        if hint.is_set() or timeout_ms <= 0:
+            hint.clear()
+            await asyncio.sleep(0)
+            return
+        due: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (self._now + int(timeout_ms), next(self._order), due))
+        hinted = asyncio.ensure_future(hint.wait())
+        try:
+            await asyncio.wait((due, hinted), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hinted.cancel()
+            due.cancel()
+        hint.clear()
+
+    async def advance(self, ms: int) -> None:
+        """Let `ms` pass: every waiter whose time comes runs, in order, and all that follows from it."""
+        await settle()
+        end = self._now + ms
+        while self._waiting and self._waiting[0][0] <= end:
+            at, _, due = heapq.heappop(self._waiting)
+            if due.done():
+                continue
+            self._now = max(self._now, at)
+            due.set_result(None)
+            await settle()
+        self._now = max(self._now, end)
+        await settle()
+
+
+class CountingIds:
+    """Identifiers 1, 2, 3, ..."""
+
+    def __init__(self, first: int = 1) -> None:
+        self._numbers = count(first)
+
+    def next(self) -> int:
+        """The next number."""
+        return next(self._numbers)
+
+
+async def settle() -> None:
+    """Let every coroutine that can run, run."""
+    for _ in range(_SETTLE_ROUNDS):
+        await asyncio.sleep(0)

@@ -1,0 +1,122 @@
+"""The road of a message over a store, in short words for contracts and properties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from keepsaid.domain.batch import Batch, Group, TaskDraft, Window
+from keepsaid.domain.commits import Claim, Dispatch, Receive, Received, TurnCommit, VoidLeases
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.route import Verdict
+from keepsaid.domain.turn import Claimed
+from keepsaid.domain.views import Story
+from keepsaid.ports.buffer import BufferView
+from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.outbox import OutboxView
+from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
+
+LEASE_MS = 1_000
+"""How long the leases of `Road.claim` last."""
+
+_END_OF_TIME = 1 << 60
+
+
+class Store(Operations, BufferView, LaneView, OutboxView, Protocol):
+    """The operational store with all its reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A batch that was routed, and the receipt of its first message."""
+
+    batch_id: int
+    first: Received
+
+    @property
+    def lane(self) -> Lane:
+        """The lane it belongs to."""
+        return self.first.lane
+
+
+class Road:
+    """Walks messages along a store, with ids that only grow."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._ids = count(1)
+
+    def new_id(self) -> int:
+        """A number larger than any before."""
+        return next(self._ids)
+
+    async def hear(self, inbound: Inbound, at: int = 0, window: Window = AT_ONCE) -> Received:
+        """Receive a message."""
+        return await self.store.apply(Receive(arrival(self.new_id(), inbound, at), window))
+
+    async def group(self, lane: Lane) -> Group:
+        """What waits in a lane."""
+        groups = await self.store.due(_END_OF_TIME, 1_000)
+        return next(group for group in groups if group.lane == lane)
+
+    async def route(
+        self,
+        lane: Lane,
+        at: int = 0,
+        by: Verdict | None = None,
+        *,
+        task: TaskDraft | None = None,
+        window: Window = AT_ONCE,
+    ) -> int:
+        """Dispatch all that waits in a lane as one batch; returns the id it was given."""
+        group = await self.group(lane)
+        batch = routed(self.new_id(), group.messages, by or verdict(), task)
+        assert await self.store.apply(Dispatch(lane, group.numbered_after, (batch,), window, at))
+        return batch.id
+
+    async def queue(self, inbound: Inbound, at: int = 0, by: Verdict | None = None) -> Queued:
+        """Receive one message and route it."""
+        received = await self.hear(inbound, at)
+        return Queued(await self.route(received.lane, at, by), received)
+
+    async def claim(self, at: int = 0, limit: int = 10, owner: str = "one") -> tuple[Claimed, ...]:
+        """Claim what is ready."""
+        turn_ids = tuple(self.new_id() for _ in range(limit))
+        return await self.store.apply(Claim(owner, limit, turn_ids, at, at + LEASE_MS))
+
+    async def claim_one(self, at: int = 0, owner: str = "one") -> Claimed:
+        """Claim the one batch that is ready."""
+        [claimed] = await self.claim(at, owner=owner)
+        return claimed
+
+    async def answer(self, claimed: Claimed, text: str = "hello yourself", at: int = 0) -> int:
+        """Commit a turn with a reply; returns the reply's id."""
+        draft = ReplyDraft(self.new_id(), text)
+        batch = claimed.batch
+        assert await self.store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome(text), draft, at))
+        return draft.id
+
+    async def settle(self, inbound: Inbound, text: str = "hello yourself", at: int = 0) -> int:
+        """Walk one message to the end of its turn; returns the reply's id."""
+        await self.queue(inbound, at)
+        return await self.answer(await self.claim_one(at), text, at)
+
+    async def crash(self, at: int = 0, owner: str = "next", reply_ids: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """The process died and `owner` starts; returns the batches that are dead now."""
+        return await self.store.apply(VoidLeases(owner, at, "it could not be answered", reply_ids))
+
+    async def story(self, message_id: int) -> Story:
+        """What became of a message."""
+        story = await self.store.story(message_id)
+        assert story is not None
+        return story
+
+    async def batch(self, queued: Queued) -> Batch:
+        """The batch as it is now."""
+        batch = (await self.story(queued.first.id)).batch
+        assert batch is not None
+        return batch

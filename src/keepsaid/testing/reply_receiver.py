@@ -1,0 +1,255 @@
+"""The customer's endpoint behind `reply_url`, as bad as a test wants it: real HTTP, no framework.
+
+In a test: `async with ReplyReceiver(scripted(ACCEPT_THEN_RESET)) as receiver: ... receiver.url`. As a process:
+`python -m keepsaid.testing.reply_receiver --seed 7 --ledger FILE`. Each reaction is for one connection; the
+receiver keeps none open, so that is one reaction for each try.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from keepsaid.domain.prompt import Json
+from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+
+_CLOSE = {"connection": "close"}
+
+
+class Act(StrEnum):
+    """What the receiver does with a connection."""
+
+    ANSWER = "answer"
+    DROP = "drop"
+    HANG = "hang"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """One act; `status`, `body` and `retry_after` (a header's text) belong to an answer."""
+
+    act: Act = Act.ANSWER
+    status: int = 200
+    body: bytes | None = None
+    retry_after: str | None = None
+
+    @property
+    def accepts(self) -> bool:
+        """Whether the post is taken, told or not."""
+        return self.act is Act.RESET or (self.act is Act.ANSWER and 200 <= self.status < 300)
+
+
+ACCEPT = Reaction()
+"""Record the post and say so."""
+DROP = Reaction(Act.DROP)
+"""Reset the connection before reading anything."""
+HANG = Reaction(Act.HANG)
+"""Read the post, record nothing, and never answer."""
+ACCEPT_THEN_RESET = Reaction(Act.RESET)
+"""Record the post, then reset the connection without an answer: the doubtful case."""
+
+Reactor = Callable[[int], Reaction]
+"""Decides the reaction to the nth connection, counted from 0."""
+
+
+def refuse(status: int, retry_after: str | None = None) -> Reaction:
+    """Answer with an error and record nothing."""
+    return Reaction(status=status, body=b'{"error": "refused"}', retry_after=retry_after)
+
+
+def scripted(*reactions: Reaction) -> Reactor:
+    """These reactions in order, then ACCEPT for ever."""
+    return lambda number: reactions[number] if number < len(reactions) else ACCEPT
+
+
+def seeded(seed: int, trouble: float = 0.4) -> Reactor:
+    """Accept, but do something bad with the share `trouble` of connections; the same seed does the same."""
+    bad = (refuse(500), refuse(503, "0"), refuse(503, "1"), DROP, HANG, ACCEPT_THEN_RESET, ACCEPT_THEN_RESET)
+
+    def react(number: int) -> Reaction:
+        chance = random.Random(f"{seed}:{number}")  # noqa: S311 - repeatable, not secret
+        return chance.choice(bad) if chance.random() < trouble else ACCEPT
+
+    return react
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """An accepted post; `number` is its place among all that this process accepted, from 1."""
+
+    number: int
+    path: str
+    headers: Mapping[str, str]
+    json: Mapping[str, Json]
+
+    @property
+    def key(self) -> str:
+        """Its idempotency key; "" without one."""
+        return self.headers.get("idempotency-key", "")
+
+    @property
+    def possible_duplicate(self) -> bool:
+        """Whether its header says that it may have come before."""
+        return self.headers.get("keepsaid-possible-duplicate") == "true"
+
+    def line(self) -> str:
+        """It as one line of a ledger."""
+        fields = {"number": self.number, "path": self.path, "headers": dict(self.headers), "json": dict(self.json)}
+        return json.dumps(fields) + "\n"
+
+
+class ReplyReceiver:
+    """A reply receiver on a loopback port; an async context manager.
+
+    Every accepted post is recorded before it is answered: in `accepted`, and as a line of `ledger` if given,
+    flushed, so that it outlives this process. A key is not looked up: what comes twice is recorded twice.
+    """
+
+    def __init__(self, react: Reactor | None = None, *, port: int = 0, ledger: Path | None = None) -> None:
+        self.react = react or scripted()
+        self.accepted: list[Posted] = []
+        self.connections = 0
+        self._port = port
+        self._ledger = ledger
+        self._listener: asyncio.Server | None = None
+        self._clients: dict[asyncio.Task[None], Connection] = {}
+        self._news = asyncio.Condition()
+
+    @property
+    def url(self) -> str:
+        """Where to post: `http://127.0.0.1:40123/replies`."""
+        return f"http://{self.host}/replies"
+
+    @property
+    def host(self) -> str:
+        """The host with its port, as an allow-list names it."""
+        return f"127.0.0.1:{self._port}"
+
+    async def __aenter__(self) -> Self:
+        """Listen."""
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", self._port, backlog=1024)
+        self._port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Drop every client, also those that wait for an answer."""
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
+        listener.close()
+        clients = dict(self._clients)
+        for task, connection in clients.items():
+            connection.abort()
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+        await listener.wait_closed()
+
+    async def wait_for(self, count: int, within_s: float = 5.0) -> list[Posted]:
+        """Wait until `count` posts were accepted, and return all; raises TimeoutError."""
+        async with asyncio.timeout(within_s), self._news:
+            await self._news.wait_for(lambda: len(self.accepted) >= count)
+        return list(self.accepted)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = Connection(reader, writer)
+        if self._listener is None:
+            connection.abort()
+            return
+        reaction = self.react(self.connections)
+        self.connections += 1
+        task = asyncio.get_running_loop().create_task(self._serve(connection, reaction))
+        self._clients[task] = connection
+        task.add_done_callback(self._clients.pop)
+
+    async def _serve(self, connection: Connection, reaction: Reaction) -> None:
+        try:
+            with suppress(GoneError):
+                if reaction.act is Act.DROP:
+                    await connection.reset()
+                    return
+                await self._answer(connection, reaction)
+        finally:
+            await connection.close()
+
+    async def _answer(self, connection: Connection, reaction: Reaction) -> None:
+        try:
+            request = await connection.receive()
+            posted = self._read(request)
+        except BadHttpError as error:
+            await connection.send(error.status, _told({"error": str(error)}), extra=_CLOSE)
+            return
+        if reaction.act is Act.HANG:
+            await connection.pause(None)
+        if reaction.accepts:
+            await self._record(posted)
+        if reaction.act is Act.RESET:
+            await connection.reset()
+            return
+        body = reaction.body if reaction.body is not None else _told({"id": f"post-{posted.number}"})
+        extra = _CLOSE | ({"retry-after": reaction.retry_after} if reaction.retry_after is not None else {})
+        await connection.send(reaction.status, body, extra=extra)
+
+    def _read(self, request: HttpRequest) -> Posted:
+        if request.method != "POST":
+            raise BadHttpError(405, "Replies are posted here.")
+        try:
+            told = json.loads(request.body)
+        except ValueError as error:
+            raise BadHttpError(400, "The body is no JSON.") from error
+        if not isinstance(told, dict):
+            raise BadHttpError(400, "The body is no JSON object.")
+        return Posted(len(self.accepted) + 1, request.path, request.headers, told)
+
+    async def _record(self, posted: Posted) -> None:
+        if self._ledger is not None:
+            with self._ledger.open("a", encoding="utf-8") as ledger:
+                ledger.write(posted.line())
+        self.accepted.append(posted)
+        async with self._news:
+            self._news.notify_all()
+
+
+def _told(fields: Mapping[str, Json]) -> bytes:
+    return json.dumps(dict(fields)).encode()
+
+
+async def _run(receiver: ReplyReceiver) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with receiver:
+        sys.stdout.write(json.dumps({"url": receiver.url}) + "\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Receive until SIGTERM or SIGINT; one line of JSON on stdout tells the URL once it listens."""
+    parser = argparse.ArgumentParser(prog="python -m keepsaid.testing.reply_receiver", description=main.__doc__)
+    parser.add_argument("--port", type=int, default=0, help="the port; 0 takes a free one")
+    parser.add_argument("--seed", type=int, help="misbehave, as this number decides; accepts all without it")
+    parser.add_argument("--trouble", type=float, default=0.4, help="the share of connections to misbehave on")
+    parser.add_argument("--ledger", type=Path, help="a file that gets one JSON line for each accepted post")
+    options = parser.parse_args(arguments)
+    react = seeded(options.seed, options.trouble) if options.seed is not None else scripted()
+    asyncio.run(_run(ReplyReceiver(react, port=options.port, ledger=options.ledger)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

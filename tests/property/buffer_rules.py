@@ -1,0 +1,339 @@
+"""What may happen to a store, at random: arrivals, routing, turns, failures, crashes, and replies that leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from itertools import count
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from tests.property.buffer_model import RULES, WINDOW, Plan, Work, first_word, runs
+
+from keepsaid.domain.batch import Routed, TaskDraft
+from keepsaid.domain.commits import (
+    ATTEMPTS_MAX,
+    Claim,
+    Commit,
+    Dispatch,
+    Doubt,
+    ExpireLeases,
+    Fail,
+    Failure,
+    Intake,
+    Receive,
+    Received,
+    Release,
+    Relinquish,
+    Renew,
+    Requeue,
+    Resend,
+    Settle,
+    StepEnd,
+    StepStart,
+    TakeReplies,
+    TurnCommit,
+    VoidLeases,
+)
+from keepsaid.domain.message import Inbound, Marks, Message
+from keepsaid.domain.reply import Delivered, ReplyDraft
+from keepsaid.domain.turn import Claimed, Usage
+from keepsaid.testing.builders import CHANNEL, arrival, outcome, routed, said, step, verdict
+from keepsaid.testing.contracts.road import Store
+
+R = TypeVar("R")
+LEASE_MS = 250
+PICK = st.integers(0, 63)
+DELAY = st.sampled_from([0, 0, 50, 200])
+SETTLED = {
+    Delivered.CONFIRMED: "sent",
+    Delivered.RETRY: "pending",
+    Delivered.DOUBT: "unknown",
+    Delivered.DEAD: "dead",
+    Delivered.REFUSED: "not_deliverable",
+}
+
+
+class Walk(RuleBasedStateMachine):
+    """One store, and the lists it is held against."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.ids = count(1)
+        self.now = 1_000
+        self.lives = 0
+        self.plan = Plan()
+        self.claims: list[Claimed] = []
+        self.store = self.open()
+
+    def open(self) -> Store:
+        """Open the store, or open it again."""
+        raise NotImplementedError
+
+    def shut(self) -> None:
+        """Close it."""
+
+    def teardown(self) -> None:
+        self.shut()
+        self.runner.close()
+
+    def run(self, reading: Coroutine[Any, Any, R]) -> R:
+        """Wait for a result."""
+        return self.runner.run(reading)
+
+    def apply(self, commit: Commit[R]) -> R:
+        """Commit."""
+        return self.run(self.store.apply(commit))
+
+    @property
+    def owner(self) -> str:
+        """The process that lives now."""
+        return f"life {self.lives}"
+
+    def receive(self, inbound: Inbound) -> Received:
+        """Knock at the door."""
+        return self.apply(Receive(arrival(next(self.ids), inbound, self.now), WINDOW))
+
+    def holder(self, pick: int) -> tuple[Work, Claimed]:
+        """Something in flight and its claim."""
+        leased = self.plan.leased()
+        work = leased[pick % len(leased)]
+        return work, next(c for c in reversed(self.claims) if c.batch.id == work.id)
+
+
+class Arrivals(Walk):
+    """Messages come and are routed."""
+
+    @rule(word=st.sampled_from([*RULES, "talk"]), room=st.sampled_from("aab"), priority=st.sampled_from([10, 50]),
+          topic=st.sampled_from([None, None, "t"]), keyed=st.booleans())  # fmt: skip
+    def hear(self, word: str, room: str, priority: int, topic: str | None, keyed: bool) -> None:
+        """A new message is stored at the end of its lane."""
+        key = f"key {next(self.ids)}" if keyed else None
+        inbound = replace(said(f"{word} {next(self.ids)}", room, marks=Marks(key), priority=priority), topic=topic)
+        received = self.receive(inbound)
+        number = 1 + sum(message.lane == inbound.lane for message in self.plan.messages)
+        assert (received.intake, received.lane, received.number) == (Intake.STORED, inbound.lane, number)
+        self.plan.messages.append(Message(received.id, inbound.lane, number, inbound, self.now))
+
+    @precondition(lambda self: any(m.inbound.key_hash for m in self.plan.messages))
+    @rule(pick=PICK, same=st.booleans())
+    def hear_again(self, pick: int, same: bool) -> None:
+        """A key that was used stores nothing."""
+        keyed = [message for message in self.plan.messages if message.inbound.key_hash]
+        first = keyed[pick % len(keyed)]
+        content = first.inbound.content if same else said("talk of something else").content
+        received = self.receive(replace(first.inbound, content=content))
+        expected = Intake.DUPLICATE if same else Intake.CONFLICT
+        assert received == Received(expected, first.id, first.lane, first.number)
+
+    @rule(ms=st.integers(0, 200))
+    def wait(self, ms: int) -> None:
+        """Time goes on."""
+        self.now += ms
+
+    @rule(latecomer=st.booleans(), twice=st.booleans())
+    def tick(self, latecomer: bool, twice: bool) -> None:
+        """What is due is routed, once; what comes meanwhile waits on."""
+        groups = self.run(self.store.due(self.now, 100))
+        assert [group.lane for group in groups] == self.plan.due(self.now)
+        for group in groups:
+            assert list(group.messages) == self.plan.waiting(group.lane)
+            if latecomer:
+                lane = group.lane
+                self.hear("talk", lane.conversation, 10, "t" if lane.key.startswith("topic") else None, False)
+            batches = tuple(self.routed(run) for run in runs(group.messages))
+            dispatch = Dispatch(group.lane, group.numbered_after, batches, WINDOW, self.now)
+            assert self.apply(dispatch)
+            assert not (twice and self.apply(dispatch))
+            for batch, run in zip(batches, runs(group.messages), strict=True):
+                self.plan.route(batch.id, run, self.now)
+
+    def routed(self, run: list[Message]) -> Routed:
+        """A run as the router decides it."""
+        word = first_word(run[0])
+        task = TaskDraft(next(self.ids), f"work of {run[0].lane.conversation}", "do it")
+        by = verdict(RULES[word], word)
+        return routed(next(self.ids), run, by, task if word == "work" else None)
+
+
+class Turns(Arrivals):
+    """Batches are claimed, worked on and settled."""
+
+    @rule(limit=st.integers(1, 3))
+    def claim(self, limit: int) -> None:
+        """The best of what is ready, and nothing else."""
+        expected = self.plan.claimable(self.now, limit)
+        turn_ids = tuple(next(self.ids) for _ in range(limit))
+        claimed = self.apply(Claim(self.owner, limit, turn_ids, self.now, self.now + LEASE_MS))
+        assert sorted(one.batch.id for one in claimed) == sorted(work.id for work in expected)
+        for one in claimed:
+            work = next(work for work in expected if work.id == one.batch.id)
+            assert one.turn_id == work.turn_id or (work.turn_id is None and one.turn_id in turn_ids)
+            self.plan.lease(work, self.owner, one.turn_id, self.now + LEASE_MS)
+            assert list(one.messages) == work.messages
+            assert [recorded.state for recorded in one.steps] == work.steps
+            assert (one.batch.fence, one.alone) == (work.fence, work.alone)
+        self.claims += claimed
+
+    @precondition(lambda self: self.plan.leased())
+    @rule(pick=PICK)
+    def step(self, pick: int) -> None:
+        """Start a call, or end it."""
+        work, claimed = self.holder(pick)
+        n = len(work.steps)
+        if work.steps and work.steps[-1] == "started":
+            assert self.apply(StepEnd(claimed.turn_id, work.fence, n, f"output {n}", Usage(1, 1), self.now))
+            work.steps[-1] = "finished"
+            return
+        if work.steps:
+            assert not self.apply(StepStart(claimed.turn_id, work.id, work.fence, step(n), self.now))
+        assert self.apply(StepStart(claimed.turn_id, work.id, work.fence, step(n + 1), self.now))
+        work.steps.append("started")
+
+    @precondition(lambda self: self.plan.leased())
+    @rule(pick=PICK, replies=st.booleans())
+    def commit(self, pick: int, replies: bool) -> None:
+        """A turn ends, in the order of its lane."""
+        work, claimed = self.holder(pick)
+        before = [w for w in self.plan.work_of(work.lane) if w.messages[0].number < work.messages[0].number]
+        assert not any(w.state in ("queued", "leased") for w in before)
+        draft = ReplyDraft(next(self.ids), f"re {work.id}")
+        end = TurnCommit(
+            claimed.turn_id, work.id, work.fence, outcome(draft.text), draft if replies else None, self.now
+        )
+        assert self.apply(end)
+        self.plan.commit(work, draft.text)
+        if replies:
+            self.plan.write(work, draft.id, self.now)
+
+    @precondition(lambda self: self.plan.leased())
+    @rule(pick=PICK, how=st.sampled_from([Failure.RETRY, *Failure]), delay=DELAY)
+    def fail(self, pick: int, how: Failure, delay: int) -> None:
+        """A batch raises its own error."""
+        work, _ = self.holder(pick)
+        notice = ReplyDraft(next(self.ids), "sorry", notice=True)
+        state = self.apply(Fail(work.id, work.fence, how, "it broke", self.now, self.now + delay, notice))
+        work.attempts += how is not Failure.PARK
+        work.crashes = 0
+        work.ready_at = self.now + delay
+        third = how is Failure.RETRY and work.attempts >= ATTEMPTS_MAX
+        work.leave("dead" if third or how is Failure.BURY else "review" if how is Failure.PARK else "queued")
+        assert state == work.state
+        if state != "queued":
+            self.plan.write(work, notice.id, self.now)
+
+    @precondition(lambda self: self.plan.leased())
+    @rule(pick=PICK, deferred=st.booleans(), delay=DELAY)
+    def release(self, pick: int, deferred: bool, delay: int) -> None:
+        """A batch is given back."""
+        work, _ = self.holder(pick)
+        assert self.apply(Release(work.id, work.fence, self.now + delay, deferred))
+        work.ready_at = self.now + delay
+        work.deferrals += deferred
+        work.crashes = 0 if deferred else work.crashes
+        work.leave("queued")
+
+    @precondition(lambda self: self.plan.leased())
+    @rule(pick=PICK)
+    def renew(self, pick: int) -> None:
+        """A lease goes on."""
+        work, _ = self.holder(pick)
+        work.lease_until = self.now + LEASE_MS
+        assert self.apply(Renew(work.id, work.fence, work.lease_until))
+
+
+class Recovery(Turns):
+    """Leases end, processes die, people intervene."""
+
+    @rule()
+    def expire(self) -> None:
+        """Leases that were not renewed end."""
+        late = [work for work in self.plan.leased() if work.lease_until <= self.now]
+        assert self.apply(ExpireLeases(self.now)) == len(late)
+        for work in late:
+            work.leave("queued")
+
+    @rule(gracefully=st.booleans())
+    def restart(self, gracefully: bool) -> None:
+        """The process dies, or stops; another begins with what is stored, and voids what the dead one held."""
+        if gracefully:
+            held = self.plan.leased()
+            assert self.apply(Relinquish(self.owner, self.now)) == len(held)
+            for work in held:
+                work.leave("queued")
+        self.shut()
+        self.store = self.open()
+        self.lives += 1
+        reply_id = next(self.ids)
+        dead = self.apply(VoidLeases(self.owner, self.now, "sorry", (reply_id,)))
+        doubted = self.apply(Doubt(self.owner, self.now))
+        assert doubted == sum(letter.state == "sending" for letter in self.plan.replies)
+        assert list(dead) == self.plan.void(self.owner, self.now, reply_id)
+
+    @precondition(lambda self: self.claims)
+    @rule(pick=PICK)
+    def come_late(self, pick: int) -> None:
+        """Whoever lost its lease writes nothing."""
+        lost = self.claims[pick % len(self.claims)]
+        work = next(work for work in self.plan.batches if work.id == lost.batch.id)
+        batch, turn_id = lost.batch, lost.turn_id
+        if work.state == "leased" and work.fence == batch.fence:
+            return
+        assert not self.apply(Renew(batch.id, batch.fence, self.now + 9_999))
+        assert not self.apply(StepStart(turn_id, batch.id, batch.fence, step(99), self.now))
+        assert not self.apply(StepEnd(turn_id, batch.fence, 1, "late", Usage(), self.now))
+        assert not self.apply(TurnCommit(turn_id, batch.id, batch.fence, outcome("late"), None, self.now))
+        assert not self.apply(Release(batch.id, batch.fence, self.now))
+        assert self.apply(Fail(batch.id, batch.fence, Failure.BURY, "late", self.now)) == work.state
+
+    @precondition(lambda self: any(w.state in ("dead", "dropped", "review") for w in self.plan.batches))
+    @rule(pick=PICK)
+    def requeue(self, pick: int) -> None:
+        """A person wants it tried again."""
+        over = [work for work in self.plan.batches if work.state in ("dead", "dropped", "review")]
+        work = over[pick % len(over)]
+        assert self.apply(Requeue(work.id, self.now, "by hand"))
+        work.state, work.forwarded, work.ready_at = "queued", True, self.now
+        work.attempts = work.crashes = work.deferrals = 0
+
+
+class Road(Recovery):
+    """And replies leave."""
+
+    @rule(limit=st.integers(1, 2))
+    def take(self, limit: int) -> None:
+        """Replies leave, each conversation's in order."""
+        expected = self.plan.sendable(self.now, limit)
+        taken = self.apply(TakeReplies((CHANNEL,), self.owner, limit, self.now))
+        assert [reply.id for reply in taken] == [letter.id for letter in expected]
+        for letter in expected:
+            letter.state, letter.owner = "sending", self.owner
+            letter.fence += 1
+
+    @precondition(lambda self: any(letter.state == "sending" for letter in self.plan.replies))
+    @rule(pick=PICK, what=st.sampled_from(Delivered), delay=DELAY)
+    def settle(self, pick: int, what: Delivered, delay: int) -> None:
+        """A try ends; an older try cannot say so."""
+        sending = [letter for letter in self.plan.replies if letter.state == "sending"]
+        letter = sending[pick % len(sending)]
+        assert not self.apply(Settle(letter.id, letter.fence - 1, what, self.now))
+        assert self.apply(Settle(letter.id, letter.fence, what, self.now, retry_at=self.now + delay))
+        letter.state = {"confirm": "sent", "retry": "pending", "doubt": "unknown", "bury": "dead"}.get(
+            what, "not_deliverable"
+        )
+        letter.next_at = max(letter.next_at, self.now + delay)
+        if letter.state not in ("pending", "unknown"):
+            self.plan.departed.append(letter)
+
+    @rule(bury=st.booleans())
+    def resend(self, bury: bool) -> None:
+        """Doubt is resolved by the channel's policy."""
+        unknown = [letter for letter in self.plan.replies if letter.state == "unknown" and letter.next_at <= self.now]
+        assert self.apply(Resend((CHANNEL,) if bury else (), self.now)) == len(unknown)
+        for letter in unknown:
+            letter.state, letter.next_at = "dead" if bury else "pending", self.now
+            letter.possible_duplicate = letter.possible_duplicate or not bury
+            self.plan.departed += [letter] if bury else []

@@ -1,0 +1,178 @@
+"""The road on a virtual clock: windows, batches, verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.domain.batch import Window
+from keepsaid.domain.memory import Injection
+from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.route import Action, Routes, Rule
+from keepsaid.domain.turn import Answer, Claimed, Recent, Usage
+from keepsaid.domain.views import MessageFilter
+from keepsaid.engine.loops import Stage, keep_going
+from keepsaid.engine.progress import ProgressHub
+from keepsaid.errors import StoreBroken
+from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.ports.model import Delta, ModelRequest, Tool
+from keepsaid.testing.clock import CountingIds, VirtualClock
+
+GITHUB = Window(3_000, 3_000, 15_000)
+REVIEW = Rule("review", {"channel": ("github",)}, Action.SPAWN, task="{{count}} events of {{number}}")
+
+
+class Nothing:
+    """Stands for memory, identity and model where the road ends at the router."""
+
+    name = "none"
+
+    async def remind(self, claimed: Claimed, recent: Recent) -> Injection:
+        return Injection()
+
+    async def read(self) -> str:
+        return ""
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        return Answer("ok", usage=Usage(1, 1), model="none")
+
+
+def no_tools(claimed: Claimed) -> Sequence[Tool]:
+    return ()
+
+
+@dataclass
+class Road:
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    store: RamOperations = field(default_factory=RamOperations)
+    routes: Routes = field(default_factory=lambda: Routes((REVIEW,)))
+    windows: dict[str, Window] = field(
+        default_factory=lambda: {"github": GITHUB, "chat": Window(), "terminal": Window(0)}
+    )
+
+    def __post_init__(self) -> None:
+        ids, nothing = CountingIds(), Nothing()
+        mind = Mind(nothing, nothing, nothing, no_tools, ProgressHub())
+        course = Course(self.routes, self.windows)
+        self.flow = Flow(Stores(self.store, self.store, self.store), mind, course, self.clock, ids)
+        self.door = Door(self.store, self.clock, ids, self.windows, Limits())
+
+    @asynccontextmanager
+    async def routing(self) -> AsyncIterator[None]:
+        """Keep the route stage going."""
+        failures: list[StoreBroken] = []
+        stage = Stage("route", self.flow.route, self.flow.hints.route, due=self.store.next_due)
+        task = asyncio.create_task(keep_going(stage, self.clock, failures.append))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert not failures
+
+    async def say(self, text: str, *, channel: str = "chat", room: str = "room", priority: int = 10) -> None:
+        origin = Origin(channel, "me", room, "ann", trust=Trust.KNOWN)
+        await self.flow.receive(self.door, Inbound(origin, Content(text.encode(), text), Marks(), priority))
+
+    async def event(self, n: int) -> None:
+        origin = Origin("github", "me", "github:acme/api#77", "1", trust=Trust.EXTERNAL)
+        content = Content(b'{"number": 77}', f"event {n}", "pull_request.edited")
+        await self.flow.receive(self.door, Inbound(origin, content, Marks(f"guid-{n}"), 50))
+
+    async def batches(self) -> list[list[str]]:
+        """The texts of every batch, oldest first."""
+        stories = await self.store.find(MessageFilter(limit=1_000))
+        found: dict[int, list[str]] = {}
+        for story in sorted(stories, key=lambda one: one.message.number):
+            if story.batch is not None:
+                found.setdefault(story.batch.id, []).append(story.message.text)
+        return list(found.values())
+
+
+async def test_five_events_of_one_pull_request_over_ten_seconds_are_one_batch_and_one_task() -> None:
+    road = Road()
+    async with road.routing():
+        for n in range(5):
+            await road.event(n)
+            await road.clock.advance(2_500)
+        await road.clock.advance(10_000)
+    assert await road.batches() == [[f"event {n}" for n in range(5)]]
+    assert (await road.store.overview()).tasks == {"pending": 1}
+
+
+async def test_a_burst_cannot_hold_its_window_open_for_ever() -> None:
+    road = Road()
+    async with road.routing():
+        for n in range(9):
+            await road.event(n)
+            await road.clock.advance(2_000)
+    first = (await road.batches())[0]
+    assert first == [f"event {n}" for n in range(8)], "the window closes 15 s after its first message"
+
+
+async def test_the_window_starts_at_the_first_message_and_not_at_a_tick() -> None:
+    road = Road()
+    async with road.routing():
+        await road.clock.advance(499)
+        await road.say("one")
+        await road.clock.advance(499)
+        assert await road.batches() == []
+        await road.say("two")
+        await road.clock.advance(1)
+    assert await road.batches() == [["one", "two"]]
+
+
+async def test_a_terminal_message_does_not_wait() -> None:
+    road = Road()
+    async with road.routing():
+        await road.say("now", channel="terminal")
+        await road.clock.advance(0)
+        assert await road.batches() == [["now"]]
+
+
+async def test_a_full_window_closes_at_once() -> None:
+    road = Road(windows={"chat": Window(60_000, 0, 60_000, count_max=3)})
+    async with road.routing():
+        for n in range(3):
+            await road.say(str(n))
+        await road.clock.advance(0)
+        assert await road.batches() == [["0", "1", "2"]]
+
+
+async def test_messages_that_arrive_while_a_batch_waits_join_it() -> None:
+    road = Road()
+    async with road.routing():
+        await road.say("one")
+        await road.clock.advance(600)
+        await road.say("two")
+        await road.clock.advance(600)
+    assert await road.batches() == [["one", "two"]]
+
+
+async def test_another_rule_starts_another_batch_and_lanes_do_not_mix() -> None:
+    drop = Rule("noise", {"text": ("noise*",)}, Action.DROP)
+    road = Road(routes=Routes((drop,)))
+    async with road.routing():
+        for text in ("a", "noise 1", "b"):
+            await road.say(text)
+        await road.say("elsewhere", room="other")
+        await road.clock.advance(1_000)
+    assert sorted(await road.batches()) == [["a"], ["b"], ["elsewhere"], ["noise 1"]]
+    assert (await road.store.overview()).batches == {"queued": 3, "dropped": 1}
+    dropped = (await road.store.find(MessageFilter(state="dropped")))[0]
+    assert dropped.batch is not None
+    assert dropped.batch.verdict.reason == 'rule "noise" matched'
+
+
+async def test_a_clock_that_goes_back_loses_and_delays_nothing_for_long() -> None:
+    road = Road()
+    async with road.routing():
+        await road.say("one")
+        road.clock.jump(-3_600_000)
+        await road.say("two")
+        await road.clock.advance(6_000)
+    assert await road.batches() == [["one", "two"]]
