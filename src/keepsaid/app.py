@@ -24,8 +24,10 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.rescuer import Rescuer
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Workers
-from keepsaid.memory.inject import InjectionSettings, Injector
+from keepsaid.memory.gates import InjectionSettings
+from keepsaid.memory.inject import Injector
 from keepsaid.memory.recall import Recollection
+from keepsaid.memory.recall.legs import Leg
 from keepsaid.memory.record import Recorder
 from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
@@ -36,7 +38,11 @@ from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.notices import DIED
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel, Hook
+from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import Model, Tool
+
+_PATIENT_MS = 10_000
+"""Milliseconds a search may take that a person or a model asked for."""
 
 
 class NoReminder:
@@ -65,7 +71,7 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
     async with AsyncExitStack() as closing:
         paths = home.store(config.buffer.path), home.store(config.memory.path)
         views, memories = await read_stores(*paths, SystemIds(), closing)
-        yield Reading(views, memories, _recollection(memories, config))
+        yield Reading(views, memories, _recollection(memories, SystemClock(), _PATIENT_MS))
 
 
 class Instance:
@@ -82,7 +88,8 @@ class Instance:
         self.ids = SystemIds()
         self.hub = ProgressHub()
         self.channels, self.hooks = _channels(config)
-        self.recall = _recollection(self.memories, config)
+        self.recall = _recollection(self.memories, self.clock, config.memory.deadline_ms)
+        self.search = _recollection(self.memories, self.clock, _PATIENT_MS)
         self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock)
         self.flow = self._flow()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
@@ -111,15 +118,20 @@ class Instance:
 
     def _injector(self) -> Injector:
         memory = self.config.memory
-        settings = InjectionSettings(items_max=memory.items_max, tokens_max=memory.tokens_max, per_leg=memory.per_leg)
-        return Injector(self.recorder, self.recall, self.clock, settings)
+        settings = InjectionSettings(
+            items_max=memory.items_max,
+            tokens_max=memory.tokens_max,
+            per_leg=memory.per_leg,
+            deadline_ms=memory.deadline_ms,
+        )
+        return Injector(self.recall, self.memories, self.recorder, self.clock, settings)
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         if self.config.memory.injection == "off":
             return ()
         origin = claimed.messages[-1].inbound.origin
         listener = Listener(claimed.batch.lane, person_of(origin), origin.direct, cross=True)
-        return (memory_search(self.recall, listener),)
+        return (memory_search(self.search, listener),)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
@@ -189,8 +201,8 @@ async def _close_channels(channels: Mapping[str, Channel]) -> None:
         await channel.close()
 
 
-def _recollection(memories: SqliteMemories, config: Config) -> Recollection:
-    return Recollection({"text": memories}, config.memory.deadline_ms)
+def _recollection(memories: SqliteMemories, clock: Clock, limit_ms: float) -> Recollection:
+    return Recollection((Leg("text", memories.text, limit_ms=limit_ms),), clock)
 
 
 def _model(config: Config, closing: AsyncExitStack) -> Model:

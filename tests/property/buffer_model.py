@@ -27,6 +27,7 @@ class Work:
     ready_at: int
     state: str = "queued"
     forwarded: bool = True
+    requeued: bool = False
     priority: int = 0
     fence: int = 0
     attempts: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -47,6 +47,7 @@ R = TypeVar("R")
 LEASE_MS = 250
 PICK = st.integers(0, 63)
 DELAY = st.sampled_from([0, 0, 50, 200])
+DEEDS = ["step", "step", "answer", "answer", "be silent", "release", "defer", "renew", *Failure, Failure.RETRY]
 SETTLED = {
     Delivered.CONFIRMED: "sent",
     Delivered.RETRY: "pending",
@@ -54,6 +55,27 @@ SETTLED = {
     Delivered.DEAD: "dead",
     Delivered.REFUSED: "not_deliverable",
 }
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Something a person says."""
+
+    word: str
+    room: str
+    priority: int
+    topic: str | None
+    keyed: bool
+
+
+DRAFT = st.builds(
+    Draft,
+    word=st.sampled_from(["talk", "talk", *RULES]),
+    room=st.sampled_from("abc"),
+    priority=st.sampled_from([10, 50]),
+    topic=st.sampled_from([None, None, "t"]),
+    keyed=st.booleans(),
+)
 
 
 class Walk(RuleBasedStateMachine):
@@ -97,22 +119,15 @@ class Walk(RuleBasedStateMachine):
         """Knock at the door."""
         return self.apply(Receive(arrival(next(self.ids), inbound, self.now), WINDOW))
 
-    def holder(self, pick: int) -> tuple[Work, Claimed]:
-        """Something in flight and its claim."""
-        leased = self.plan.leased()
-        work = leased[pick % len(leased)]
-        return work, next(c for c in reversed(self.claims) if c.batch.id == work.id)
-
 
 class Arrivals(Walk):
     """Messages come and are routed."""
 
-    @rule(word=st.sampled_from([*RULES, "talk"]), room=st.sampled_from("aab"), priority=st.sampled_from([10, 50]),
-          topic=st.sampled_from([None, None, "t"]), keyed=st.booleans())  # fmt: skip
-    def hear(self, word: str, room: str, priority: int, topic: str | None, keyed: bool) -> None:
+    def hear(self, draft: Draft) -> None:
         """A new message is stored at the end of its lane."""
-        key = f"key {next(self.ids)}" if keyed else None
-        inbound = replace(said(f"{word} {next(self.ids)}", room, marks=Marks(key), priority=priority), topic=topic)
+        key = f"key {next(self.ids)}" if draft.keyed else None
+        inbound = said(f"{draft.word} {next(self.ids)}", draft.room, marks=Marks(key), priority=draft.priority)
+        inbound = replace(inbound, topic=draft.topic)
         received = self.receive(inbound)
         number = 1 + sum(message.lane == inbound.lane for message in self.plan.messages)
         assert (received.intake, received.lane, received.number) == (Intake.STORED, inbound.lane, number)
@@ -129,21 +144,16 @@ class Arrivals(Walk):
         expected = Intake.DUPLICATE if same else Intake.CONFLICT
         assert received == Received(expected, first.id, first.lane, first.number)
 
-    @rule(ms=st.integers(0, 200))
-    def wait(self, ms: int) -> None:
-        """Time goes on."""
+    @rule(ms=st.integers(0, 300), latecomer=st.none() | DRAFT, twice=st.booleans())
+    def tick(self, ms: int, latecomer: Draft | None, twice: bool) -> None:
+        """What is due by then is routed, once; what comes meanwhile waits on."""
         self.now += ms
-
-    @rule(latecomer=st.booleans(), twice=st.booleans())
-    def tick(self, latecomer: bool, twice: bool) -> None:
-        """What is due is routed, once; what comes meanwhile waits on."""
         groups = self.run(self.store.due(self.now, 100))
-        assert [group.lane for group in groups] == self.plan.due(self.now)
+        waiting = [(lane, self.plan.waiting(lane)) for lane in self.plan.due(self.now)]
+        assert [(group.lane, list(group.messages)) for group in groups] == waiting
         for group in groups:
-            assert list(group.messages) == self.plan.waiting(group.lane)
-            if latecomer:
-                lane = group.lane
-                self.hear("talk", lane.conversation, 10, "t" if lane.key.startswith("topic") else None, False)
+            if latecomer is not None:
+                self.hear(replace(latecomer, room=group.lane.conversation))
             batches = tuple(self.routed(run) for run in runs(group.messages))
             dispatch = Dispatch(group.lane, group.numbered_after, batches, WINDOW, self.now)
             assert self.apply(dispatch)
@@ -158,13 +168,10 @@ class Arrivals(Walk):
         by = verdict(RULES[word], word)
         return routed(next(self.ids), run, by, task if word == "work" else None)
 
-
-class Turns(Arrivals):
-    """Batches are claimed, worked on and settled."""
-
-    @rule(limit=st.integers(1, 3))
-    def claim(self, limit: int) -> None:
-        """The best of what is ready, and nothing else."""
+    @rule(ms=st.integers(0, 100), limit=st.integers(1, 3))
+    def claim(self, ms: int, limit: int) -> None:
+        """The best of what is ready by then, and nothing else."""
+        self.now += ms
         expected = self.plan.claimable(self.now, limit)
         turn_ids = tuple(next(self.ids) for _ in range(limit))
         claimed = self.apply(Claim(self.owner, limit, turn_ids, self.now, self.now + LEASE_MS))
@@ -178,42 +185,70 @@ class Turns(Arrivals):
             assert (one.batch.fence, one.alone) == (work.fence, work.alone)
         self.claims += claimed
 
+    @rule(drafts=st.lists(DRAFT, min_size=1, max_size=4), ms=st.integers(0, 200), limit=st.integers(0, 3))
+    def talk(self, drafts: list[Draft], ms: int, limit: int) -> None:
+        """People talk, and what they say goes its way; Hypothesis rarely finds the whole way by itself."""
+        for draft in drafts:
+            self.hear(draft)
+        self.tick(ms, None, twice=False)
+        if limit:
+            self.claim(0, limit)
+
+
+class Turns(Arrivals):
+    """Batches are worked on and settled, each by the one who holds it."""
+
     @precondition(lambda self: self.plan.leased())
-    @rule(pick=PICK)
-    def step(self, pick: int) -> None:
-        """Start a call, or end it."""
-        work, claimed = self.holder(pick)
+    @rule(deeds=st.lists(st.sampled_from(DEEDS), min_size=1, max_size=3), pick=PICK, delay=DELAY)
+    def work(self, deeds: list[str], pick: int, delay: int) -> None:
+        """A few things done to what is in flight."""
+        for deed in deeds:
+            leased = self.plan.leased()
+            if leased:
+                self.do(deed, leased[pick % len(leased)], delay)
+
+    def do(self, deed: str, work: Work, delay: int) -> None:
+        """One of them."""
+        if deed == "step":
+            self.step(work)
+        elif deed in ("answer", "be silent"):
+            self.commit(work, replies=deed == "answer")
+        elif deed in ("release", "defer"):
+            self.release(work, delay, deferred=deed == "defer")
+        elif deed == "renew":
+            work.lease_until = self.now + LEASE_MS
+            assert self.apply(Renew(work.id, work.fence, work.lease_until))
+        else:
+            self.fail(work, Failure(deed), delay)
+
+    def step(self, work: Work) -> None:
+        """Start a call, or end it; never start it again."""
+        assert work.turn_id is not None
         n = len(work.steps)
         if work.steps and work.steps[-1] == "started":
-            assert self.apply(StepEnd(claimed.turn_id, work.fence, n, f"output {n}", Usage(1, 1), self.now))
+            assert self.apply(StepStart(work.turn_id, work.id, work.fence, step(n), self.now))
+            assert self.apply(StepEnd(work.turn_id, work.fence, n, f"output {n}", Usage(1, 1), self.now))
             work.steps[-1] = "finished"
             return
         if work.steps:
-            assert not self.apply(StepStart(claimed.turn_id, work.id, work.fence, step(n), self.now))
-        assert self.apply(StepStart(claimed.turn_id, work.id, work.fence, step(n + 1), self.now))
+            assert not self.apply(StepStart(work.turn_id, work.id, work.fence, step(n), self.now))
+        assert self.apply(StepStart(work.turn_id, work.id, work.fence, step(n + 1), self.now))
         work.steps.append("started")
 
-    @precondition(lambda self: self.plan.leased())
-    @rule(pick=PICK, replies=st.booleans())
-    def commit(self, pick: int, replies: bool) -> None:
+    def commit(self, work: Work, *, replies: bool) -> None:
         """A turn ends, in the order of its lane."""
-        work, claimed = self.holder(pick)
+        assert work.turn_id is not None
         before = [w for w in self.plan.work_of(work.lane) if w.messages[0].number < work.messages[0].number]
-        assert not any(w.state in ("queued", "leased") for w in before)
+        assert work.requeued or not any(w.state in ("queued", "leased") and not w.requeued for w in before)
         draft = ReplyDraft(next(self.ids), f"re {work.id}")
-        end = TurnCommit(
-            claimed.turn_id, work.id, work.fence, outcome(draft.text), draft if replies else None, self.now
-        )
+        end = TurnCommit(work.turn_id, work.id, work.fence, outcome(draft.text), draft if replies else None, self.now)
         assert self.apply(end)
         self.plan.commit(work, draft.text)
         if replies:
             self.plan.write(work, draft.id, self.now)
 
-    @precondition(lambda self: self.plan.leased())
-    @rule(pick=PICK, how=st.sampled_from([Failure.RETRY, *Failure]), delay=DELAY)
-    def fail(self, pick: int, how: Failure, delay: int) -> None:
+    def fail(self, work: Work, how: Failure, delay: int) -> None:
         """A batch raises its own error."""
-        work, _ = self.holder(pick)
         notice = ReplyDraft(next(self.ids), "sorry", notice=True)
         state = self.apply(Fail(work.id, work.fence, how, "it broke", self.now, self.now + delay, notice))
         work.attempts += how is not Failure.PARK
@@ -225,40 +260,31 @@ class Turns(Arrivals):
         if state != "queued":
             self.plan.write(work, notice.id, self.now)
 
-    @precondition(lambda self: self.plan.leased())
-    @rule(pick=PICK, deferred=st.booleans(), delay=DELAY)
-    def release(self, pick: int, deferred: bool, delay: int) -> None:
+    def release(self, work: Work, delay: int, *, deferred: bool) -> None:
         """A batch is given back."""
-        work, _ = self.holder(pick)
         assert self.apply(Release(work.id, work.fence, self.now + delay, deferred))
         work.ready_at = self.now + delay
         work.deferrals += deferred
         work.crashes = 0 if deferred else work.crashes
         work.leave("queued")
 
-    @precondition(lambda self: self.plan.leased())
-    @rule(pick=PICK)
-    def renew(self, pick: int) -> None:
-        """A lease goes on."""
-        work, _ = self.holder(pick)
-        work.lease_until = self.now + LEASE_MS
-        assert self.apply(Renew(work.id, work.fence, work.lease_until))
-
 
 class Recovery(Turns):
     """Leases end, processes die, people intervene."""
 
-    @rule()
-    def expire(self) -> None:
+    @precondition(lambda self: self.plan.leased())
+    @rule(ms=st.sampled_from([0, 100, LEASE_MS]))
+    def expire(self, ms: int) -> None:
         """Leases that were not renewed end."""
+        self.now += ms
         late = [work for work in self.plan.leased() if work.lease_until <= self.now]
         assert self.apply(ExpireLeases(self.now)) == len(late)
         for work in late:
             work.leave("queued")
 
-    @rule(gracefully=st.booleans())
-    def restart(self, gracefully: bool) -> None:
-        """The process dies, or stops; another begins with what is stored, and voids what the dead one held."""
+    @rule(gracefully=st.booleans(), limit=st.integers(0, 3))
+    def restart(self, gracefully: bool, limit: int) -> None:
+        """The process stops, or dies; another begins with what is stored, and voids what the dead one held."""
         if gracefully:
             held = self.plan.leased()
             assert self.apply(Relinquish(self.owner, self.now)) == len(held)
@@ -272,6 +298,8 @@ class Recovery(Turns):
         doubted = self.apply(Doubt(self.owner, self.now))
         assert doubted == sum(letter.state == "sending" for letter in self.plan.replies)
         assert list(dead) == self.plan.void(self.owner, self.now, reply_id)
+        if limit:
+            self.claim(0, limit)
 
     @precondition(lambda self: self.claims)
     @rule(pick=PICK)
@@ -296,16 +324,18 @@ class Recovery(Turns):
         over = [work for work in self.plan.batches if work.state in ("dead", "dropped", "review")]
         work = over[pick % len(over)]
         assert self.apply(Requeue(work.id, self.now, "by hand"))
-        work.state, work.forwarded, work.ready_at = "queued", True, self.now
+        work.state, work.forwarded, work.requeued, work.ready_at = "queued", True, True, self.now
         work.attempts = work.crashes = work.deferrals = 0
 
 
 class Road(Recovery):
     """And replies leave."""
 
-    @rule(limit=st.integers(1, 2))
-    def take(self, limit: int) -> None:
-        """Replies leave, each conversation's in order."""
+    @precondition(lambda self: any(letter.state == "pending" for letter in self.plan.replies))
+    @rule(ms=st.integers(0, 100), limit=st.integers(1, 2))
+    def take(self, ms: int, limit: int) -> None:
+        """Each conversation's in order."""
+        self.now += ms
         expected = self.plan.sendable(self.now, limit)
         taken = self.apply(TakeReplies((CHANNEL,), self.owner, limit, self.now))
         assert [reply.id for reply in taken] == [letter.id for letter in expected]
@@ -313,24 +343,27 @@ class Road(Recovery):
             letter.state, letter.owner = "sending", self.owner
             letter.fence += 1
 
-    @precondition(lambda self: any(letter.state == "sending" for letter in self.plan.replies))
-    @rule(pick=PICK, what=st.sampled_from(Delivered), delay=DELAY)
-    def settle(self, pick: int, what: Delivered, delay: int) -> None:
+    @precondition(lambda self: any(letter.state in ("pending", "sending") for letter in self.plan.replies))
+    @rule(pick=PICK, what=st.sampled_from([Delivered.CONFIRMED, *Delivered]), delay=DELAY)
+    def send(self, pick: int, what: Delivered, delay: int) -> None:
         """A try ends; an older try cannot say so."""
+        self.take(0, 1)
         sending = [letter for letter in self.plan.replies if letter.state == "sending"]
+        if not sending:
+            return
         letter = sending[pick % len(sending)]
         assert not self.apply(Settle(letter.id, letter.fence - 1, what, self.now))
         assert self.apply(Settle(letter.id, letter.fence, what, self.now, retry_at=self.now + delay))
-        letter.state = {"confirm": "sent", "retry": "pending", "doubt": "unknown", "bury": "dead"}.get(
-            what, "not_deliverable"
-        )
+        letter.state = SETTLED[what]
         letter.next_at = max(letter.next_at, self.now + delay)
         if letter.state not in ("pending", "unknown"):
             self.plan.departed.append(letter)
 
-    @rule(bury=st.booleans())
-    def resend(self, bury: bool) -> None:
+    @precondition(lambda self: any(letter.state == "unknown" for letter in self.plan.replies))
+    @rule(ms=st.integers(0, 200), bury=st.booleans())
+    def resend(self, ms: int, bury: bool) -> None:
         """Doubt is resolved by the channel's policy."""
+        self.now += ms
         unknown = [letter for letter in self.plan.replies if letter.state == "unknown" and letter.next_at <= self.now]
         assert self.apply(Resend((CHANNEL,) if bury else (), self.now)) == len(unknown)
         for letter in unknown:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import invariant
 from tests.property.buffer_model import Work
 from tests.property.buffer_rules import Road
@@ -113,7 +113,13 @@ class SqliteMachine(BufferMachine):
         self.home.cleanup()
 
 
+def often(examples: int, steps: int) -> settings:
+    """The same examples in every run."""
+    phases = (Phase.explicit, Phase.generate, Phase.shrink)
+    return settings(max_examples=examples, stateful_step_count=steps, derandomize=True, deadline=None, phases=phases)
+
+
 TestRam = RamMachine.TestCase
-TestRam.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True, deadline=None)
+TestRam.settings = often(60, 40)
 TestSqlite = SqliteMachine.TestCase
-TestSqlite.settings = settings(max_examples=15, stateful_step_count=30, derandomize=True, deadline=None)
+TestSqlite.settings = often(15, 30)

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from keepsaid.domain.stems import stem
+
 _STOPWORDS = """
 a about actually after again ah all alright also am an and any are aren as at awesome be because been before being but
 by bye can cannot could couldn d did didn do does doesn doing don done down during each either else ever every few for
@@ -35,7 +37,6 @@ _LONGEST = max(len(phrase) for phrase in _PHRASES)
 _GREETINGS = frozenset({"morning", "afternoon", "evening", "night", "everyone", "everybody", "folks"})
 
 _WORD = re.compile(r"[^\W_]+")
-_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "er", "est", "edly", "ed", "es", "ly", "s", "e", "y")
 
 
 def fold(word: str) -> str:
@@ -51,17 +52,8 @@ def words(text: str) -> Iterator[tuple[int, str]]:
     return ((match.start(), fold(match.group())) for match in _WORD.finditer(text))
 
 
-def root(word: str) -> str:
-    """A folded word without its common English ending, so that forms of one word agree; nothing to show people."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)]
-            break
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
-
-
 def topic(text: str) -> frozenset[str]:
-    """The roots of the words that can say what a text is about: no stopwords, no English small talk.
+    """The stems of the words that can say what a text is about: no stopwords, no English small talk.
 
     Empty for "good morning", for a bare "Morning, everyone!" and for text without words.
     """
@@ -76,7 +68,7 @@ def topic(text: str) -> frozenset[str]:
     telling = {word for word in rest if word not in STOPWORDS}
     if len(said) <= 3 and telling <= _GREETINGS:
         return frozenset()
-    return frozenset(root(word) for word in telling)
+    return frozenset(stem(word) for word in telling)
 
 
 def _phrase_at(said: list[str], at: int) -> int:

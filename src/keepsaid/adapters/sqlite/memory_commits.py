@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.ledger import Handlers
-from keepsaid.adapters.sqlite.memory_rows import SQL, storable
+from keepsaid.adapters.sqlite.memory_rows import rows, storable
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.text import digest, normalise
@@ -54,9 +54,9 @@ def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int
     ]
     bound = {"drafts": json.dumps(drafts, ensure_ascii=False)}
     for statement in ("keep", "keep_sources", "keep_changes"):
-        db.execute(SQL[statement], bound)
-    ids = iter([int(row[0]) for row in db.execute(SQL["kept"], bound).fetchall()])
-    return [tuple(next(ids) for _ in commit.ids) for commit in commits]
+        rows(db, statement, bound)
+    kept = iter(rows(db, "kept", bound))
+    return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
 
 
 def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:

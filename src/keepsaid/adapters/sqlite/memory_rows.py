@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import apsw
+
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
+
+Row = tuple[Any, ...]
 
 
 def _statements() -> Mapping[str, str]:
@@ -23,6 +27,11 @@ def _statements() -> Mapping[str, str]:
 
 
 SQL = _statements()
+
+
+def rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
+    """All rows of a named statement of memory."""
+    return db.execute(SQL[statement], bindings).fetchall()
 
 
 def storable(name: str) -> str:
@@ -46,7 +55,7 @@ def bound(listener: Listener) -> dict[str, Any]:
     }
 
 
-def memory(row: tuple[Any, ...]) -> Memory:
+def memory(row: Row) -> Memory:
     """The memory of a row of `columns`."""
     (id_, key, kind, state, scope, trust, channel, account, conversation, lane_key, said_at, recorded_at) = row[:12]
     importance, subject, speaker, text, sources = row[12:]

@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_HANDLERS, KeepMemories
-from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memory
+from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
@@ -90,13 +90,12 @@ def _open(path: Path) -> apsw.Connection:
 
 def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limit: int) -> tuple[Memory, ...]:
     wanted: dict[str, Any] = {**bound(listener), "kinds": json.dumps(kinds), "limit": max(0, limit)}
-    return tuple(memory(row) for row in db.execute(SQL["find"], wanted).fetchall())
+    return tuple(memory(row) for row in rows(db, "find", wanted))
 
 
 def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | None:
-    row = db.execute(SQL["get"], {**bound(listener), "id": memory_id}).fetchone()
-    return None if row is None else memory(row)
+    return next((memory(row) for row in rows(db, "get", {**bound(listener), "id": memory_id})), None)
 
 
 def _counts(db: apsw.Connection) -> dict[str, int]:
-    return {str(kind): int(count) for kind, count in db.execute(SQL["counts"]).fetchall()}
+    return {str(kind): int(count) for kind, count in rows(db, "counts", {})}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memory
+from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.domain.memory import Hit, Listener
 from keepsaid.domain.text import normalise
 from keepsaid.domain.words import STOPWORDS
 
 LEG = "text"
 TERMS_MAX = 64
+WORDS_MAX = 2_000
+"""Of a long query, so many distinct words are considered at all: looking up how rare one is takes some 20 us."""
+
 _POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 2_000, 0.05, 50_000
 """Entries of the index a query may visit: a share of all memories, within bounds (spec/retrieval.md, 3.3)."""
 
@@ -28,16 +32,19 @@ def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> t
     if not words or limit < 1:
         return ()
     matching = " OR ".join(f'"{word}"' for word in words.values())
-    rows = db.execute(SQL["match"], {**bound(listener), "query": matching, "limit": limit}).fetchall()
-    return tuple(Hit(memory(row[1:]), LEG, rank, -float(row[0])) for rank, row in enumerate(rows, start=1))
+    found = rows(db, "match", {**bound(listener), "query": matching, "limit": limit})
+    return tuple(Hit(memory(row[1:]), LEG, rank, -float(row[0])) for rank, row in enumerate(found, start=1))
 
 
 def _words(db: apsw.Connection, query: str) -> dict[str, str]:
     """The query's words as they were written, by their stems; a word holds nothing that FTS5 could read as syntax."""
     raw = normalise(query).encode()
-    tokens = db.fts5_tokenizer("porter", ["unicode61"])(raw, apsw.FTS5_TOKENIZE_QUERY, None)
+    cut = db.fts5_tokenizer("porter", ["unicode61"])
+    tokens: Any = cut(raw, apsw.FTS5_TOKENIZE_QUERY, None, include_colocated=False)
     found: dict[str, str] = {}
-    for start, end, stem, *_ in tokens:
+    for start, end, stem in tokens:
+        if len(found) == WORDS_MAX:
+            break
         word = raw[start:end].decode()
         if word.casefold() not in STOPWORDS:
             found.setdefault(stem, word)
@@ -49,7 +56,7 @@ def _rarest(db: apsw.Connection, words: dict[str, str]) -> dict[str, str]:
     bindings = {"terms": json.dumps(list(words), ensure_ascii=False)}
     kept: dict[str, str] = {}
     visited = 0
-    for stem, count, memories in db.execute(SQL["frequencies"], bindings).fetchall()[:TERMS_MAX]:
+    for stem, count, memories in rows(db, "frequencies", bindings)[:TERMS_MAX]:
         visited += count
         if kept and visited > min(max(_POSTINGS_LEAST, memories * _POSTINGS_SHARE), _POSTINGS_MOST):
             break

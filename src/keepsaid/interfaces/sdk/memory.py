@@ -40,7 +40,7 @@ class MemoryBook:
         listener = Listener(None, everything=True, cross=True)
         if conversation is not None:
             listener = Listener(_lane(conversation, ""), cross=True)
-        found = await self._instance.recall.recall(listener, query, limit)
+        found = await self._instance.search.recall(listener, query, limit)
         return tuple(remembered(hit) for hit in found.hits)
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks: figures beside the disk's fsync rate, ratios against named peers in the same run."""

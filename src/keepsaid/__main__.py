@@ -1,0 +1,27 @@
+"""The program's entry: `keepsaid`, or `python -m keepsaid`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_SWITCH_S = 0.0005
+"""With Python's own 5 ms the writer thread starves behind a busy event loop (docs/adr)."""
+
+
+def main() -> None:
+    """Run the command line; exits with 0 or one of the codes of `interfaces.cli.failure`."""
+    sys.setswitchinterval(_SWITCH_S)
+    from keepsaid.interfaces.cli.program import run  # noqa: PLC0415 - the interval is set before anything runs
+
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read us has gone; the interpreter would say so again when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

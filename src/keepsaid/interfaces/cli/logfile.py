@@ -1,0 +1,71 @@
+"""The log file: one JSON object a line, rotated, readable by its owner alone, without anybody's words."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import traceback
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+EXTRAS = ("code", "turn", "batch", "message", "channel", "how", "took_ms")
+"""Fields a record may carry; anything else is left out."""
+
+_BYTES_MAX = 5_000_000
+_FILES = 5
+_FRAMES_MAX = 20
+
+
+class JsonLines(logging.Formatter):
+    """A record as one JSON object. The text of an exception may quote a message, so only `text` lets it in."""
+
+    def __init__(self, *, text: bool = False) -> None:
+        super().__init__()
+        self._text = text
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = {"ts": at, "level": record.levelname.lower(), "logger": record.name, "msg": record.getMessage()}
+        line |= {name: getattr(record, name) for name in EXTRAS if hasattr(record, name)}
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= self._exception(record.exc_info[1])
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+    def _exception(self, error: BaseException) -> dict[str, object]:
+        frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_MAX:]
+        told: dict[str, object] = {
+            "error": type(error).__name__,
+            "trace": [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames],
+        }
+        return {**told, "detail": str(error)} if self._text else told
+
+
+class _OwnersFile(RotatingFileHandler):
+    """Rotates, and makes every file with mode 0600."""
+
+    def _open(self) -> TextIOWrapper:
+        return _private(Path(self.baseFilename))
+
+
+def _private(file: Path) -> TextIOWrapper:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return open(descriptor, "a", encoding="utf-8", errors="replace")  # noqa: PTH123 - a descriptor has no path
+
+
+def keep_log(file: Path, level: str, *, text: bool) -> None:
+    """Write this process's log to `file`: ours from `level` on, other libraries' warnings."""
+    log = _OwnersFile(file, maxBytes=_BYTES_MAX, backupCount=_FILES - 1, encoding="utf-8")
+    log.setFormatter(JsonLines(text=text))
+    logging.getLogger().addHandler(log)
+    logging.getLogger("keepsaid").setLevel(level.upper())
+
+
+def append(file: Path, record: logging.LogRecord) -> None:
+    """Write one record beside a runtime that may be writing too; raises OSError."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _private(file) as log:
+        log.write(JsonLines().format(record) + "\n")

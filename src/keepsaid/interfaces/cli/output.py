@@ -1,0 +1,124 @@
+"""Output: data on stdout, talk on stderr, one envelope for programs, aligned text for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keepsaid.domain.text import cut
+from keepsaid.interfaces.cli.session import session
+
+SCHEMA_VERSION = 1
+"""Version of the `--json` envelope."""
+
+_TABLE_TEXT_MAX = 100
+_CONTROL = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under headings; the last column takes what width is left."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def lines(self) -> list[str]:
+        """The table as aligned text."""
+        rows = [self.headings, *(tuple(one_line(cell) for cell in row) for row in self.rows)]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(self.headings))]
+        return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def envelope(shape: dict[str, Any]) -> str:
+    """The JSON that programs read, on one line."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **shape}, ensure_ascii=False)
+
+
+def show(shape: dict[str, Any], *parts: str | Table) -> None:
+    """Print data: the shape under --json, else the parts."""
+    if session().json:
+        print(envelope(shape), flush=True)
+        return
+    for part in parts:
+        if isinstance(part, str):
+            print(visible(part))
+        elif on_terminal():
+            _print_rich(part)
+        else:
+            print("\n".join(part.lines()))
+    sys.stdout.flush()
+
+
+def say(text: str) -> None:
+    """Talk to the person, on stderr, unless --quiet."""
+    if not session().quiet:
+        print(visible(text), file=sys.stderr, flush=True)
+
+
+def on_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
+
+
+def coloured() -> bool:
+    """Whether colour is wanted: a terminal, without NO_COLOR or --no-color."""
+    return on_terminal() and session().colour and not os.environ.get("NO_COLOR")
+
+
+def _print_rich(table: Table) -> None:
+    from rich.console import Console  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+    from rich.table import Table as RichTable  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    drawn = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for place, heading in enumerate(table.headings):
+        last = place == len(table.headings) - 1
+        drawn.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1 if last else None)
+    for row in table.rows:
+        drawn.add_row(*(Text(one_line(cell)) for cell in row))
+    Console(no_color=not coloured(), highlight=False).print(drawn)
+
+
+def visible(text: str) -> str:
+    """Text a terminal cannot take for orders: control characters other than tab and line end are replaced."""
+    return text.translate(_CONTROL)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, cut where a table would be too wide."""
+    return cut(visible(" ".join(text.split())), _TABLE_TEXT_MAX)
+
+
+def duration(ms: float | None) -> str:
+    """A span of time for people: `80 ms`, `4.2 s`, `3 m 20 s`, `2 h 5 m`, `3 d 4 h`."""
+    if ms is None:
+        return "-"
+    if ms < 1_000:
+        return f"{max(0, ms):.0f} ms"
+    seconds = ms / 1_000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours = int(seconds // 60), int(seconds // 3_600)
+    if hours < 1:
+        return f"{minutes} m {int(seconds % 60)} s"
+    return f"{hours} h {minutes % 60} m" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: `1 message`, `2,041 messages`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def facts(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
+    """Lines of a name and what is to be said about it."""
+    return "\n".join(f"{name.ljust(width)} {value}".rstrip() for name, value in pairs)
+
+
+def tallied(counts: dict[str, int], order: Sequence[str] = ()) -> str:
+    """Counts by state: those named first even when they are none, then every other."""
+    names = [*order, *sorted(set(counts) - set(order))]
+    return "   ".join(f"{name} {counts.get(name, 0):,}" for name in names) or "none"

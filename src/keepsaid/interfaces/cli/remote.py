@@ -1,0 +1,141 @@
+"""Remote: the running instance of a home, asked over loopback HTTP with the token it left there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from keepsaid.errors import HomeBusy, KeepsaidError, NotRunning
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.app import Instance
+    from keepsaid.config import Home
+
+T = TypeVar("T")
+_ASK_S = 30.0
+_LIVENESS_S = 2.0
+_BUSY_S = 5.0
+_BUSY_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where a runtime listens, the operator's token, and its process."""
+
+    url: str
+    token: str
+    pid: int
+
+    def get(self, path: str, **query: str) -> Any:
+        """Ask; returns the JSON of the answer. Raises NotRunning, or the error the runtime answered with."""
+        return self._call("GET", f"{path}?{urlencode(query)}" if query else path)
+
+    def post(self, path: str, body: bytes = b"{}", key: str | None = None) -> Any:
+        """Tell; `key` is the Idempotency-Key. Raises NotRunning, or the error the runtime answered with."""
+        return self._call("POST", path, body, {"Idempotency-Key": quote(key)} if key else {})
+
+    def answers(self) -> bool:
+        """Whether the process lives, answers, and knows the token."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass  # it lives and is somebody else's
+        try:
+            self._call("GET", "/v1/replies?channel=&conversation=", timeout_s=_LIVENESS_S)
+        except KeepsaidError:
+            return False
+        return True
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        timeout_s: float = _ASK_S,
+    ) -> Any:
+        place = urlsplit(self.url)
+        connection = HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
+        sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}
+        try:
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            answer = response.read()
+        except (OSError, HTTPException) as error:
+            raise NotRunning(f"nothing answers at {self.url} ({type(error).__name__})") from error
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise problem(answer, response.status)
+        return json.loads(answer)
+
+
+def problem(body: bytes, status: int) -> KeepsaidError:
+    """The error that a problem+json answer stands for, with its own words."""
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        return KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
+    code = str(told.get("code", ""))
+    error = next((kind for kind in _kinds(KeepsaidError) if kind.code == code), KeepsaidError)(str(told.get("title")))
+    error.code = code or error.code
+    error.safe, error.hint = str(told.get("safe", error.safe)), str(told.get("hint", error.hint))
+    return error
+
+
+def _kinds(kind: type[KeepsaidError]) -> list[type[KeepsaidError]]:
+    return [kind, *(below for child in kind.__subclasses__() for below in _kinds(child))]
+
+
+def recorded(home: Home) -> Remote | None:
+    """What the runtime file of a home says, whether or not it still holds."""
+    try:
+        told = json.loads(home.runtime_file.read_text("utf-8"))
+        return Remote(str(told["url"]), str(told["token"]), int(told["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def running(home: Home) -> Remote | None:
+    """The runtime of a home, if one lives and answers."""
+    remote = recorded(home)
+    return remote if remote is not None and remote.answers() else None
+
+
+def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaitable[T]]) -> tuple[T, bool]:
+    """Write through the running instance, else under the lock of the home; and whether one was running.
+
+    A process that holds the lock and does not answer yet is starting, or is a command like this one: it is
+    waited for a few seconds, then HomeBusy is raised.
+    """
+    home, config = session().home, session().config()
+    until = time.monotonic() + _BUSY_S
+    while True:
+        remote = running(home)
+        if remote is not None:
+            return remotely(remote), True
+        try:
+            return asyncio.run(_opened(home, config, locally)), False
+        except HomeBusy:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_BUSY_POLL_S)
+
+
+async def _opened(home: Home, config: Any, work: Callable[[Instance], Awaitable[T]]) -> T:
+    from keepsaid.app import opened  # noqa: PLC0415 - writing beside a runtime needs none of it
+
+    async with opened(home, config) as instance:
+        return await work(instance)

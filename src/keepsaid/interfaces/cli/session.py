@@ -1,0 +1,76 @@
+"""The session: the options every command shares, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from keepsaid.errors import HomeError
+
+if TYPE_CHECKING:
+    from keepsaid.app import Reading
+    from keepsaid.config import Config, Home
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """How one command was called."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    colour: bool = True
+    root: Path | None = None
+
+    @property
+    def home(self) -> Home:
+        """The home; raises HomeError when a file stands where a directory belongs."""
+        from keepsaid.config import Home  # noqa: PLC0415 - the tree of settings costs 0.1 s, which `--help` saves
+
+        home = Home.at(self.root)
+        standing = next((place for place in (home.data, *home.data.parents) if place.exists()), None)
+        if standing is not None and not standing.is_dir():
+            raise HomeError(f"{standing} is a file; a home is a directory", hint="keepsaid --home DIR status")
+        return home
+
+    def config(self) -> Config:
+        """The settings as they stand; keys nobody reads are named on stderr. Raises ConfigError."""
+        from keepsaid.config import load  # noqa: PLC0415
+        from keepsaid.interfaces.cli.output import say  # noqa: PLC0415 - output asks the session how to print
+
+        config, warnings = load(self.home.config_file)
+        for warning in warnings:
+            say(f"warning: {warning}")
+        return config
+
+    def read(self, work: Callable[[Reading], Awaitable[T]]) -> T:
+        """What `work` makes of both stores, opened for reading only; a runtime may be writing them."""
+        import asyncio  # noqa: PLC0415
+
+        from keepsaid.app import reading  # noqa: PLC0415
+
+        home, config = self.home, self.config()
+
+        async def opened() -> T:
+            async with reading(home, config) as stores:
+                return await work(stores)
+
+        return asyncio.run(opened())
+
+
+_current: ContextVar[Session] = ContextVar("session", default=Session())  # noqa: B039 - frozen
+
+
+def session() -> Session:
+    """The session of the command that runs."""
+    return _current.get()
+
+
+def begin(current: Session) -> None:
+    """Let `current` be the session from here on."""
+    _current.set(current)

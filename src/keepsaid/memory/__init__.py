@@ -1,0 +1,1 @@
+"""What remains: episodes are recorded, recalled, and injected into turns."""

@@ -1,0 +1,62 @@
+"""The block: how recalled memory is written for a model, one line a memory (seed 001, section 3)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from keepsaid.domain.memory import Kind, Memory
+from keepsaid.domain.text import cut
+
+PINNED = "[Pinned context]"
+RELEVANT = "[Relevant to this message]"
+
+_SPEAKER_CHARS = 60
+_CONTEXT = 80
+_LAST_MS = 253_402_300_799_999
+_BRACKETED = re.compile(r"\[([^\[\]]{1,80})\]")
+_ROUND = str.maketrans("[]", "()")
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name if letter.isalnum()).casefold()
+
+
+_RESERVED = frozenset(_letters(name) for name in (PINNED, RELEVANT, "Context from memory", *Kind))
+
+
+def folded(text: str) -> str:
+    """A text on one line, in which nothing in brackets can pass for a heading or label of ours."""
+    return _BRACKETED.sub(_disarmed, " ".join(text.split()))
+
+
+def _disarmed(found: re.Match[str]) -> str:
+    return f"({found.group(1)})" if _letters(found.group(1)) in _RESERVED else found.group(0)
+
+
+def date(said_at: int) -> str:
+    """The day of a time in milliseconds UTC, as 2026-11-20; empty when the time is not known."""
+    if not 0 < said_at <= _LAST_MS:
+        return ""
+    return datetime.fromtimestamp(said_at // 1_000, UTC).date().isoformat()
+
+
+def label(memory: Memory) -> str:
+    """The kind of a memory as a label: `[Episode]`, `[Thread summary]`."""
+    return f"[{memory.new.kind.replace('_', ' ').capitalize()}]"
+
+
+def line(memory: Memory, chars_max: int, at: int = 0) -> str:
+    """A memory on one line: `[Episode] alice, 2026-11-20: text`.
+
+    Of a text longer than `chars_max` characters the part around place `at` is shown.
+    """
+    speaker = cut(" ".join(memory.new.speaker.split()).translate(_ROUND), _SPEAKER_CHARS)
+    about = ", ".join(part for part in (speaker, date(memory.new.said_at)) if part)
+    head = f"{label(memory)} {about}:" if about else label(memory)
+    return f"{head} {folded(_excerpt(memory.text, chars_max, at))}"
+
+
+def _excerpt(text: str, chars_max: int, at: int) -> str:
+    start = 0 if at < chars_max - _CONTEXT else at - _CONTEXT
+    return cut(f"…{text[start:]}" if start else text, chars_max)

@@ -1,0 +1,106 @@
+"""Injection: recall done for a turn without the model asking (seed 001, section 3; design: section 4.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from keepsaid.domain.memory import Hit, Injection, Listener, person_of
+from keepsaid.domain.message import Message
+from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.memory.block import PINNED, RELEVANT
+from keepsaid.memory.gates import InjectionSettings, Selection, Visible
+from keepsaid.memory.recall.legs import Missing, ask
+from keepsaid.memory.record import Recorder
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.memories import Memories
+from keepsaid.ports.recall import Recall
+
+SYSTEM = "system"
+"""The sender of messages the program wrote itself; they are never injected into (seed 001)."""
+
+
+class Injector:
+    """Brings memory to mind for a turn; what it gives is for that turn's prompt alone and is never stored."""
+
+    def __init__(
+        self,
+        recall: Recall,
+        memories: Memories,
+        recorder: Recorder,
+        clock: Clock,
+        settings: InjectionSettings | None = None,
+    ) -> None:
+        self._recall = recall
+        self._memories = memories
+        self._recorder = recorder
+        self._clock = clock
+        self._settings = settings or InjectionSettings()
+        self._recording: dict[str, asyncio.Task[int]] = {}
+
+    async def remind(self, claimed: Claimed, recent: Recent) -> Injection:
+        """What comes to mind for these messages, less what the prompt already shows, within 150 ms. Never raises.
+
+        What failed or was late is named in `missing`; every memory considered stands in `candidates`.
+        """
+        began = self._clock.monotonic_ms()
+        said = tuple(message for message in claimed.messages if message.inbound.origin.sender != SYSTEM)
+        if not said:
+            return Injection(skipped="system turn")
+        missing: list[str] = []
+        made = await ask("recall", self._select(claimed, said, recent, missing), self._settings.deadline_ms)
+        if isinstance(made, Missing):
+            missing.append(made.why)
+            return Injection(missing=tuple(missing), took_ms=self._clock.monotonic_ms() - began)
+        took = self._clock.monotonic_ms() - began
+        return Injection(made.block, tuple(made.candidates), tuple(missing), took)
+
+    async def _select(self, claimed: Claimed, said: Sequence[Message], recent: Recent, missing: list[str]) -> Selection:
+        fresh = await ask("fresh", self._freshen(claimed.batch.lane.conversation), self._settings.fresh_ms)
+        if isinstance(fresh, Missing):
+            missing.append(fresh.why)
+        listener = listener_of(claimed, said)
+        text = "\n".join(message.text for message in said)
+        recalled, pinned = await asyncio.gather(
+            self._recall.recall(listener, text, self._settings.per_leg),
+            ask("pinned", self._pinned(listener), self._settings.deadline_ms),
+        )
+        missing.extend(recalled.missing)
+        if isinstance(pinned, Missing):
+            missing.append(pinned.why)
+            pinned = []
+        own = frozenset(f"message:{message.id}" for message in claimed.messages)
+        selection = Selection(Visible(recent.shown, own, recent.records, text), self._settings)
+        for hit in pinned:
+            selection.consider(hit, PINNED)
+        for hit in recalled.hits:
+            selection.consider(hit, RELEVANT)
+        return selection
+
+    async def _freshen(self, conversation: str) -> int:
+        """Have the conversation's episodes recorded; giving up the wait does not stop the recording."""
+        task = self._recording.get(conversation)
+        if task is None:
+            task = asyncio.create_task(self._recorder.catch_up(conversation=conversation))
+            self._recording[conversation] = task
+            task.add_done_callback(lambda done: self._recorded(conversation, done))
+        return await asyncio.shield(task)
+
+    def _recorded(self, conversation: str, done: asyncio.Task[int]) -> None:
+        del self._recording[conversation]
+        if not done.cancelled():
+            done.exception()  # who waited was told; when nobody does any more, the recorder's own loop meets it again
+
+    async def _pinned(self, listener: Listener) -> list[Hit]:
+        hits: list[Hit] = []
+        for kind in self._settings.pinned_kinds:
+            found = await self._memories.find(listener, (kind,), self._settings.pinned_each)
+            hits += [Hit(memory, "pinned", rank, memory.new.importance) for rank, memory in enumerate(found, start=1)]
+        return hits
+
+
+def listener_of(claimed: Claimed, said: Sequence[Message]) -> Listener:
+    """Who hears the answer: the lane of the batch, and in a direct chat the person who wrote."""
+    people = {person_of(message.inbound.origin) for message in said}
+    direct = len(people) == 1 and all(message.inbound.origin.direct for message in said)
+    return Listener(claimed.batch.lane, people.pop() if direct else "", direct)

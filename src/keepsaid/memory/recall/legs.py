@@ -1,0 +1,40 @@
+"""Legs: the ways to search memory, each on its own feet; one that fails is left out and named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from keepsaid.domain.memory import Hit, Listener
+
+T = TypeVar("T")
+Search = Callable[[Listener, str, int], Awaitable[tuple[Hit, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One way to search: its weight among the others, and how long it may take, in milliseconds."""
+
+    name: str
+    search: Search
+    weight: float = 1.0
+    limit_ms: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What could not answer, and why: `text: slower than 100 ms`."""
+
+    why: str
+
+
+async def ask(name: str, work: Awaitable[T], limit_ms: float) -> T | Missing:
+    """What `work` gives, or why there is nothing: it raised, or took longer than `limit_ms` milliseconds."""
+    try:
+        async with asyncio.timeout(limit_ms / 1_000) as limit:
+            return await work
+    except Exception as error:  # noqa: BLE001  # guard: recall leg - a turn goes on without what could not be recalled
+        slow = limit.expired() and isinstance(error, TimeoutError)
+        return Missing(f"{name}: slower than {limit_ms:g} ms" if slow else f"{name}: {type(error).__name__}: {error}")
