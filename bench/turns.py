@@ -5,57 +5,60 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from itertools import accumulate
 from pathlib import Path
 
 from bench.disk import percentile
+from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.app import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.tree import BufferConfig, ModelsConfig
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.prompt import Prompt, Record, Role
-from keepsaid.ports.model import ModelRequest
+from keepsaid.domain.turn import Answer
+from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.testing.model_script import Say, Script
 from keepsaid.testing.model_server import ModelServer
 
 EPISODES = 10_000
-_WORDS = [
-    "garden",
-    "river",
-    "train",
-    "window",
-    "coffee",
-    "meeting",
-    "paper",
-    "bridge",
-    "summer",
-    "music",
-    "doctor",
-    "holiday",
-    "ticket",
-    "market",
-    "kitchen",
-    "letter",
-    "school",
-    "engine",
-    "island",
-    "winter",
-    "camera",
-    "hotel",
-    "ocean",
-    "pencil",
-    "report",
-    "forest",
-    "dinner",
-    "mirror",
-    "planet",
-    "basket",
-]
+_VOCABULARY = 8_000
+_WARM_UP = 20
 
 
-async def fill(instance: Instance, chance: random.Random) -> None:
+class Vocabulary:
+    """Made-up words whose frequencies fall off as those of a language do (Zipf)."""
+
+    def __init__(self, chance: random.Random) -> None:
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        self._chance = chance
+        self._words = ["".join(chance.choices(letters, k=chance.randint(3, 9))) for _ in range(_VOCABULARY)]
+        self._weights = list(accumulate(1 / (rank + 50) for rank in range(_VOCABULARY)))
+
+    def say(self, count: int) -> str:
+        """A sentence of `count` words."""
+        return " ".join(self._chance.choices(self._words, cum_weights=self._weights, k=count))
+
+
+class Recording:
+    """A model that passes everything on and keeps the last request, so that the call can be made again alone."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.last: ModelRequest | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the model behind it."""
+        return self._model.name
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        """Pass one call on."""
+        self.last = request
+        return await self._model.answer(request, delta)
+
+
+async def fill(instance: Instance, words: Vocabulary) -> None:
     """Ten thousand episodes of the lane that is asked."""
     lane = Lane("http", "default", "bench", "root:bench")
     for start in range(0, EPISODES, 500):
@@ -64,7 +67,7 @@ async def fill(instance: Instance, chance: random.Random) -> None:
                 NewMemory(
                     f"bench:{n}",
                     Kind.EPISODE,
-                    " ".join(chance.choices(_WORDS, k=12)) + f" number {n}",
+                    words.say(12),
                     conversation_scope(lane),
                     Trust.KNOWN,
                     lane,
@@ -83,42 +86,44 @@ async def ask(instance: Instance, text: str) -> float:
     start = time.perf_counter()
     received = await instance.receive(Inbound(origin, Content(text.encode(), text)))
     with instance.hub.listening(received.id) as queue:
-        while True:
-            story = await instance.operations.story(received.id)
-            if story is not None and story.state == "done":
-                break
-            if story is not None and story.state in ("dead", "review"):
-                raise RuntimeError(f"{show('message', received.id)} is {story.state}")
-            await queue.get()
+        while (await queue.get()).kind != "settled":
+            pass
     return time.perf_counter() - start
 
 
-async def alone(instance: Instance, text: str) -> float:
-    """The same adapter call made alone: same lengths of system, history and question."""
-    history = tuple(Record(Role.USER if n % 2 else Role.ASSISTANT, text) for n in range(30))
+async def alone(model: Recording) -> float:
+    """The call the turn has just made, made once more with nothing around it."""
+    request = model.last
+    assert request is not None
     start = time.perf_counter()
-    await instance.model.answer(ModelRequest(Prompt("You answer.", history, text * 10, text)), lambda _: None)
+    await model.answer(request, lambda _: None)
     return time.perf_counter() - start
 
 
 async def run(folder: Path, turns: int) -> dict[str, float]:
     """Turn and call in pairs; the difference is what keepsaid costs."""
-    chance = random.Random(7)
+    words = Vocabulary(random.Random(7))
     async with ModelServer(Script(default=Say("noted"))) as server:
-        models = ModelsConfig(chat="openai/scripted", base_url=server.url, api_key="key")  # type: ignore[arg-type]
+        models = ModelsConfig.model_validate({"chat": "openai/scripted", "base_url": server.url, "api_key": "key"})
         config = Config(models=models, buffer=BufferConfig(window_ms=0))
-        async with opened(Home.at(folder), config) as instance:
-            await fill(instance, chance)
+        model = Recording(LazyChat("openai/scripted", models))
+        async with opened(Home.at(folder), config, model) as instance:
+            await fill(instance, words)
             await instance.start()
-            overheads = []
-            for n in range(turns + 20):
-                text = "what about the " + " ".join(chance.choices(_WORDS, k=6)) + "?"
-                call = await alone(instance, text)
-                turn = await ask(instance, text)
-                if n >= 20:
-                    overheads.append(turn - call)
-    overheads.sort()
-    return {"turns": turns, **{f"p{p}_ms": percentile(overheads, p) * 1e3 for p in (50, 95, 99)}}
+            took, calls = [], []
+            for n in range(turns + _WARM_UP):
+                turn, call = await ask(instance, words.say(8)), await alone(model)
+                if n >= _WARM_UP:
+                    took.append((turn - call, turn))
+                    calls.append(call)
+    overheads, whole = sorted(one[0] for one in took), sorted(one[1] for one in took)
+    figures = {f"p{p}_ms": percentile(overheads, p) * 1e3 for p in (50, 95, 99)}
+    return {
+        "turns": turns,
+        **figures,
+        "turn_p50_ms": percentile(whole, 50) * 1e3,
+        "call_alone_p50_ms": percentile(sorted(calls), 50) * 1e3,
+    }
 
 
 def measure(folder: Path, scale: float) -> dict[str, object]:

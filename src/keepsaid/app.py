@@ -44,6 +44,9 @@ from keepsaid.ports.model import Model, Tool
 _PATIENT_MS = 10_000
 """Milliseconds a search may take that a person or a model asked for."""
 
+_RECORDED_MAX = 50
+"""Batches whose episodes are recorded in one go."""
+
 
 class NoReminder:
     """Recalls nothing, where injection is not wanted."""
@@ -161,12 +164,15 @@ class Instance:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
         post = Post(self.operations, self.operations, self.channels, self.clock, self.owner)
         turns_max = self.config.turns.concurrent_max
-        workers = Workers(self.flow, self.leases, self.attempt, turns_max) if answering else None
+        workers = Workers(self.flow, self.operations, self.leases, self.attempt, turns_max) if answering else None
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)
         crew = Crew(self.flow, rescuer, post, workers)
-        views = (self.operations, self.operations)
-        self._supervisor = Supervisor(crew, self.operations, views, self.clock, self.owner)
-        return await self._supervisor.start([Stage("record", self.recorder.catch_up, self.flow.hints.record)])
+        self._supervisor = Supervisor(crew, self.operations, self.clock, self.owner)
+        return await self._supervisor.start([Stage("record", self._record, self.flow.hints.record)])
+
+    async def _record(self) -> int | None:
+        """Episodes of settled batches; at once again while there are many."""
+        return 0 if await self.recorder.catch_up(_RECORDED_MAX) == _RECORDED_MAX else None
 
     async def stop(self) -> None:
         """No new claims; running turns end or return to the queue."""

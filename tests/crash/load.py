@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +62,8 @@ class Call:
     told: Mapping[str, Any]
 
 
-class Line:
-    """The line to the server, wherever it listens now; a call is repeated until somebody answers."""
+class Caller:
+    """Calls the server wherever it listens now, and does not give up before somebody answers."""
 
     def __init__(self, home: Path, ledger: Ledger, client: httpx2.AsyncClient) -> None:
         self._runtime = home / "run" / "runtime.json"
@@ -146,26 +145,27 @@ def payloads(folder: Path) -> Iterator[Delivery]:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast one sender sends: pauses in seconds, none in a burst; `repeats` is the share sent twice."""
+    """How one sender sends: pauses in seconds, none in a burst; the share `repeats` is sent twice, half of it at once."""
 
+    seed: int
     pause_s: float
     repeats: float = 0.0
 
 
-async def send(line: Line, calls: Iterator[Call], pace: Pace, stop: asyncio.Event) -> None:
+async def send(caller: Caller, calls: Iterator[Call], pace: Pace, stop: asyncio.Event) -> None:
     """Make the calls one after another, some of them twice, until they end or a stop."""
-    for number in count():
-        chance = random.Random(number)
+    chance = random.Random(f"pace:{pace.seed}")
+    while True:
         call = next(calls, None)
         if call is None or stop.is_set():
             return
         fate = chance.random()
         if fate < pace.repeats / 2:
-            await asyncio.gather(line.call(call), line.call(call))
+            await asyncio.gather(caller.call(call), caller.call(call))
         else:
-            await line.call(call)
+            await caller.call(call)
         if pace.repeats / 2 < fate < pace.repeats:
-            await line.call(call)
+            await caller.call(call)
         if chance.random() < 0.7:
             await pause(chance.uniform(0, 2 * pace.pause_s), stop)
 
@@ -177,16 +177,16 @@ async def run(options: argparse.Namespace) -> None:
     ledger = Ledger(options.ledger)
     url, seed = options.reply_url, options.seed
     async with httpx2.AsyncClient(trust_env=False, timeout=20.0) as client, asyncio.TaskGroup() as senders:
-        line = Line(options.home, ledger, client)
+        caller = Caller(options.home, ledger, client)
         for talker in range(_TALKERS):
             said = talk(100 * seed + talker, url)
-            senders.create_task(send(line, said, Pace(0.12, repeats=0.12), stop))
-        senders.create_task(send(line, hooks(deliveries(seed, _MANY, SECRET)), Pace(0.12), stop))
+            senders.create_task(send(caller, said, Pace(talker, 0.12, repeats=0.12), stop))
+        senders.create_task(send(caller, hooks(deliveries(seed, _MANY, SECRET)), Pace(10, 0.12), stop))
         if options.data is not None:
             told = locomo(options.data / "locomo" / "locomo10.json", url)
-            senders.create_task(send(line, told, Pace(0.03, repeats=0.02), never))
+            senders.create_task(send(caller, told, Pace(11, 0.03, repeats=0.02), never))
             real = hooks(payloads(options.data / "github-webhooks"))
-            senders.create_task(send(line, real, Pace(0.2), never))
+            senders.create_task(send(caller, real, Pace(12, 0.2), never))
     ledger.close()
 
 

@@ -48,6 +48,7 @@ LEASE_MS = 250
 PICK = st.integers(0, 63)
 DELAY = st.sampled_from([0, 0, 50, 200])
 DEEDS = ["step", "step", "answer", "answer", "be silent", "release", "defer", "renew", *Failure, Failure.RETRY]
+DEED = st.tuples(st.sampled_from(DEEDS), PICK)
 SETTLED = {
     Delivered.CONFIRMED: "sent",
     Delivered.RETRY: "pending",
@@ -144,6 +145,7 @@ class Arrivals(Walk):
         expected = Intake.DUPLICATE if same else Intake.CONFLICT
         assert received == Received(expected, first.id, first.lane, first.number)
 
+    @precondition(lambda self: any(self.plan.waiting(lane) for lane in self.plan.lanes))
     @rule(ms=st.integers(0, 300), latecomer=st.none() | DRAFT, twice=st.booleans())
     def tick(self, ms: int, latecomer: Draft | None, twice: bool) -> None:
         """What is due by then is routed, once; what comes meanwhile waits on."""
@@ -168,10 +170,12 @@ class Arrivals(Walk):
         by = verdict(RULES[word], word)
         return routed(next(self.ids), run, by, task if word == "work" else None)
 
-    @rule(ms=st.integers(0, 100), limit=st.integers(1, 3))
-    def claim(self, ms: int, limit: int) -> None:
-        """The best of what is ready by then, and nothing else."""
-        self.now += ms
+
+class Turns(Arrivals):
+    """Batches are claimed, worked on and settled."""
+
+    def claim(self, limit: int) -> None:
+        """The best of what is ready, and nothing else."""
         expected = self.plan.claimable(self.now, limit)
         turn_ids = tuple(next(self.ids) for _ in range(limit))
         claimed = self.apply(Claim(self.owner, limit, turn_ids, self.now, self.now + LEASE_MS))
@@ -185,24 +189,23 @@ class Arrivals(Walk):
             assert (one.batch.fence, one.alone) == (work.fence, work.alone)
         self.claims += claimed
 
-    @rule(drafts=st.lists(DRAFT, min_size=1, max_size=4), ms=st.integers(0, 200), limit=st.integers(0, 3))
+    @rule(drafts=st.lists(DRAFT, min_size=1, max_size=3), ms=st.integers(0, 200), limit=st.integers(0, 3))
     def talk(self, drafts: list[Draft], ms: int, limit: int) -> None:
         """People talk, and what they say goes its way; Hypothesis rarely finds the whole way by itself."""
         for draft in drafts:
             self.hear(draft)
         self.tick(ms, None, twice=False)
         if limit:
-            self.claim(0, limit)
+            self.claim(limit)
 
-
-class Turns(Arrivals):
-    """Batches are worked on and settled, each by the one who holds it."""
-
-    @precondition(lambda self: self.plan.leased())
-    @rule(deeds=st.lists(st.sampled_from(DEEDS), min_size=1, max_size=3), pick=PICK, delay=DELAY)
-    def work(self, deeds: list[str], pick: int, delay: int) -> None:
-        """A few things done to what is in flight."""
-        for deed in deeds:
+    @precondition(lambda self: self.plan.leased() or self.plan.ready())
+    @rule(ms=st.integers(0, 100), limit=st.integers(0, 3), deeds=st.lists(DEED, min_size=2, max_size=8), delay=DELAY)
+    def work(self, ms: int, limit: int, deeds: list[tuple[str, int]], delay: int) -> None:
+        """Something is claimed, and a few things are done to what is in flight."""
+        self.now += ms
+        if limit:
+            self.claim(limit)
+        for deed, pick in deeds:
             leased = self.plan.leased()
             if leased:
                 self.do(deed, leased[pick % len(leased)], delay)
@@ -282,6 +285,7 @@ class Recovery(Turns):
         for work in late:
             work.leave("queued")
 
+    @precondition(lambda self: self.plan.leased() or any(letter.state == "sending" for letter in self.plan.replies))
     @rule(gracefully=st.booleans(), limit=st.integers(0, 3))
     def restart(self, gracefully: bool, limit: int) -> None:
         """The process stops, or dies; another begins with what is stored, and voids what the dead one held."""
@@ -299,7 +303,7 @@ class Recovery(Turns):
         assert doubted == sum(letter.state == "sending" for letter in self.plan.replies)
         assert list(dead) == self.plan.void(self.owner, self.now, reply_id)
         if limit:
-            self.claim(0, limit)
+            self.claim(limit)
 
     @precondition(lambda self: self.claims)
     @rule(pick=PICK)

@@ -120,6 +120,6 @@ def often(examples: int, steps: int) -> settings:
 
 
 TestRam = RamMachine.TestCase
-TestRam.settings = often(60, 40)
+TestRam.settings = often(80, 40)
 TestSqlite = SqliteMachine.TestCase
-TestSqlite.settings = often(15, 30)
+TestSqlite.settings = often(20, 40)

@@ -65,7 +65,7 @@ class Road:
     async def routing(self) -> AsyncIterator[None]:
         """Keep the route stage going."""
         failures: list[StoreBroken] = []
-        stage = Stage("route", self.flow.route, self.flow.hints.route, due=self.store.next_due)
+        stage = Stage("route", self.flow.route, self.flow.hints.route)
         task = asyncio.create_task(keep_going(stage, self.clock, failures.append))
         try:
             yield

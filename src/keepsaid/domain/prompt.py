@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -66,6 +67,7 @@ _WORD = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\W\d_]|\s*\n\s*|[^\w\s]|_")
 _LETTERS_PER_TOKEN = 6.0
 
 
+@lru_cache(4_096)
 def estimate_tokens(text: str) -> int:
     """Estimated tokens of a text, by classes of words: a short word is one token, a long one several."""
     total = 0.0

@@ -44,7 +44,8 @@ def stem(word: str) -> str:
 def _plural(word: str) -> str:
     if not word.endswith("s") or word.endswith("ss"):
         return word
-    return word[:-2] if word.endswith("ies") and len(word) > 3 or word.endswith("sses") and len(word) > 4 else word[:-1]
+    long_ending = (word.endswith("ies") and len(word) > 3) or (word.endswith("sses") and len(word) > 4)
+    return word[:-2] if long_ending else word[:-1]
 
 
 def _past(word: str) -> str:

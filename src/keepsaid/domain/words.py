@@ -26,7 +26,7 @@ _SMALL_TALK = """
 good morning|good afternoon|good evening|good night|good day|have a good one|have a nice day|have a great day
 how are you doing today|how are you doing|how are you today|how are you|how is it going|how s it going|what s up
 hello there|hi there|hey there|hello everyone|hi everyone|hello all|hi all|good to see you|nice to meet you
-long time no see|see you later|see you soon|see you tomorrow|see you|talk to you later|talk soon|take care
+long time no see|see you later|see you soon|see you tomorrow|see you|talk to you later|talk soon
 thank you so much|thank you very much|thank you|thanks a lot|many thanks|sounds good|got it|no problem|of course
 you re welcome|well done|good job|all right|never mind
 hello|hi|hey|bye|goodbye|thanks|thx|ok|okay|yes|yeah|yep|yup|nope|nah|please|sorry|welcome|sure|alright|cheers

@@ -14,19 +14,18 @@ _log = logging.getLogger("keepsaid.engine")
 _FAILED_WAIT_MS = 1_000
 
 
-async def _nothing_due() -> int | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage as a loop sees it: `work` returns how much it did, `due` when there is more to do."""
+    """A stage as a loop sees it.
+
+    `work` does what there is to do and returns when to come again, wall milliseconds: 0 at once, None when
+    only a hint or the poll interval can tell.
+    """
 
     name: str
-    work: Callable[[], Awaitable[int]]
+    work: Callable[[], Awaitable[int | None]]
     hint: asyncio.Event
     poll_ms: int = 5_000
-    due: Callable[[], Awaitable[int | None]] = _nothing_due
 
 
 async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken], None]) -> None:
@@ -48,7 +47,5 @@ async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken],
 
 async def _round(stage: Stage, clock: Clock) -> float:
     """One round of work; returns how long to wait for the next, in milliseconds."""
-    if await stage.work():
-        return 0
-    due = await stage.due()
+    due = await stage.work()
     return stage.poll_ms if due is None else max(0, min(stage.poll_ms, due - clock.now_ms()))

@@ -14,9 +14,7 @@ from keepsaid.engine.workers import Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Flow
-from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.clock import Clock
-from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 
 _log = logging.getLogger("keepsaid.engine")
@@ -44,13 +42,10 @@ class Recovered:
 class Supervisor:
     """Starts, watches and stops the stages."""
 
-    def __init__(
-        self, crew: Crew, operations: Operations, views: tuple[BufferView, LaneView], clock: Clock, owner: str
-    ) -> None:
+    def __init__(self, crew: Crew, operations: Operations, clock: Clock, owner: str) -> None:
         self.broken: asyncio.Future[StoreBroken] = asyncio.get_running_loop().create_future()
         self._crew = crew
         self._operations = operations
-        self._buffer, self._lanes = views
         self._clock = clock
         self._owner = owner
         self._tasks: list[asyncio.Task[None]] = []
@@ -60,10 +55,10 @@ class Supervisor:
         crew, hints = self._crew, self._crew.flow.hints
         recovered = Recovered(await crew.post.recover(), await crew.rescuer.recover())
         if crew.workers is not None:
-            also = (Stage("work", crew.workers.claim, hints.work, due=self._next_claim), *also)
+            also = (Stage("work", crew.workers.claim, hints.work), *also)
         stages = (
-            Stage("route", crew.flow.route, hints.route, due=self._buffer.next_due),
-            Stage("deliver", lambda: crew.flow.deliver(crew.post), hints.deliver, due=crew.post.next_at),
+            Stage("route", crew.flow.route, hints.route),
+            Stage("deliver", lambda: crew.flow.deliver(crew.post), hints.deliver),
             Stage("rescue", self._rescue, asyncio.Event(), poll_ms=_RESCUE_MS),
             *also,
         )
@@ -73,15 +68,9 @@ class Supervisor:
         ]
         return recovered
 
-    async def _next_claim(self) -> int | None:
-        """When a batch may be claimed; a full house waits for a turn to end instead."""
-        workers = self._crew.workers
-        return await self._lanes.next_ready() if workers is not None and workers.free else None
-
-    async def _rescue(self) -> int:
+    async def _rescue(self) -> None:
         if await self._crew.rescuer.rescue():
             self._crew.flow.hints.work.set()
-        return 0
 
     def _on_broken(self, error: StoreBroken) -> None:
         _log.critical("the store is broken: %s", error.what, extra={"code": error.code})

@@ -10,6 +10,7 @@ from keepsaid.engine.attempt import Attempt
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.lane.lease import Leases
+from keepsaid.ports.lanes import LaneView
 
 _log = logging.getLogger("keepsaid.turn")
 
@@ -17,28 +18,25 @@ _log = logging.getLogger("keepsaid.turn")
 class Workers:
     """Runs turns."""
 
-    def __init__(self, flow: Flow, leases: Leases, attempt: Attempt, turns_max: int) -> None:
+    def __init__(self, flow: Flow, lanes: LaneView, leases: Leases, attempt: Attempt, turns_max: int) -> None:
         self._flow = flow
+        self._lanes = lanes
         self._leases = leases
         self._attempt = attempt
         self._turns_max = turns_max
         self._running: set[asyncio.Task[None]] = set()
 
-    @property
-    def free(self) -> int:
-        """How many more turns may run."""
-        return self._turns_max - len(self._running)
-
-    async def claim(self) -> int:
-        """Fill the free places; returns how many turns were started."""
-        if not self.free:
-            return 0
-        claimed = await self._flow.claim(self._leases, self.free)
+    async def claim(self) -> int | None:
+        """Fill the free places; returns when the next batch is ready, or None while all places are taken."""
+        free = self._turns_max - len(self._running)
+        if not free:
+            return None
+        claimed = await self._flow.claim(self._leases, free)
         for one in claimed:
             task = asyncio.create_task(self._work(one), name=f"turn-{one.turn_id}")
             self._running.add(task)
             task.add_done_callback(self._finished)
-        return len(claimed)
+        return None if len(claimed) == free else await self._lanes.next_ready()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

@@ -12,7 +12,7 @@ from keepsaid.domain.words import topic, words
 from keepsaid.memory.block import PINNED, RELEVANT, line
 
 _MESSAGE_CHARS = 4_000
-_MEMORY_CHARS = 20_000
+_MEMORY_CHARS = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Visible:
         refs = {f"{source.kind}:{source.ref}" for source in memory.new.sources} or {memory.new.key}
         if memory.new.key in self._own or refs <= self._own:
             return "part of this message"
-        if memory.new.key in self._shown or refs <= self._shown or _plain(memory.text) in self._texts:
+        if memory.new.key in self._shown or refs <= self._shown | self._own or _plain(memory.text) in self._texts:
             return "already in this prompt"
         return ""
 
@@ -59,7 +59,7 @@ class Visible:
         """The first word of the memory that the messages share with it, and its place; None when there is none.
 
         This is the first version of the relevance test: one word is enough, if it is not a stopword or
-        small talk. It does not depend on ranks, and looks at the first 20,000 characters of the memory.
+        small talk. It does not depend on ranks, and looks at the first 8,000 characters of the memory.
         """
         if not self._topic:
             return None

@@ -19,13 +19,13 @@ from keepsaid.pipeline.buffer.receive import Door
 from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.trace import recorded, trace_of
 from keepsaid.pipeline.deliver.send import Post
-from keepsaid.ports.hints import Hints
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.steps import StepLog
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.hints import Hints
 from keepsaid.ports.identity import Identity
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.model import Model, Tool
@@ -83,17 +83,18 @@ class Flow:
         self.hints.route.set()
         return received
 
-    async def route(self) -> int:
-        """Commit 2: lanes whose window has closed become batches with a verdict; returns how many lanes."""
+    async def route(self) -> int | None:
+        """Commit 2: lanes whose window has closed become batches with a verdict; returns when the next closes."""
         now = self._clock.now_ms()
         groups = await self._stores.buffer.due(now, _GROUPS_MAX)
         for group in groups:
             window = self._course.windows.get(group.lane.channel, Window())
-            await self._stores.operations.apply(await route(self._course.routes, group, window, self._ids, now))
-        if groups:
+            dispatch = await route(self._course.routes, group, window, self._ids, now)
+            await self._stores.operations.apply(dispatch)
             self.hints.work.set()
-            self.hints.record.set()
-        return len(groups)
+            if any(batch.task is not None for batch in dispatch.batches):
+                self.hints.record.set()
+        return 0 if len(groups) == _GROUPS_MAX else await self._stores.buffer.next_due()
 
     async def claim(self, leases: Leases, limit: int) -> tuple[Claimed, ...]:
         """Take the next batches, each under a lease."""
@@ -127,8 +128,8 @@ class Flow:
         self.hints.record.set()
         self.hints.work.set()
 
-    async def deliver(self, post: Post) -> int:
-        """Replies leave, in order per conversation; returns how many were tried."""
+    async def deliver(self, post: Post) -> int | None:
+        """Replies leave, in order per conversation; returns when the next may be tried."""
         return await post.deliver()
 
     def _tell(self, claimed: Claimed, text: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import apsw
 
@@ -42,7 +42,16 @@ def receive(db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
             stored[arrival.id] = Received(Intake.STORED, arrival.id, lane, number)
     for run in chunks(rows):
         db.execute(many(SQL["keep_messages"], _MESSAGE_ROW, len(run)), flat(run))
-    return [known.get(commit.arrival.id) or stored[commit.arrival.id] for commit in commits]
+    return [_receipt(commit.arrival.id, known, stored) for commit in commits]
+
+
+def _receipt(arrival_id: int, known: Mapping[int, Received], stored: Mapping[int, Received]) -> Received:
+    """What is told of one of the set; a repeat of another of it names the place that other one got."""
+    before = known.get(arrival_id)
+    if before is None:
+        return stored[arrival_id]
+    first = stored.get(before.id)
+    return before if first is None else replace(first, intake=before.intake)
 
 
 def _known(db: apsw.Connection, arrivals: Sequence[Arrival]) -> dict[int, Received]:

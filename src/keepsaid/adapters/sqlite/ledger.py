@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ class Ledger:
         try:
             with translated(self._path):
                 results = self._transaction(commits)
-        except KeepsaidError as error:
+        except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
             return [Refused(error)] * len(commits)
         for name in names:
             point(f"commit.{name}.after")
@@ -70,27 +71,32 @@ class Ledger:
         try:
             results: list[Any] = []
             for kind, run in groupby(commits, key=type):
-                results += self._run(kind, list(run))
+                results += self._run(kind, list(run), alone=len(commits) == 1)
             db.execute("COMMIT")
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
         return results
 
-    def _run(self, kind: type, commits: list[object]) -> list[Any]:
+    def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
         apply_set = self._handlers.sets.get(kind)
         if apply_set is not None:
-            results = self._guarded(lambda: apply_set(self._db, commits))
+            results = self._guarded(lambda: apply_set(self._db, commits), alone=alone)
             if not isinstance(results, Refused):
                 return list(results)
             if len(commits) == 1:
                 return [results]
             return [result for commit in commits for result in self._run(kind, [commit])]
-        handler = self._handlers.single[kind]
-        return [self._guarded(lambda commit=commit: handler(self._db, commit)) for commit in commits]  # type: ignore[misc]
+        apply_one = self._handlers.single[kind]
+        return [self._guarded(partial(apply_one, self._db, commit), alone=alone) for commit in commits]
 
-    def _guarded(self, action: Callable[[], Any]) -> Any:
-        """Run in a savepoint; what fails inside is undone alone, unless the whole transaction is gone."""
+    def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
+        """Run in a savepoint; what fails inside is undone alone, unless the whole transaction is gone.
+
+        A commit that is alone in its transaction needs no savepoint of its own.
+        """
+        if alone:
+            return action()
         db = self._db
         db.execute("SAVEPOINT one")
         try:

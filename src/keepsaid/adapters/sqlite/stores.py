@@ -12,7 +12,6 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.operations import HANDLERS, SqliteLanes, SqliteOperations, open_operations, start
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import StoreError
 from keepsaid.ports.clock import Ids

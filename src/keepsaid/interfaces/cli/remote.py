@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from keepsaid.errors import HomeBusy, KeepsaidError, NotRunning
 from keepsaid.interfaces.cli.session import session
@@ -40,7 +40,7 @@ class Remote:
 
     def post(self, path: str, body: bytes = b"{}", key: str | None = None) -> Any:
         """Tell; `key` is the Idempotency-Key. Raises NotRunning, or the error the runtime answered with."""
-        return self._call("POST", path, body, {"Idempotency-Key": quote(key)} if key else {})
+        return self._call("POST", path, body, {"Idempotency-Key": key} if key else {})
 
     def answers(self) -> bool:
         """Whether the process lives, answers, and knows the token."""

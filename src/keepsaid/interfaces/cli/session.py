@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,13 +41,7 @@ class Session:
 
     def config(self) -> Config:
         """The settings as they stand; keys nobody reads are named on stderr. Raises ConfigError."""
-        from keepsaid.config import load  # noqa: PLC0415
-        from keepsaid.interfaces.cli.output import say  # noqa: PLC0415 - output asks the session how to print
-
-        config, warnings = load(self.home.config_file)
-        for warning in warnings:
-            say(f"warning: {warning}")
-        return config
+        return _settings(self)
 
     def read(self, work: Callable[[Reading], Awaitable[T]]) -> T:
         """What `work` makes of both stores, opened for reading only; a runtime may be writing them."""
@@ -61,6 +56,17 @@ class Session:
                 return await work(stores)
 
         return asyncio.run(opened())
+
+
+@cache
+def _settings(current: Session) -> Config:
+    from keepsaid.config import load  # noqa: PLC0415
+    from keepsaid.interfaces.cli.output import say  # noqa: PLC0415 - output asks the session how to print
+
+    config, warnings = load(current.home.config_file)
+    for warning in warnings:
+        say(f"warning: {warning}")
+    return config
 
 
 _current: ContextVar[Session] = ContextVar("session", default=Session())  # noqa: B039 - frozen

@@ -16,6 +16,9 @@ from keepsaid.ports.points import point
 _TAKEN_MAX = 32
 _TRIES_MAX = 20
 _FIRST_WAIT_MS = 500
+_BLOCKED_WAIT_MS = 200
+"""What is due but stands behind a reply that is not settled is looked at again after this."""
+
 _LONGEST_WAIT_MS = 300_000
 
 
@@ -37,20 +40,16 @@ class Post:
         """At start: what a dead process was sending may or may not have arrived."""
         return await self._operations.apply(Doubt(self._owner, self._clock.now_ms()))
 
-    async def next_at(self) -> int | None:
-        """When there is something to send."""
-        return await self._outbox.next_send(self._called)
-
-    async def deliver(self) -> int:
-        """Send what is due, one reply a conversation; returns how many were tried."""
+    async def deliver(self) -> int | None:
+        """Send what is due, one reply a conversation; returns when the next may be tried."""
         now = self._clock.now_ms()
-        due = await self.next_at()
+        due = await self._outbox.next_send(self._called)
         if due is None or due > now:
-            return 0
+            return due
         await self._operations.apply(Resend((), now))
         taken = await self._operations.apply(TakeReplies(self._called, self._owner, _TAKEN_MAX, now))
         await asyncio.gather(*(self._send(reply) for reply in taken))
-        return len(taken)
+        return await self._outbox.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
 
     async def _send(self, reply: Reply) -> None:
         point("send.before")

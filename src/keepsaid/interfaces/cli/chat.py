@@ -1,0 +1,160 @@
+"""`keepsaid chat`: talk in the terminal, line by line over a pipe, or once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.errors import HomeBusy, HomeError, InputError
+from keepsaid.interfaces.cli.commands import Command, obey
+from keepsaid.interfaces.cli.lines import Lines
+from keepsaid.interfaces.cli.output import counted, envelope, say
+from keepsaid.interfaces.cli.remote import Remote, recorded, running
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.config import Config
+    from keepsaid.interfaces.cli.talk import Talk
+
+_START_S = 10.0
+_POLL_S = 0.05
+
+
+def chat(
+    conversation: Annotated[str, typer.Option(help="Which conversation to talk in.")] = "terminal",
+    message: Annotated[str | None, typer.Option("-m", "--message", help="Say this, print the reply, end.")] = None,
+) -> None:
+    """Talk. Piped, each line is a message and each reply a block with an empty line after it."""
+    code = asyncio.run(_chat(session().config(), conversation, message))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _chat(config: Config, conversation: str, message: str | None) -> int:
+    from keepsaid.interfaces.cli.talk import talking  # noqa: PLC0415 - the HTTP client costs 0.1 s
+
+    work = asyncio.current_task()
+    assert work is not None, "a coroutine runs in a task"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
+    async with AsyncExitStack() as closing:
+        remote = await _runtime(config, closing)
+        talk = await closing.enter_async_context(talking(remote, conversation))
+        if message is not None:
+            return await _once(talk, message)
+        await _greet(config, conversation)
+        if sys.stdin.isatty() and not session().json:
+            from keepsaid.interfaces.cli.converse import converse  # noqa: PLC0415 - prompt_toolkit costs 0.2 s
+
+            await converse(talk, conversation)
+            return 0
+        return await _piped(talk, conversation)
+
+
+async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
+    """The running instance, or one that this process starts and stops; another that is starting is waited for."""
+    home = session().home
+    until = asyncio.get_running_loop().time() + _START_S
+    while True:
+        remote = await asyncio.to_thread(running, home)
+        if remote is not None:
+            return remote
+        try:
+            return await _own(config, closing)
+        except HomeBusy:
+            if asyncio.get_running_loop().time() > until:
+                raise
+            await asyncio.sleep(_POLL_S)
+
+
+async def _own(config: Config, closing: AsyncExitStack) -> Remote:
+    from keepsaid.app import opened  # noqa: PLC0415
+    from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
+    from keepsaid.interfaces.cli.serve import recovered  # noqa: PLC0415
+    from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
+
+    home = session().home
+    instance = await closing.enter_async_context(opened(home, config))
+    keep_log(home.log_file, config.log.level, text=config.log.text)
+    for line in await recovered(instance):
+        say(line)
+    try:
+        await closing.enter_async_context(listening(instance))
+    except HomeError:
+        await closing.enter_async_context(listening(instance, 0))
+    remote = recorded(home)
+    assert remote is not None, "a server that listens has written its address"
+    return remote
+
+
+async def _greet(config: Config, conversation: str) -> None:
+    """The first line: lane, model, memory and where help is."""
+    from keepsaid.app import model_named, reading  # noqa: PLC0415
+    from keepsaid.domain.lane import lane_key  # noqa: PLC0415
+
+    model = model_named(config)
+    async with reading(session().home, config) as stores:
+        memories = sum((await stores.memories.counts()).values())
+    remembered = counted(memories, "memory", "memories")
+    say(f"lane {lane_key(conversation)}   model {model}   {remembered}   /help says what else there is")
+    if model == "none":
+        say("No model is set: answers quote what memory holds. To set one: keepsaid init")
+
+
+async def _once(talk: Talk, text: str) -> int:
+    story = await _answered(talk, text)
+    _print(story)
+    return 0 if story["state"] == "done" else 1
+
+
+async def _piped(talk: Talk, conversation: str) -> int:
+    """One message a line; the next is put only after the reply to the former. Returns 1 when one was refused."""
+    await _earlier(talk)
+    refused = 0
+    lines = Lines(sys.stdin.fileno())
+    while (line := await lines.next()) is not None:
+        text = line.decode("utf-8", "replace").rstrip("\r")
+        if not text.strip():
+            continue
+        try:
+            command = Command.read(text)
+            if isinstance(command, str):
+                _print(await _answered(talk, command))
+            elif not await obey(command, conversation):
+                break
+        except InputError as error:
+            say(f"refused: {error.what}. {error.safe}")
+            refused = 1
+    await _earlier(talk)
+    return refused
+
+
+async def _answered(talk: Talk, text: str) -> dict[str, Any]:
+    from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
+
+    story = await settled(talk, await talk.put(text))
+    for reply in story["replies"]:
+        await talk.seen(reply["id"])
+    return story
+
+
+def _print(story: dict[str, Any]) -> None:
+    if session().json:
+        print(envelope({"message": story}), flush=True)
+        return
+    for reply in story["replies"]:
+        print(f"{reply['text']}\n", flush=True)
+    if not story["replies"]:
+        verdict = (story["batch"] or {}).get("reason", "")
+        say(f"{story['id']} is {story['state']}, without a reply: {verdict}")
+
+
+async def _earlier(talk: Talk) -> None:
+    """Replies nobody has seen yet, on stderr: stdout holds the replies to these lines and nothing else."""
+    for reply in await talk.unseen():
+        say(f"earlier reply, {reply['created_at']}: {reply['text']}")
+        await talk.seen(reply["id"])

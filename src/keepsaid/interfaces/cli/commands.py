@@ -1,0 +1,56 @@
+"""Commands: what may be typed in a chat besides talk; every one begins with a slash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.interfaces.cli.output import say, show
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import turn_shape
+
+HELP = {
+    "/help": "this list",
+    "/why": "explain the last turn: what came to mind, what was left out, and why",
+    "/quit": "end the chat; Ctrl-D does so too",
+}
+"""The commands and what they do."""
+
+_DIRECTORY = "//"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command as it was typed."""
+
+    name: str
+
+    @staticmethod
+    def read(text: str) -> Command | str:
+        """The command in a line, or the line as a message; `//` begins a message with one slash."""
+        if text.startswith(_DIRECTORY):
+            return text[1:]
+        return Command(text.split()[0]) if text.startswith("/") else text
+
+
+async def obey(command: Command, conversation: str) -> bool:
+    """Carry out a command; False when the chat is to end."""
+    if command.name == "/quit":
+        return False
+    if command.name == "/help":
+        show({"commands": HELP}, *(f"{name:8}{meaning}" for name, meaning in HELP.items()), "")
+    elif command.name == "/why":
+        await _why(conversation)
+    else:
+        say(f"{command.name} is no command and was not sent. /help lists them; begin with // to send it as it is.")
+    return True
+
+
+async def _why(conversation: str) -> None:
+    from keepsaid.app import reading  # noqa: PLC0415
+    from keepsaid.interfaces.cli.why import explained, turn_named  # noqa: PLC0415
+
+    lane = Lane("terminal", "default", conversation, lane_key(conversation))
+    async with reading(session().home, session().config()) as stores:
+        turn = await turn_named(stores, None, lane)
+    show({"turn": turn_shape(turn)}, *explained(turn), "")

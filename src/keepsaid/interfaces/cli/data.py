@@ -1,0 +1,163 @@
+"""`keepsaid data`: a backup beside a running instance, and a fresh home made from one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from keepsaid.errors import HomeError, StoreError
+from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, say, show
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.config import Home
+
+app = typer.Typer(help="Back up and restore.", no_args_is_help=True, rich_markup_mode=None)
+_MANIFEST = "manifest.json"
+_STORES = {"buffer": "buffer.db", "memory": "memory.db"}
+
+
+@app.command("backup")
+def backup(
+    target: Annotated[
+        Path | None, typer.Argument(help="The directory to make; by default keepsaid-TIME in this one.")
+    ] = None,
+) -> None:
+    """Copy both stores and the config, also while an instance runs, and open the copies to verify them."""
+    home, config = session().home, session().config()
+    made = target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))
+    if made.exists():
+        raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
+    from keepsaid.app import copy_stores  # noqa: PLC0415
+
+    with _whole_or_nothing(made) as partial:
+        copied = asyncio.run(copy_stores(home, config, partial))
+        if home.config.is_dir():
+            shutil.copytree(home.config, partial / "config", ignore=shutil.ignore_patterns("*.partial"))
+        manifest = _manifest(partial)
+        manifest["stores"] = {part: one.path.name for one in copied for part in one.schemas}
+        manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
+        manifest["counts"] = {part: count for one in copied for part, count in one.counts.items()}
+        (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
+    counts = f"{counted(manifest['counts']['buffer'], 'message')}, {counted(manifest['counts']['memory'], 'memory', 'memories')}"
+    size = sum(file["bytes"] for file in manifest["files"])
+    show({"backup": str(made), "bytes": size, **manifest}, f"backup  {made}   {size / 1e6:.1f} MB   {counts}")
+    say("verified: both copies were opened and are whole. The config is in it, with any secrets it holds.")
+    say(f"try: keepsaid data restore {made} --to DIR")
+
+
+@app.command("restore")
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A directory that `data backup` made.")],
+    to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
+) -> None:
+    """Make a fresh home from a backup, after checking every file of it."""
+    from keepsaid.app import examined  # noqa: PLC0415
+    from keepsaid.config import Home  # noqa: PLC0415
+
+    manifest = _read(source)
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise HomeError(f"{to} is not an empty directory", safe="It was not touched.", hint="choose a new directory")
+    with _whole_or_nothing(to) as partial:
+        home = Home.at(partial)
+        home.make()
+        for file in manifest["files"]:
+            _place(source, file["path"], home)
+        _settle(home.config_file, manifest["stores"])
+        for name in sorted(set(manifest["stores"].values())):
+            parts = [part for part, file in manifest["stores"].items() if file == name]
+            asyncio.run(examined(home.data / name, parts))
+    show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
+    say(f"try: keepsaid --home {to} status")
+
+
+@contextmanager
+def _whole_or_nothing(made: Path) -> Iterator[Path]:
+    """A directory beside `made` that takes its place when the block ends well, and is gone when it does not."""
+    partial = made.with_name(f"{made.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(mode=0o700, parents=True)
+        yield partial
+        if made.is_dir():
+            made.rmdir()
+        partial.rename(made)
+    except OSError as error:
+        raise HomeError(f"{made} cannot be written ({error.strerror})", safe="The source was not touched.") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    from keepsaid import __version__  # noqa: PLC0415
+
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "keepsaid": __version__,
+        "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "files": [
+            {"path": file.relative_to(folder).as_posix(), "bytes": file.stat().st_size, "sha256": _sha256(file)}
+            for file in files
+        ],
+    }
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _read(source: Path) -> dict[str, Any]:
+    """The manifest, once every file it lists is proven whole; raises StoreError naming the first that is not."""
+    broken = {"safe": "Nothing was restored.", "hint": "keepsaid data backup"}
+    try:
+        manifest: dict[str, Any] = json.loads((source / _MANIFEST).read_text("utf-8"))
+        files = [(str(file["path"]), str(file["sha256"])) for file in manifest["files"]]
+        whole = set(manifest["stores"]) == set(_STORES) and isinstance(manifest["counts"], dict)
+        whole = whole and set(manifest["stores"].values()) <= {path for path, _ in files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        whole, files = False, []
+    if not whole:
+        raise StoreError(f"{source} is no backup of ours: its {_MANIFEST} cannot be read", **broken)
+    for path, digest in files:
+        inside = not Path(path).is_absolute() and ".." not in Path(path).parts
+        if not inside or not (source / path).is_file() or _sha256(source / path) != digest:
+            raise StoreError(f"{source / path} is not the file that was backed up", **broken)
+    return manifest
+
+
+def _place(source: Path, path: str, home: Home) -> None:
+    """Put one file of the backup where a home has it."""
+    inside_config = path.startswith("config/")
+    target = home.config / path.removeprefix("config/") if inside_config else home.data / path
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.copyfile(source / path, target)
+    target.chmod(0o600)
+
+
+def _settle(file: Path, stores: dict[str, str]) -> None:
+    """Let a restored config name the restored stores: a path of its old home would open the old home's files."""
+    keys = yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
+    keys = keys if isinstance(keys, dict) else {}
+    before = json.dumps(keys, default=str)
+    for part, name in stores.items():
+        section = keys.get(part)
+        path = section.pop("path", None) if isinstance(section, dict) else None
+        if name != _STORES[part]:
+            keys[part] = {**(section or {}), "path": name}
+        elif path is not None and not section:
+            keys.pop(part)
+    if json.dumps(keys, default=str) != before:
+        file.write_text(yaml.safe_dump(keys, sort_keys=False, allow_unicode=True), "utf-8")
+        file.chmod(0o600)

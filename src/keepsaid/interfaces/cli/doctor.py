@@ -1,0 +1,171 @@
+"""`keepsaid doctor`: what is well, what is not, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from keepsaid.errors import ConfigError, KeepsaidError, ModelError
+from keepsaid.interfaces.cli.config import checked
+from keepsaid.interfaces.cli.failure import ERRORS, WARNINGS
+from keepsaid.interfaces.cli.output import counted, show
+from keepsaid.interfaces.cli.remote import recorded
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.config import Config, Home
+
+Level = Literal["ok", "info", "warn", "fail"]
+_PYTHON_OLDEST = (3, 11)
+_MEGABYTE = 1_000_000
+_FREE_WARN, _FREE_FAIL = 500 * _MEGABYTE, 50 * _MEGABYTE
+_WAL_WARN = 256 * _MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Level
+    what: str
+    fix: str = ""
+
+
+Check = Callable[["Home", "Config"], Iterator[Finding]]
+
+
+def doctor(
+    offline: Annotated[bool, typer.Option("--offline", help="Call no model.")] = False,
+) -> None:
+    """Check everything: exit code 0 when all is well, 5 with warnings, 6 with errors."""
+    findings = list(_findings(offline=offline))
+    levels = [finding.level for finding in findings]
+    worst = "fail" if "fail" in levels else "warn" if "warn" in levels else "ok"
+    counts = {level: levels.count(level) for level in ("ok", "info", "warn", "fail")}
+    sentence = {
+        "ok": "All is well.",
+        "warn": f"It works; {counted(counts['warn'], 'thing')} to look at.",
+        "fail": f"{counted(counts['fail'], 'thing')} must be put right.",
+    }[worst]
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.level:5} {finding.what}")
+        lines += [f"      fix: {finding.fix}"] if finding.fix else []
+    shape = {"sentence": sentence, "counts": counts, "findings": [asdict(finding) for finding in findings]}
+    show(shape, sentence, *lines)
+    if worst != "ok":
+        raise typer.Exit(ERRORS if worst == "fail" else WARNINGS)
+
+
+def _findings(*, offline: bool) -> Iterator[Finding]:
+    yield from _versions()
+    try:
+        warnings, home, config = checked(), session().home, session().config()
+    except KeepsaidError as error:
+        yield Finding("fail", error.what, error.hint)
+        return
+    yield from (Finding("warn", warning, f"edit {home.config_file}") for warning in warnings)
+    if not warnings:
+        yield Finding("ok", f"config {home.config_file}" + ("" if home.config_file.exists() else " (not there: defaults)"))
+    for check in (_places, _stores, _space, _runtime, _hooks):
+        yield from check(home, config)
+    yield _skipped(config) if offline else _model(config)
+
+
+def _versions() -> Iterator[Finding]:
+    from keepsaid.app import store_version  # noqa: PLC0415
+
+    python = platform.python_version()
+    if sys.version_info < _PYTHON_OLDEST:
+        yield Finding("fail", f"python {python} is too old", "install Python 3.11 or newer")
+        return
+    try:
+        yield Finding("ok", f"python {python}, SQLite {store_version()}")
+    except KeepsaidError as error:
+        yield Finding("fail", error.what, error.hint)
+
+
+def _places(home: Home, config: Config) -> Iterator[Finding]:
+    folders = [place for place in (home.config, home.data, home.state, home.run) if place.exists()]
+    stores = [home.store(path) for path in (config.buffer.path, config.memory.path)]
+    files = [file for file in (*stores, home.runtime_file, home.log_file) if file.exists()]
+    wrong = list(_too_open(folders, "700")) + list(_too_open(files, "600"))
+    yield from wrong
+    if not folders:
+        yield Finding("info", f"nothing was made at {home.data.parent} yet", "keepsaid init")
+    elif not wrong:
+        yield Finding("ok", f"{home.data} and its neighbours are readable by their owner alone")
+
+
+def _too_open(places: list[Path], mode: str) -> Iterator[Finding]:
+    for place in places:
+        if place.stat().st_mode & 0o077:
+            yield Finding("warn", f"{place} can be read by others", f"chmod {mode} {place}")
+
+
+def _stores(home: Home, config: Config) -> Iterator[Finding]:
+    from keepsaid.app import checkups  # noqa: PLC0415
+
+    for result in asyncio.run(checkups(home, config)):
+        if isinstance(result, KeepsaidError):
+            yield Finding("fail", f"{result.what}. {result.safe}", result.hint)
+        elif result.problems:
+            yield Finding(
+                "fail", f"{result.path} is damaged: {result.problems[0]}", "keepsaid data restore BACKUP --to DIR"
+            )
+        else:
+            held = ", ".join(f"{part} {count:,} (schema {result.schemas[part]})" for part, count in result.counts.items())
+            log = f", log {result.wal_bytes / _MEGABYTE:.1f} MB"
+            level: Level = "warn" if result.wal_bytes > _WAL_WARN else "ok"
+            yield Finding(level, f"{result.path} is whole: {held}{log}")
+
+
+def _space(home: Home, _config: Config) -> Iterator[Finding]:
+    standing = next(place for place in (home.data, *home.data.parents) if place.exists())
+    free = shutil.disk_usage(standing).free
+    level: Level = "fail" if free < _FREE_FAIL else "warn" if free < _FREE_WARN else "ok"
+    yield Finding(level, f"{free / 1e9:.1f} GB free at {standing}", "" if level == "ok" else "free some space")
+
+
+def _runtime(home: Home, _config: Config) -> Iterator[Finding]:
+    remote = recorded(home)
+    if remote is None:
+        yield Finding("ok", "no runtime is up")
+    elif remote.answers():
+        yield Finding("ok", f"a runtime is up at {remote.url} (pid {remote.pid})")
+    else:
+        what = f"{home.runtime_file} names pid {remote.pid}, which does not answer: it was killed, or it hangs"
+        yield Finding("warn", what, "keepsaid serve   (a new start replaces the file)")
+
+
+def _hooks(_home: Home, config: Config) -> Iterator[Finding]:
+    github = config.channels.get("github")
+    if github is not None and github.enabled and not github.secret:
+        what = "the github hook is closed: it has no secret"
+        yield Finding("info", what, "to open it, set channels.github.secret and start again")
+
+
+def _skipped(config: Config) -> Finding:
+    from keepsaid.app import model_named  # noqa: PLC0415
+
+    return Finding("info", f"model {model_named(config)}: not called (--offline)")
+
+
+def _model(config: Config) -> Finding:
+    from keepsaid.app import model_named, try_model  # noqa: PLC0415
+
+    name = model_named(config)
+    if name == "none":
+        return Finding("info", "no model is set: answers quote memory", "keepsaid init")
+    try:
+        return Finding("ok", f"model {name} replied in {asyncio.run(try_model(config, name)):.1f} s")
+    except (ModelError, ConfigError) as error:
+        return Finding("fail", error.what, error.hint)

@@ -1,0 +1,179 @@
+"""`keepsaid inbox`: messages, what became of them, putting one in, and queueing one again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.ids import read, show as name
+from keepsaid.domain.views import MessageFilter, Story, TurnStory
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import Table, duration, facts, say, show
+from keepsaid.interfaces.cli.remote import Remote, either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import story_shape, turn_shape, when
+
+if TYPE_CHECKING:
+    from keepsaid.app import Instance, Reading
+
+app = typer.Typer(help="Messages, and what became of them.", no_args_is_help=True, rich_markup_mode=None)
+_STATES = ("received", "batched", "done", "dropped", "review", "dead")
+_ROWS_MAX = 10_000
+
+
+@app.command("ls")
+def ls(
+    channel: Annotated[str | None, typer.Option(help="Only messages of this channel.")] = None,
+    state: Annotated[str | None, typer.Option(help=f"Only messages that are {', '.join(_STATES)}.")] = None,
+    conversation: Annotated[str | None, typer.Option(help="Only messages of this conversation.")] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+) -> None:
+    """List messages, newest first."""
+    if state is not None and state not in _STATES:
+        raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
+    wanted = MessageFilter(channel, state, conversation, limit)
+
+    async def found(stores: Reading) -> Sequence[Story]:
+        return await stores.views.find(wanted)
+
+    stories = session().read(found)
+    rows = tuple(_row(story) for story in stories)
+    headings = ("ID", "RECEIVED", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
+    show({"messages": [story_shape(story) for story in stories]}, Table(headings, rows))
+    if not stories:
+        say("no message matches")
+
+
+def _row(story: Story) -> tuple[str, ...]:
+    message, origin = story.message, story.message.inbound.origin
+    route = f"{story.batch.verdict.action} by {story.batch.verdict.rule}" if story.batch else "-"
+    place = (name("message", message.id), when(message.received_at) or "-", origin.channel, origin.conversation)
+    said = message.text or f"({message.inbound.content.event})"
+    return (*place, origin.name or origin.sender, story.state, route, said)
+
+
+@app.command("show")
+def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")]) -> None:
+    """Show one message with every stage it went through, and when."""
+    number = read("message", message)
+    found = None if number is None else session().read(lambda stores: _story(stores, number))
+    if found is None:
+        raise InputError(f"there is no message {message}", safe="Nothing was changed.", hint="keepsaid inbox ls")
+    story, turn = found
+    shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None}
+    show(shape, _heading(story), facts(_stages(story, turn)))
+
+
+async def _story(stores: Reading, message_id: int) -> tuple[Story, TurnStory | None] | None:
+    story = await stores.views.story(message_id)
+    if story is None:
+        return None
+    return story, await stores.views.turn(story.turn_id) if story.turn_id is not None else None
+
+
+def _heading(story: Story) -> str:
+    origin = story.message.inbound.origin
+    return f"{name('message', story.message.id)} is {story.state}: {origin.channel}, {origin.name or origin.sender}"
+
+
+def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
+    message, inbound = story.message, story.message.inbound
+    key = f", key {inbound.marks.external_id}" if inbound.marks.external_id else ""
+    place = f"number {message.number} of lane {message.lane.key}, conversation {message.lane.conversation}"
+    stages = [
+        ("text", message.text or f"({inbound.content.event})"),
+        ("trust", str(inbound.origin.trust)),
+        ("received", f"{when(message.received_at)}  {place}{key}"),
+    ]
+    if story.batch is None:
+        return [*stages, ("routed", "not yet")]
+    batch, waited = story.batch, duration(story.batch.created_at - message.received_at)
+    verdict = f"{batch.verdict.action} by rule {batch.verdict.rule} ({batch.verdict.reason})"
+    tried = f", attempts {batch.attempts}" if batch.attempts else ""
+    stages += [
+        ("routed", f"{when(batch.created_at)}  {verdict}, after {waited}"),
+        ("batch", f"{name('batch', batch.id)} is {batch.state}: numbers {batch.first} to {batch.last}{tried}"),
+    ]
+    if story.task_id is not None:
+        stages.append(("task", name("task", story.task_id)))
+    if turn is not None:
+        took = "" if turn.ended_at is None else f" in {duration(turn.ended_at - turn.started_at)}"
+        why = f": {turn.reason}" if turn.reason else ""
+        stages.append(("turn", f"{when(turn.started_at)}  {name('turn', turn.turn_id)} {turn.state}{took}{why}"))
+    for reply in story.replies:
+        doubt = ", may have been sent twice" if reply.possible_duplicate else ""
+        told = f"{name('reply', reply.id)} is {reply.state}{doubt}: {reply.draft.text}"
+        stages.append(("notice" if reply.draft.notice else "reply", f"{when(reply.created_at)}  {told}"))
+    return stages
+
+
+@app.command("send")
+def send(
+    text: Annotated[str, typer.Argument(help="What to say; - reads it from stdin.")],
+    channel: Annotated[str, typer.Option(help="The channel it comes in by.")] = "library",
+    sender: Annotated[str, typer.Option(help="Who says it.")] = "owner",
+    conversation: Annotated[str, typer.Option(help="Where it is said.")] = "inbox",
+    key: Annotated[str | None, typer.Option(help="Its Idempotency-Key: the same key twice is one message.")] = None,
+) -> None:
+    """Put a message in; it is on disk when this returns."""
+    if key is not None and not (key.isascii() and key.isprintable() and key == key.strip()):
+        raise InputError("a key needs printable ASCII letters, without spaces around them")
+    said = sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n") if text == "-" else text
+    fields = {"text": said, "channel": channel, "sender": sender, "conversation": conversation}
+    body = json.dumps(fields).encode()
+    receipt, up = either(
+        lambda remote: _sent_to(remote, body, key), lambda instance: _received(instance, fields, body, key)
+    )
+    show(receipt, f"{receipt['id']}  {receipt['intake']}")
+    if not up:
+        say("no runtime is up: the message waits for the next one (keepsaid serve)")
+
+
+def _sent_to(remote: Remote, body: bytes, key: str | None) -> dict[str, Any]:
+    answer: dict[str, Any] = remote.post("/v1/messages", body, key)
+    return answer
+
+
+async def _received(instance: Instance, fields: dict[str, str], body: bytes, key: str | None) -> dict[str, Any]:
+    from keepsaid.interfaces.http.inbound import inbound_of  # noqa: PLC0415 - the same checks as over HTTP
+
+    received = await instance.receive(inbound_of(instance.config, fields, body, key))
+    answer = {"id": name("message", received.id), "intake": str(received.intake), "number": received.number}
+    return answer | {"conversation": received.lane.conversation, "lane": received.lane.key}
+
+
+@app.command("requeue")
+def requeue(
+    thing: Annotated[str, typer.Argument(metavar="ID", help="A message or a batch: msg_... or bat_...")],
+    reason: Annotated[str, typer.Option(help="Why, for `inbox show`.")] = "requeued by the owner",
+) -> None:
+    """Queue a dead, dropped or parked batch again."""
+    number = _batch_of(thing)
+    body = json.dumps({"reason": reason}).encode()
+    done, up = either(
+        lambda remote: bool(remote.post(f"/v1/batches/{name('batch', number)}/requeue", body)["requeued"]),
+        lambda instance: instance.requeue(number, reason),
+    )
+    if not done:
+        raise InputError(
+            f"{name('batch', number)} is not dead, dropped or in review",
+            safe="Nothing was changed.",
+            hint="keepsaid inbox ls --state dead",
+        )
+    show({"batch": name("batch", number), "requeued": True}, f"{name('batch', number)}  queued again")
+    if not up:
+        say("no runtime is up: the next one works on it (keepsaid serve)")
+
+
+def _batch_of(thing: str) -> int:
+    message_id, batch_id = read("message", thing), read("batch", thing)
+    found = None if message_id is None else session().read(lambda stores: _story(stores, message_id))
+    if found is not None and found[0].batch is not None:
+        batch_id = found[0].batch.id
+    if batch_id is None:
+        raise InputError(f"{thing} is in no batch", safe="Nothing was changed.", hint="keepsaid inbox ls --state dead")
+    return batch_id

@@ -1,0 +1,119 @@
+"""`keepsaid memory`: what is remembered; the command line is the owner and hears everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.ids import read, show as name
+from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import Table, facts, say, show
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import memory_shape, when
+
+if TYPE_CHECKING:
+    from keepsaid.app import Instance, Reading
+
+app = typer.Typer(help="What is remembered.", no_args_is_help=True, rich_markup_mode=None)
+_OWNER = Listener(None, everything=True)
+_KINDS = ", ".join(Kind)
+_ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
+_ROWS_MAX = 10_000
+
+
+@app.command("search")
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for; any text will do.")],
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 10,
+) -> None:
+    """Search memory; best match first."""
+
+    async def recalled(stores: Reading) -> Recalled:
+        return await stores.recall.recall(_OWNER, query, limit)
+
+    found = session().read(recalled)
+    hits = [
+        {"leg": hit.leg, "rank": hit.rank, "score": round(hit.score, 4), "memory": memory_shape(hit.memory)}
+        for hit in found.hits
+    ]
+    rows = tuple(
+        (str(place), f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_cells(hit.memory))
+        for place, hit in enumerate(found.hits, start=1)
+    )
+    shape = {"hits": hits, "missing": list(found.missing), "took_ms": round(found.took_ms, 2)}
+    show(shape, Table(("#", "SCORE", "LEG", "ID", "KIND", "SAID", "FROM", "MEMORY"), rows))
+    for missing in found.missing:
+        say(f"left out: {missing}")
+    if not found.hits:
+        say("nothing matches")
+
+
+@app.command("ls")
+def ls(
+    kind: Annotated[str | None, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+) -> None:
+    """List memories, newest first."""
+    if kind is not None and kind not in list(Kind):
+        raise typer.BadParameter(f"{kind!r} is none of: {_KINDS}", param_hint="--kind")
+    kinds = () if kind is None else (Kind(kind),)
+
+    async def newest(stores: Reading) -> Sequence[Memory]:
+        return await stores.memories.find(_OWNER, kinds, limit)
+
+    found = session().read(newest)
+    table = Table(("ID", "KIND", "SAID", "FROM", "MEMORY"), tuple(_cells(memory) for memory in found))
+    show({"memories": [memory_shape(memory) for memory in found]}, table)
+    if not found:
+        say("nothing is remembered yet")
+
+
+def _cells(memory: Memory) -> tuple[str, ...]:
+    new = memory.new
+    return name("memory", memory.id), str(new.kind), when(new.said_at) or "-", new.speaker or "-", new.text
+
+
+@app.command("show")
+def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -> None:
+    """Show one memory, where it came from and who may hear it."""
+    number = read("memory", memory)
+
+    async def named(stores: Reading) -> Memory | None:
+        return None if number is None else await stores.memories.get(_OWNER, number)
+
+    found = session().read(named)
+    if found is None:
+        raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
+    shape = memory_shape(found)
+    lines = [(field, _told(value)) for field, value in shape.items() if field != "text"]
+    show({"memory": shape}, found.text, facts(lines))
+
+
+def _told(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@app.command("add")
+def add(
+    text: Annotated[str, typer.Argument(help="What to remember.")],
+    kind: Annotated[str, typer.Option(help=f"What it is: {_ADDED}.")] = "fact",
+) -> None:
+    """Remember something; you hear it in your own direct chats."""
+    body = json.dumps({"text": text, "kind": kind}).encode()
+
+    async def kept(instance: Instance) -> str:
+        from keepsaid.interfaces.notes import note  # noqa: PLC0415
+
+        memory = note(text, kind, instance.clock.now_ms())
+        [number] = await instance.memories.keep([memory], memory.said_at)
+        return name("memory", number)
+
+    added, _ = either(lambda remote: str(remote.post("/v1/memories", body)["id"]), kept)
+    if read("memory", added) == 0:
+        raise InputError("this was forgotten, and what was forgotten is not learned again", hint="keepsaid memory ls")
+    show({"id": added}, f"{added}  remembered")

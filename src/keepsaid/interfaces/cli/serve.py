@@ -1,0 +1,105 @@
+"""`keepsaid serve`: the runtime, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keepsaid.interfaces.cli.output import counted, say, show
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.app import Instance
+    from keepsaid.config import Config
+    from keepsaid.interfaces.http.server import Address
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on, instead of server.host.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port, instead of server.port; 0 takes a free one.")
+    ] = None,
+) -> None:
+    """Run until stopped: take messages in over HTTP and webhooks, answer them, remember them."""
+    config = session().config()
+    if host is not None:
+        config = config.model_copy(update={"server": config.server.model_copy(update={"host": host})})
+    asyncio.run(_serve(config, port))
+
+
+async def _serve(config: Config, port: int | None) -> None:
+    from keepsaid.app import opened  # noqa: PLC0415
+    from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
+    from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
+
+    home = session().home
+    async with opened(home, config) as instance:
+        stop = stop_asked()
+        keep_log(home.log_file, config.log.level, text=config.log.text)
+        for line in await recovered(instance):
+            say(line)
+        async with listening(instance, port) as address:
+            await _tell(instance, address)
+            await until(instance, stop)
+            say("stopping: running turns end or return to the queue")
+            await instance.stop()
+    say("stopped; what waits is on disk")
+
+
+def stop_asked() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT; the second ends the process at once, which loses nothing that is stored."""
+    asked, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def ask(number: int) -> None:
+        if asked.is_set():
+            os._exit(128 + number)
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask, number)
+    return asked
+
+
+async def until(instance: Instance, stop: asyncio.Event) -> None:
+    """Return when `stop` is set; raises StoreBroken as soon as the disk fails."""
+    stopping = asyncio.ensure_future(stop.wait())
+    broken = asyncio.ensure_future(instance.until_broken())
+    try:
+        await asyncio.wait((stopping, broken), return_when=asyncio.FIRST_COMPLETED)
+        if broken.done():
+            raise broken.result()
+    finally:
+        stopping.cancel()
+        broken.cancel()
+
+
+async def recovered(instance: Instance) -> list[str]:
+    """Start the instance; returns what a former process had left, in sentences."""
+    before = await instance.operations.overview()
+    found = await instance.start()
+    unrouted = sum(depth.unrouted for depth in before.channels)
+    waiting = before.batches.get("queued", 0) + before.batches.get("leased", 0) - len(found.dead)
+    unsent = before.replies.get("pending", 0)
+    left = [
+        (unrouted, f"{counted(unrouted, 'message')} not routed yet"),
+        (waiting, f"{counted(waiting, 'batch', 'batches')} not answered yet"),
+        (unsent, f"{counted(unsent, 'reply', 'replies')} not delivered or seen yet"),
+        (found.doubted, f"{counted(found.doubted, 'reply', 'replies')} that may have arrived, marked if sent again"),
+        (len(found.dead), f"{counted(len(found.dead), 'batch', 'batches')} given up: keepsaid inbox ls --state dead"),
+    ]
+    return [f"recovered   {said}" for count, said in left if count]
+
+
+async def _tell(instance: Instance, address: Address) -> None:
+    memories = sum((await instance.memories.counts()).values())
+    hooks = ", ".join(f"{address.url}/hooks/{name}" for name in instance.hooks)
+    say(f"channels    {', '.join(sorted(instance.channels))}")
+    say(f"model       {instance.model.name}" + (": answers quote memory" if instance.model.name == "none" else ""))
+    say(f"memory      {counted(memories, 'memory', 'memories')}")
+    shape = {"url": address.url, "pid": os.getpid(), "home": str(instance.home.data), "model": instance.model.name}
+    show(shape, f"listening   {address.url}   pid {os.getpid()}", *([f"webhooks    {hooks}"] if hooks else []))
+    say("Ctrl-C stops it; what is not answered then stays on disk.")

@@ -1,0 +1,135 @@
+"""Talk: one conversation of the terminal with a running instance, over loopback HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from keepsaid.errors import NotRunning
+from keepsaid.interfaces.cli.remote import Remote, problem
+
+_CONNECT_S = 5.0
+_READ_S = 60.0
+"""The server says that it is still there every 15 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something heard of an answer: `delta` and `waiting` carry a text, `settled` the message's story."""
+
+    kind: str
+    data: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The text of a delta or a wait."""
+        return str(self.data.get("text", ""))
+
+
+class Talk:
+    """What a person at the terminal says and hears."""
+
+    def __init__(self, client: httpx2.AsyncClient, conversation: str) -> None:
+        self._client = client
+        self._conversation = conversation
+
+    async def put(self, text: str) -> str:
+        """Say something; returns the message's id once it is on disk. Raises NotRunning, or why it was refused."""
+        body = {
+            "channel": "terminal",
+            "sender": "owner",
+            "conversation": self._conversation,
+            "direct": True,
+            "text": text.replace("\0", "\ufffd"),
+        }
+        key = f"cli-{secrets.token_hex(12)}"
+        try:
+            told = await self._call("POST", "/v1/messages", body, key)
+        except NotRunning:
+            # The answer may have been lost on its way; under the same key a second try stores nothing twice.
+            told = await self._call("POST", "/v1/messages", body, key)
+        return str(told["id"])
+
+    async def answer(self, message_id: str) -> AsyncIterator[Piece]:
+        """The answer as it is written, and at its end the settled story. Raises NotRunning when the runtime goes."""
+        try:
+            async with self._client.stream("GET", f"/v1/messages/{message_id}/events") as response:
+                if response.status_code >= 400:
+                    raise problem(await response.aread(), response.status_code)
+                async with aclosing(_pieces(response)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                        if piece.kind == "settled":
+                            return
+        except httpx2.TransportError as error:
+            raise self._gone(error) from error
+        raise self._gone(None)
+
+    async def unseen(self) -> list[dict[str, Any]]:
+        """Replies of this conversation that nobody has seen, in order."""
+        query = {"channel": "terminal", "conversation": self._conversation}
+        told = await self._call("GET", "/v1/replies", query)
+        return list(told["replies"])
+
+    async def seen(self, reply_id: str) -> None:
+        """A person has seen a reply."""
+        await self._call("POST", f"/v1/replies/{reply_id}/seen")
+
+    async def _call(self, method: str, path: str, data: dict[str, Any] | None = None, key: str | None = None) -> Any:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        try:
+            if method == "GET":
+                response = await self._client.get(path, params=data)
+            else:
+                response = await self._client.post(path, json=data or {}, headers=headers)
+        except httpx2.TransportError as error:
+            raise self._gone(error) from error
+        if response.status_code >= 400:
+            raise problem(response.content, response.status_code)
+        return response.json()
+
+    def _gone(self, error: Exception | None) -> NotRunning:
+        how = f" ({type(error).__name__})" if error else ""
+        safe = "What was stored is on disk; the next start answers it."
+        return NotRunning(f"the runtime stopped answering{how}", safe=safe, hint="keepsaid chat")
+
+
+async def _pieces(response: httpx2.Response) -> AsyncIterator[Piece]:
+    """The server-sent events of a response. Lines end at LF alone: text may hold what Unicode calls a line end."""
+    kind, rest = "", b""
+    async for chunk in response.aiter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            name, _, value = line.partition(b": ")
+            if name == b"event":
+                kind = value.decode()
+            elif name == b"data":
+                yield Piece(kind, json.loads(value))
+
+
+@asynccontextmanager
+async def talking(remote: Remote, conversation: str) -> AsyncIterator[Talk]:
+    """A talk with a running instance."""
+    async with httpx2.AsyncClient(
+        base_url=remote.url,
+        headers={"Authorization": f"Bearer {remote.token}"},
+        timeout=httpx2.Timeout(_READ_S, connect=_CONNECT_S),
+        trust_env=False,
+    ) as client:
+        yield Talk(client, conversation)
+
+
+async def settled(talk: Talk, message_id: str) -> dict[str, Any]:
+    """The story of a message once it is settled."""
+    async with aclosing(talk.answer(message_id)) as pieces:
+        async for piece in pieces:
+            if piece.kind == "settled":
+                return piece.data
+    raise asyncio.CancelledError

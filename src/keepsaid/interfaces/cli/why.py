@@ -1,0 +1,120 @@
+"""`keepsaid why`: one turn explained: what was said, what the model saw and why, what it did, what left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.ids import read, show as name
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.views import MessageFilter, TurnStory
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import turn_shape, when
+
+if TYPE_CHECKING:
+    from keepsaid.app import Reading
+
+_SEARCHED_MAX = 1_000
+_SHOWN_MAX = 10
+
+
+def why(
+    thing: Annotated[
+        str | None, typer.Argument(metavar="TURN", help="A turn, message or batch; by default the last turn.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="List every memory that was left out.")] = False,
+) -> None:
+    """Explain one turn: what the model saw, what came to mind, what was left out, each with its reason."""
+    turn = session().read(lambda stores: turn_named(stores, thing))
+    show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
+
+
+async def turn_named(stores: Reading, thing: str | None, lane: Lane | None = None) -> TurnStory:
+    """The turn that a turn, message or batch id means, else the last one of the lane or of all.
+
+    Raises InputError when there is none.
+    """
+    number = await stores.views.last_turn(lane) if thing is None else await _number(stores, thing)
+    turn = None if number is None else await stores.views.turn(number)
+    if turn is None:
+        what = "no turn has ended yet" if thing is None else f"{thing} names no turn, and nothing a turn answered"
+        raise InputError(what, safe="Nothing was changed.", hint="keepsaid inbox ls")
+    return turn
+
+
+async def _number(stores: Reading, thing: str) -> int | None:
+    """The turn's number; an id without prefix is tried as each of the three."""
+    turn_id, message_id, batch_id = read("turn", thing), read("message", thing), read("batch", thing)
+    if turn_id is not None and await stores.views.turn(turn_id) is not None:
+        return turn_id
+    story = None if message_id is None else await stores.views.story(message_id)
+    if story is not None:
+        return story.turn_id
+    if batch_id is None:
+        return None
+    newest = await stores.views.find(MessageFilter(limit=_SEARCHED_MAX))
+    return next((story.turn_id for story in newest if story.batch and story.batch.id == batch_id), None)
+
+
+def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
+    """The turn for people, part by part."""
+    lane, took = turn.batch.lane, "" if turn.ended_at is None else f" in {duration(turn.ended_at - turn.started_at)}"
+    reason = f": {turn.reason}" if turn.reason else ""
+    yield f"{name('turn', turn.turn_id)} {turn.state}{took}{reason}   {when(turn.started_at)}"
+    verdict = turn.batch.verdict
+    lines = [("lane", f"{lane.key}   {lane.channel}, conversation {lane.conversation}")]
+    lines += [("said", f"{name('message', one.id)}  {one_line(one.text)}") for one in turn.messages]
+    lines += [("verdict", f"{verdict.action} by rule {verdict.rule}: {verdict.reason}")]
+    trace = turn.trace if isinstance(turn.trace, dict) else {}
+    lines += _context(trace)
+    yield facts(lines)
+    yield from _memories(trace, everything=everything)
+    yield facts(_ended(turn))
+
+
+def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
+    layers, memory = trace.get("layers") or [], trace.get("memory") or {}
+    if not layers:
+        return [("context", "not recorded: the turn ended before its first step")]
+    shown = [f"{one['name']} {one['tokens']:,}" + (f" ({one['cut']})" if one["cut"] else "") for one in layers]
+    total = sum(one["tokens"] for one in layers)
+    lines = [("context", f"{' | '.join(shown)}   about {total:,} tokens")]
+    recall = [f"{memory.get('took_ms', 0):g} ms", f"{counted(len(memory.get('candidates') or []), 'candidate')}"]
+    recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []
+    lines.append(("recall", "   ".join(recall)))
+    return lines + [("missing", leg) for leg in memory.get("missing") or []]
+
+
+def _memories(trace: dict[str, Any], *, everything: bool) -> Iterator[str]:
+    candidates = (trace.get("memory") or {}).get("candidates") or []
+    chosen = [one for one in candidates if one["chosen"]]
+    left = [one for one in candidates if not one["chosen"]]
+    yield f"CHOSEN {len(chosen)}"
+    yield from (_candidate(one) for one in chosen)
+    yield f"LEFT OUT {len(left)}"
+    shown = left if everything else left[:_SHOWN_MAX]
+    yield from (_candidate(one) for one in shown)
+    if len(shown) < len(left):
+        yield f"  {len(left) - len(shown)} more: --all lists them"
+
+
+def _candidate(one: dict[str, Any]) -> str:
+    found = f"{one['leg']} #{one['rank']} ({one['score']:g})"
+    return f"  {name('memory', one['id'])}  {found}  [{one['kind']}] {one_line(one['text'])}\n      {one['reason']}"
+
+
+def _ended(turn: TurnStory) -> list[tuple[str, str]]:
+    lines = [("step", f"{step.n}  {step.kind} {step.subject}  {step.state}") for step in turn.steps]
+    for reply in turn.replies:
+        doubt = ", may have been sent twice" if reply.possible_duplicate else ""
+        kind = "notice" if reply.draft.notice else "reply"
+        receipt = f"{name('reply', reply.id)} is {reply.state}{doubt}, attempts {reply.attempts}"
+        lines += [(kind, one_line(reply.draft.text)), ("receipt", receipt)]
+    usage = turn.usage
+    cost = "not known" if usage.cost_micros is None else f"${usage.cost_micros / 1_000_000:.4f}"
+    lines.append(("tokens", f"in {usage.tokens_in:,}   out {usage.tokens_out:,}   cost {cost}"))
+    return lines

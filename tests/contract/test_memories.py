@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
+
+
+class Counting:
+    """Ids that count up over all stores of a test run."""
+
+    _numbers = count(1 << 60)
+
+    def next(self) -> int:
+        return next(self._numbers)
+
+
+@pytest.fixture
+def factory(tmp_path: Path) -> Factory:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[SqliteMemories]:
+        store = await open_memories(tmp_path / "memory.db", Counting())
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    return opened
+
+
+class TestKeeping(KeepingContract):
+    pass
+
+
+class TestHearing(HearingContract):
+    pass
+
+
+class TestText(TextContract):
+    pass

@@ -1,0 +1,74 @@
+"""The lives of a server: how long each lasts, and how it ends, as a seed decides.
+
+A batch that is alone in flight at three deaths is a poison (design: section 3), and by nothing else can a poison be
+told. Chance must not play one, so a brief life is always followed by a long one, in which at least one turn is
+committed: whatever is alone comes first, and so is settled then.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tests.crash.stage import Process, Stage
+
+_LIFE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A server's life.
+
+    It lasts until it has listened (unless `early`), `turns` more turns are committed and then `messages` more
+    messages acknowledged, and then for `seconds`; `killed` says that it ends by SIGKILL, else by SIGTERM.
+    """
+
+    early: bool = False
+    turns: int = 0
+    messages: int = 0
+    seconds: float = 0.0
+    killed: bool = True
+
+
+def lives(seed: int, kills: int) -> Iterator[Life]:
+    """Lives with `kills` violent ends, the last of them gracefully ended ones in between."""
+    chance = random.Random(f"lives:{seed}")
+    left, brief = kills, False
+    while left:
+        brief = not brief and chance.random() < 0.7
+        life = _brief(chance) if brief else _long(chance)
+        left -= life.killed
+        yield life
+
+
+def _brief(chance: random.Random) -> Life:
+    if chance.random() < 0.4:
+        return Life(early=True, seconds=chance.uniform(0.1, 1.2))
+    return Life(messages=chance.randrange(1, 12), seconds=chance.choice((0.0, chance.uniform(0, 0.5))))
+
+
+def _long(chance: random.Random) -> Life:
+    turns, messages = chance.randrange(1, 12), chance.randrange(30)
+    return Life(turns=turns, messages=messages, seconds=chance.uniform(0, 0.3), killed=chance.random() < 0.85)
+
+
+def live(stage: Stage, server: Process, life: Life) -> None:
+    """Let a server live its life."""
+    if not life.early:
+        stage.ready(server)
+    turns = stage.committed() + life.turns
+    if life.turns:
+        stage.until(lambda: stage.committed() >= turns, server, _LIFE_S, f"{turns} committed turns")
+    messages = stage.acknowledged.count() + life.messages
+    if life.messages:
+        stage.until(lambda: stage.acknowledged.count() >= messages, server, _LIFE_S, f"{messages} messages taken")
+    with suppress(subprocess.TimeoutExpired):
+        raise AssertionError(f"the server ended by itself ({server.wait(life.seconds)})\n{stage.logs()}")
+    if life.killed:
+        server.kill()
+        server.wait()
+    else:
+        stage.stop(server)

@@ -1,0 +1,122 @@
+"""Messages, memories and small ports that the tests of memory share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from keepsaid.domain.batch import Batch, Group
+from keepsaid.domain.commits import Commit, EpisodesKept
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source
+from keepsaid.domain.message import Content, Inbound, Message, Origin, Trust
+from keepsaid.domain.route import Action, Verdict
+from keepsaid.domain.turn import Claimed
+from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
+
+R = TypeVar("R")
+LANE = Lane("terminal", "default", "terminal:me", "root:terminal:me")
+OWNER_ORIGIN = Origin("terminal", "default", "terminal:me", "me", "Ana", direct=True, trust=Trust.OWNER)
+
+
+def message(id_: int, text: str, origin: Origin = OWNER_ORIGIN, lane: Lane = LANE) -> Message:
+    """A stored message, received `id_` milliseconds after the epoch."""
+    return Message(id_, lane, id_, Inbound(origin, Content(text.encode("utf-8", "replace"), text)), id_)
+
+
+def claimed(*messages: Message) -> Claimed:
+    """A batch of these messages, under lease."""
+    verdict = Verdict(Action.FORWARD, "default", "v", "because")
+    first, last = messages[0], messages[-1]
+    return Claimed(Batch(1, first.lane, first.number, last.number, "leased", verdict, 10), 900, messages)
+
+
+def memory(id_: int, text: str, *, key: str = "", state: str = "active", **fields: object) -> Memory:
+    """A stored episode said by Bob on 2026-11-20, from the message with its id."""
+    values: dict[str, object] = {
+        "kind": Kind.EPISODE,
+        "scope": GLOBAL,
+        "trust": Trust.OWNER,
+        "speaker": "Bob",
+        "said_at": 1_795_132_800_000,
+        "sources": (Source("message", str(id_)),),
+        **fields,
+    }
+    return Memory(id_, NewMemory(key=key or f"message:{id_}", text=text, **values), state, 0)  # type: ignore[arg-type]
+
+
+def hits(*memories: Memory) -> tuple[Hit, ...]:
+    """These memories as the text leg ranks them."""
+    return tuple(Hit(one, "text", rank, 1.0 / rank) for rank, one in enumerate(memories, start=1))
+
+
+class FixedRecall:
+    """Recalls the same whatever is asked, and notes what was."""
+
+    def __init__(self, *found: Memory, missing: tuple[str, ...] = ()) -> None:
+        self.recalled = Recalled(hits(*found), missing)
+        self.asked: list[tuple[Listener, str, int]] = []
+
+    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
+        self.asked.append((listener, query, limit))
+        return self.recalled
+
+
+class ListedMemories:
+    """Memories in a list; keys decide what is kept."""
+
+    def __init__(self, *stored: Memory) -> None:
+        self.stored = list(stored)
+        self.writes = 0
+
+    async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
+        self.writes += 1
+        known = {one.new.key: one.id for one in self.stored}
+        for new in memories:
+            if new.key not in known:
+                known[new.key] = len(self.stored) + 1
+                self.stored.append(Memory(known[new.key], new, "active", at))
+        return tuple(known[new.key] for new in memories)
+
+    async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
+        return [one for one in self.stored if not kinds or one.new.kind in kinds][:limit]
+
+    async def get(self, listener: Listener, memory_id: int) -> Memory | None:
+        return next((one for one in self.stored if one.id == memory_id), None)
+
+    async def counts(self) -> dict[str, int]:
+        return {}
+
+
+class WorkList:
+    """The operational store, as far as recording needs it: episode work, cleared by a commit."""
+
+    def __init__(self, *work: EpisodeWork) -> None:
+        self.work = list(work)
+        self.asked: list[tuple[int, str | None]] = []
+
+    async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
+        self.asked.append((limit, conversation))
+        fits = (one for one in self.work if conversation in (None, one.messages[0].lane.conversation))
+        return list(fits)[:limit]
+
+    async def apply(self, commit: Commit[R]) -> R:
+        assert isinstance(commit, EpisodesKept)
+        before = len(self.work)
+        self.work = [one for one in self.work if one.batch_id not in commit.batch_ids]
+        return before - len(self.work)  # type: ignore[return-value]
+
+    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+        raise NotImplementedError
+
+    async def next_due(self) -> int | None:
+        raise NotImplementedError
+
+    async def story(self, message_id: int) -> Story | None:
+        raise NotImplementedError
+
+    async def find(self, wanted: MessageFilter) -> Sequence[Story]:
+        raise NotImplementedError
+
+    async def overview(self) -> Overview:
+        raise NotImplementedError
