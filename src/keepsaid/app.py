@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteLanes, SqliteOperations
@@ -17,6 +20,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received, Requeue, Shown
 from keepsaid.domain.memory import Injection, Listener, person_of
 from keepsaid.domain.message import Inbound
+from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.loops import Stage
@@ -24,6 +28,7 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.rescuer import Rescuer
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Workers
+from keepsaid.errors import KeepsaidError, ModelMalformed, StoreBroken, StoreError
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import Injector
 from keepsaid.memory.recall import Recollection
@@ -39,10 +44,17 @@ from keepsaid.pipeline.turn.notices import DIED
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.clock import Clock
-from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.model import Model, ModelRequest, Tool
+
+if TYPE_CHECKING:
+    from keepsaid.adapters.models.choose import Found
+    from keepsaid.adapters.sqlite.care import Checkup
 
 _PATIENT_MS = 10_000
 """Milliseconds a search may take that a person or a model asked for."""
+
+_TRIAL_S_MAX = 30.0
+"""Seconds a model gets to answer when it is tried."""
 
 _RECORDED_MAX = 50
 """Batches whose episodes are recorded in one go."""
@@ -174,6 +186,11 @@ class Instance:
         """Episodes of settled batches; at once again while there are many."""
         return 0 if await self.recorder.catch_up(_RECORDED_MAX) == _RECORDED_MAX else None
 
+    async def until_broken(self) -> StoreBroken:
+        """Wait until the disk fails; only after `start`."""
+        assert self._supervisor is not None, "nothing watches the disk before the start"
+        return await asyncio.shield(self._supervisor.broken)
+
     async def stop(self) -> None:
         """No new claims; running turns end or return to the queue."""
         if self._supervisor is not None:
@@ -248,3 +265,82 @@ def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:
     from keepsaid.adapters.channels.web import allowed  # noqa: PLC0415 - only messages with a URL need it
 
     return allowed(url, hosts)
+
+
+def models_at_hand(config: Config) -> list[Found]:
+    """Models that could be used, best first, and how each was found; none is called."""
+    from keepsaid.adapters.models.choose import found  # noqa: PLC0415
+
+    return found(config.models, os.environ)
+
+
+def model_named(config: Config) -> str:
+    """The model a config means: `provider/name`, or `none`; raises ConfigError for one that means nothing."""
+    from keepsaid.adapters.models.choose import chosen  # noqa: PLC0415
+
+    return chosen(config.models)
+
+
+async def try_model(config: Config, name: str) -> float:
+    """Seconds until a real reply of a model was there; raises ModelError, or ConfigError for no model's name."""
+    from keepsaid.adapters.models.choose import LazyChat, chosen  # noqa: PLC0415
+
+    models, clock = config.models, SystemClock()
+    chat = LazyChat(chosen(models.model_copy(update={"chat": name})), models)
+    prompt = Prompt("You are being tested.", (), "", "Reply with one word: ready")
+    request = ModelRequest(prompt, tokens_max=models.tokens_max, limit_s=min(models.timeout_s, _TRIAL_S_MAX))
+    started = clock.monotonic_ms()
+    try:
+        answer = await chat.answer(request, lambda _: None)
+    finally:
+        await chat.close()
+    if not answer.text.strip():
+        raise ModelMalformed(f"{name} answered with nothing")
+    return (clock.monotonic_ms() - started) / 1_000
+
+
+def store_version() -> str:
+    """The version of SQLite in use; raises StoreError for one that can corrupt a database."""
+    from keepsaid.adapters.sqlite.care import library_version  # noqa: PLC0415 - only the doctor asks
+
+    return library_version()
+
+
+def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:
+    """The database files, buffer first, and the parts of the schema each holds."""
+    buffer, memory = home.store(config.buffer.path), home.store(config.memory.path)
+    if buffer.resolve() == memory.resolve():
+        return [(buffer, ("buffer", "memory"))]
+    return [(buffer, ("buffer",)), (memory, ("memory",))]
+
+
+async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]:
+    """Every page of every database that is there, checked; a file that cannot be opened is its error."""
+    found: list[Checkup | KeepsaidError] = []
+    for path, parts in _files(home, config):
+        if not path.exists():
+            continue
+        try:
+            found.append(await examined(path, parts))
+        except KeepsaidError as error:
+            found.append(error)
+    return found
+
+
+async def examined(path: Path, parts: Sequence[str]) -> Checkup:
+    """One database file, checked; raises a StoreError when it is none of ours or cannot be opened."""
+    from keepsaid.adapters.sqlite.care import examine  # noqa: PLC0415
+
+    return await asyncio.to_thread(examine, path, parts)
+
+
+async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]:
+    """Verified copies of the databases in `folder`, the buffer first; memory may be ahead of it, never behind."""
+    from keepsaid.adapters.sqlite.care import copy  # noqa: PLC0415
+
+    copied = []
+    for path, parts in _files(home, config):
+        if not path.exists():
+            raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")
+        copied.append(await asyncio.to_thread(copy, path, folder / f"{parts[0]}.db", parts))
+    return copied

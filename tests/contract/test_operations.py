@@ -1,27 +1,83 @@
-"""The operational store keeps its contract in memory and on SQLite."""
+"""The operational store keeps its contract in memory and on SQLite, also in what no view shows."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.domain.batch import TaskDraft
+from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.route import Action
+from keepsaid.testing.builders import consulted, lane_of, outcome, said, verdict
 from keepsaid.testing.contracts import operations as suite
 from keepsaid.testing.contracts.operations import Store
+from keepsaid.testing.contracts.road import Road
+
+
+class Kept:
+    """What the store keeps for later parts: tasks, session marks, injections, the journal."""
+
+    def __init__(self, store: Store, file: Path) -> None:
+        self.store = store
+        self.file = file
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a statement reads on SQLite."""
+        db = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return db.execute(sql).fetchall()
+        finally:
+            db.close()
+
+    def tasks(self) -> list[tuple[Any, ...]]:
+        """Key, state, description, count of messages."""
+        if isinstance(self.store, RamOperations):
+            return [(t.key, t.state, t.description, t.messages) for t in self.store.state.tasks.values()]
+        return self.rows("SELECT key, state, description, messages FROM task ORDER BY id")
+
+    def sessions(self) -> list[tuple[Any, ...]]:
+        """Id, state, activity, mark and its reason."""
+        if isinstance(self.store, RamOperations):
+            sessions = [lane.session for lane in self.store.state.lanes.values() if lane.session]
+            return [(s.id, s.state, s.active_at, s.invalidated_at, s.invalidated_reason) for s in sessions]
+        return self.rows("SELECT id, state, active_at, invalidated_at, invalidated_reason FROM session ORDER BY id")
+
+    def injections(self) -> list[tuple[Any, ...]]:
+        """Turn and memory, in rank."""
+        if isinstance(self.store, RamOperations):
+            return [(turn.id, memory) for turn in self.store.state.turns.values() for memory in turn.chosen]
+        return self.rows("SELECT turn_id, memory_id FROM injection ORDER BY turn_id, rank")
+
+    def journal(self) -> list[tuple[Any, ...]]:
+        """Topic, correlation, payload, time."""
+        if isinstance(self.store, RamOperations):
+            rows = [(j.topic, j.correlation_id, j.payload, j.created_at) for j in self.store.state.journal]
+        else:
+            rows = self.rows("SELECT topic, correlation_id, payload, created_at FROM journal ORDER BY id")
+        return [(topic, correlation, json.loads(payload), at) for topic, correlation, payload, at in rows]
 
 
 @pytest.fixture(params=["ram", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    """A new, empty store."""
-    if request.param == "ram":
-        yield RamOperations()
-        return
-    operations = await open_operations(tmp_path / "buffer.db")
-    yield operations
+async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
+    """A new, empty store, and a look inside."""
+    file = tmp_path / "buffer.db"
+    operations = RamOperations() if request.param == "ram" else await open_operations(file)
+    yield Kept(operations, file)
     await operations.close()
+
+
+@pytest.fixture
+def store(kept: Kept) -> Store:
+    """A new, empty store."""
+    return kept.store
 
 
 class TestIntake(suite.IntakeContract):
@@ -108,6 +164,57 @@ class TestStories(suite.StoriesContract):
     """See the contract."""
 
 
+class TestPoints(suite.PointsContract):
+    """See the contract."""
+
+
 def test_every_class_of_the_contract_runs_here() -> None:
     run_here = {base for one in globals().values() if isinstance(one, type) for base in one.__bases__}
     assert set(suite.CONTRACTS) <= run_here
+
+
+async def test_a_task_takes_in_descriptions_and_counts(kept: Kept) -> None:
+    road = Road(kept.store)
+    spawn = verdict(Action.SPAWN, "review")
+    for n, text in enumerate(("first", "second")):
+        await road.hear(said(text))
+        await road.hear(said(text))
+        await road.route(lane_of(), 0, spawn, task=TaskDraft(900 + n, "pr-7", f"do the {text}"))
+    assert kept.tasks() == [("pr-7", "pending", "do the first\ndo the second", 4)]
+
+
+async def test_a_lane_has_a_session_that_more_than_five_records_mark(kept: Kept) -> None:
+    road = Road(kept.store)
+    seen = []
+    for at in range(4):
+        await road.settle(said(), at=at)
+        seen += kept.sessions()
+    first = seen[0][0]
+    marks = [(None, ""), (None, ""), (6, "records"), (8, "records")]
+    assert seen == [(first, "active", at, *mark) for at, mark in enumerate(marks)]
+    await road.settle(said(room="den"), at=9)
+    assert [session[1:] for session in kept.sessions()] == [("active", 3, 8, "records"), ("active", 9, None, "")]
+
+
+async def test_results_of_tools_do_not_mark_a_session(kept: Kept) -> None:
+    road = Road(kept.store)
+    for _ in range(2):
+        await road.queue(said())
+        claimed = await road.claim_one()
+        end = replace(outcome(), records=consulted())
+        fence = claimed.batch.fence
+        assert await kept.store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, fence, end, None, 0))
+        marks = [session[3] for session in kept.sessions()]
+        assert marks == ([None] if claimed.batch.first == 1 else [8])
+
+
+async def test_a_turn_is_told_and_what_it_was_reminded_of(kept: Kept) -> None:
+    road = Road(kept.store)
+    queued = await road.queue(said())
+    claimed = await road.claim_one()
+    end = outcome(chosen=(50, 40, 60))
+    assert await kept.store.apply(TurnCommit(claimed.turn_id, queued.batch_id, claimed.batch.fence, end, None, 7))
+    turn_id = claimed.turn_id
+    assert kept.injections() == [(turn_id, 50), (turn_id, 40), (turn_id, 60)]
+    payload = {"turn": turn_id, "batch": queued.batch_id, "replied": False}
+    assert kept.journal() == [("turn.committed", str(turn_id), payload, 7)]

@@ -277,6 +277,11 @@ CHECKS: Sequence[Check] = (
 )
 
 
+def violations(seen: Evidence) -> list[str]:
+    """All that was broken."""
+    return [violation for check in CHECKS for violation in check(seen)]
+
+
 def counts(seen: Evidence) -> dict[str, int]:
     """How much happened."""
     copies = Counter(post.reply for post in seen.posts)
@@ -308,9 +313,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--home", type=Path, required=True, help="KEEPSAID_HOME of the stopped server")
     options = parser.parse_args(arguments)
     seen = gather(options.load, options.replies, options.home)
-    violations = [violation for check in CHECKS for violation in check(seen)]
-    sys.stdout.write(json.dumps({"violations": violations[:_SHOWN_MAX], "counts": counts(seen)}, indent=1) + "\n")
-    return 1 if violations else 0
+    found = violations(seen)
+    sys.stdout.write(json.dumps({"violations": found[:_SHOWN_MAX], "counts": counts(seen)}, indent=1) + "\n")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Life:
 
 
 def lives(seed: int, kills: int) -> Iterator[Life]:
-    """Lives with `kills` violent ends, the last of them gracefully ended ones in between."""
+    """Lives until `kills` of them have ended violently; a few end gracefully in between."""
     chance = random.Random(f"lives:{seed}")
     left, brief = kills, False
     while left:
@@ -51,7 +51,7 @@ def _brief(chance: random.Random) -> Life:
 
 
 def _long(chance: random.Random) -> Life:
-    turns, messages = chance.randrange(1, 12), chance.randrange(30)
+    turns, messages = chance.randrange(1, 10), chance.randrange(20)
     return Life(turns=turns, messages=messages, seconds=chance.uniform(0, 0.3), killed=chance.random() < 0.85)
 
 

@@ -31,7 +31,7 @@ SECRET = "no secret at all"  # gitleaks:allow
 _MANY = 1_000_000
 _TALKERS = 3
 _RETRY_S = 0.03
-_LOCOMO_CONVERSATIONS = 2
+_LOCOMO_CONVERSATIONS = 1
 
 
 class Ledger:
@@ -145,7 +145,7 @@ def payloads(folder: Path) -> Iterator[Delivery]:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How one sender sends: pauses in seconds, none in a burst; the share `repeats` is sent twice, half of it at once."""
+    """Pauses in seconds, none in a burst; `repeats` is the share sent twice, half of it at once."""
 
     seed: int
     pause_s: float
@@ -184,7 +184,7 @@ async def run(options: argparse.Namespace) -> None:
         senders.create_task(send(caller, hooks(deliveries(seed, _MANY, SECRET)), Pace(10, 0.12), stop))
         if options.data is not None:
             told = locomo(options.data / "locomo" / "locomo10.json", url)
-            senders.create_task(send(caller, told, Pace(11, 0.03, repeats=0.02), never))
+            senders.create_task(send(caller, told, Pace(11, 0.015, repeats=0.02), never))
             real = hooks(payloads(options.data / "github-webhooks"))
             senders.create_task(send(caller, real, Pace(12, 0.2), never))
     ledger.close()

@@ -123,11 +123,11 @@ class Stage:
 
     def committed(self) -> int:
         """How many turns are committed; 0 while the store cannot be read."""
-        return self._number(_COMMITTED) or 0
+        return self.number(_COMMITTED) or 0
 
     def drain(self, server: Process, within_s: float) -> None:
         """Wait until nothing is open: all is routed, answered, sent and remembered."""
-        self.until(lambda: self._number(_OPEN) == 0, server, within_s, "nothing is open")
+        self.until(lambda: self.number(_OPEN) == 0, server, within_s, "nothing is open")
 
     def until(self, reached: Callable[[], bool], process: Process, within_s: float, what: str) -> None:
         """Wait for a condition while a process runs; fails when the process ends before, or when it takes too long."""
@@ -155,7 +155,14 @@ class Stage:
         files = [*sorted(self.folder.glob("*.log")), *sorted(self.home.glob("state/*.log"))]
         return "\n".join(f"{file.name}:\n{file.read_text('utf-8', 'replace')[-_TAIL_CHARS:]}" for file in files)
 
-    def _number(self, sql: str) -> int | None:
+    def complaints(self) -> list[str]:
+        """What the server's log says of errors; being killed is none."""
+        lines = (line for file in self.home.glob("state/*.log") for line in file.read_text("utf-8").splitlines())
+        # The last line may have been cut short by a kill.
+        return [line for line in lines if '"level": "error"' in line or '"level": "critical"' in line]
+
+    def number(self, sql: str) -> int | None:
+        """What a statement says of the operational store; None while it cannot be read."""
         try:
             with Store(self.home / "data" / "buffer.db") as store:
                 return int(store.rows(sql)[0][0])

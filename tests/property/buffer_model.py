@@ -66,15 +66,12 @@ class Letter:
 
 
 @dataclass
-class Plan:
-    """What must be so."""
+class Waiting:
+    """Messages, those that wait, and the batches of the others."""
 
     messages: list[Message] = field(default_factory=list)
     batches: list[Work] = field(default_factory=list)
-    replies: list[Letter] = field(default_factory=list)
-    spoken: dict[Lane, list[str]] = field(default_factory=dict)
     episodes_due: set[int] = field(default_factory=set)
-    departed: list[Letter] = field(default_factory=list)
 
     @property
     def lanes(self) -> list[Lane]:
@@ -133,6 +130,15 @@ class Plan:
         all_of_it = [*work.messages, *messages]
         fits = len(all_of_it) <= WINDOW.count_max and sum(len(m.text) for m in all_of_it) <= WINDOW.chars_max
         return untouched and fits and work.forwarded and work.rule == rule
+
+
+@dataclass
+class Plan(Waiting):
+    """What must be so."""
+
+    replies: list[Letter] = field(default_factory=list)
+    departed: list[Letter] = field(default_factory=list)
+    spoken: dict[Lane, list[str]] = field(default_factory=dict)
 
     def leased(self) -> list[Work]:
         """Batches in flight."""

@@ -8,7 +8,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger, Refused
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_HANDLERS, KeepMemories, content_hash, key_hash
+from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, content_hash, key_hash
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
@@ -33,7 +33,7 @@ def db(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def kept(db: apsw.Connection, *commits: KeepMemories) -> list[object]:
-    ledger = Ledger(db, Path("one.db"), MEMORY_HANDLERS)
+    ledger = Ledger(db, Path("one.db"), MEMORY_COMMITS)
     return ledger.apply(commits)
 
 
@@ -116,7 +116,7 @@ async def test_one_file_may_hold_both_stores(tmp_path: Path) -> None:
     opened = open_writer(path)
     for part in BOTH:
         migrate(opened, path, part)
-    writer, readers = Writer(Ledger(opened, path, MEMORY_HANDLERS), "both"), Readers(path)
+    writer, readers = Writer(Ledger(opened, path, MEMORY_COMMITS), "both"), Readers(path)
     store = SqliteMemories(writer, readers, CountingIds())
     await store.keep([sample("a")], 5)
     await store.close()

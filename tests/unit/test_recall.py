@@ -68,7 +68,7 @@ def test_what_two_legs_find_comes_before_what_one_finds() -> None:
 def test_weights_count_and_the_heavier_leg_shows_the_hit() -> None:
     vector = tuple(Hit(hit.memory, "vector", hit.rank, hit.score) for hit in hits(B, A))
     joined = join_ranks([(1.0, hits(A, D)), (2.0, vector)])
-    assert [(hit.memory, hit.leg) for hit in joined] == [(B, "vector"), (A, "vector"), (D, "text")]
+    assert [(hit.memory, hit.leg) for hit in joined] == [(A, "vector"), (B, "vector"), (D, "text")]
 
 
 def test_equals_come_newest_first() -> None:

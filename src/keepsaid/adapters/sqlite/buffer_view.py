@@ -25,7 +25,7 @@ def due(db: apsw.Connection, at: int, limit: int) -> tuple[Group, ...]:
     """Lanes whose window has closed, with their waiting messages."""
     groups = []
     for lane_id, *identity, batched in every(db, SQL["due"], (at, limit)):
-        waiting = every(db, SQL["waiting"], (lane_id, batched, _GROUP_MAX))
+        waiting = every(db, SQL["waiting"], (lane_id, _GROUP_MAX))
         groups.append(Group(Lane(*identity), batched, tuple(rows.message(row) for row in waiting)))
     return tuple(groups)
 
@@ -79,9 +79,8 @@ def overview(db: apsw.Connection) -> Overview:
 def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> Sequence[EpisodeWork]:
     """Batches whose episodes may not be in memory yet."""
     work = []
-    for batch_id, lane_id, turn_id, first, last in every(db, SQL["work"], (conversation, limit)):
-        found = every(db, rows.SQL["range"], (lane_id, first, last))
-        messages = tuple(rows.message(row) for row in found)
+    for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
+        messages = rows.messages_of(db, batch_id)
         answer = one(db, SQL["answer"], (turn_id,)) if turn_id is not None else None
         reply, replied_at = answer or ("", 0)
         work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at))

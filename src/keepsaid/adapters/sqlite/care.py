@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from keepsaid.adapters.sqlite.connection import open_reader, translated
+from keepsaid.adapters.sqlite.connection import check_library, open_reader, translated
 from keepsaid.adapters.sqlite.migrate import back_up, check
 from keepsaid.adapters.sqlite.query import only
 from keepsaid.adapters.sqlite.statements import load
@@ -34,7 +34,8 @@ class Checkup:
 
 
 def library_version() -> str:
-    """The version of SQLite in use."""
+    """The version of SQLite in use; raises StoreError for one that can corrupt a database."""
+    check_library()
     return apsw.sqlite_lib_version()
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import apsw
 
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Arrival, Intake, Receive, Received
+from keepsaid.domain.commits import Arrival, Receive, Received
+from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.lane import Lane
 
 SQL = load("intake")
 _KEY_ROW = "(?, ?, ?)"
-_LANE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_LANE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_FOLD_LEAST = 16_384
+"""Keys in one sorted run."""
 
 
 @dataclass(slots=True)
@@ -27,54 +30,103 @@ class _Gain:
     arrivals: list[Arrival] = field(default_factory=list)
 
 
-def receive(db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
-    """Store a set of messages in three statements, whatever its size."""
-    known = _known(db, [commit.arrival for commit in commits])
-    gains = _by_lane(db, [commit for commit in commits if commit.arrival.id not in known])
-    places = _extend_lanes(db, gains)
-    rows: list[tuple[object, ...]] = []
-    stored: dict[int, Received] = {}
-    for lane, gain in gains.items():
-        lane_id, head = places[lane]
-        first = head - len(gain.arrivals) + 1
-        for number, arrival in enumerate(gain.arrivals, first):
-            rows.append(_message_row(arrival, lane_id, number))
-            stored[arrival.id] = Received(Intake.STORED, arrival.id, lane, number)
-    for run in chunks(rows):
-        db.execute(many(SQL["keep_messages"], _MESSAGE_ROW, len(run)), flat(run))
-    return [_receipt(commit.arrival.id, known, stored) for commit in commits]
+class Intake:
+    """Stores messages for one writer.
+
+    The index of keys is random on the disk, so it is extended in sorted runs (`fold`) and not with every
+    message. Until then the keys of newer messages stand in their rows, all with ids above `_until`, and in
+    `_tail` here. A key in `_tail` only points at a row: the row decides, because its commit may have failed.
+    """
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._until: int = only(db, SQL["keyed_until"])[0]
+        self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
+
+    def receive(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
+        """Store a set of messages in a few statements, whatever its size."""
+        known = self._known(db, [commit.arrival for commit in commits])
+        fresh = [commit for commit in commits if commit.arrival.id not in known]
+        gains = _by_lane(db, fresh)
+        places = _extend_lanes(db, gains)
+        rows: list[tuple[object, ...]] = []
+        stored: dict[int, Received] = {}
+        for lane, gain in gains.items():
+            lane_id, head = places[lane]
+            for number, arrival in enumerate(gain.arrivals, head - len(gain.arrivals) + 1):
+                rows.append(_message_row(arrival, lane_id, number))
+                stored[arrival.id] = Received(Verdict.STORED, arrival.id, lane, number)
+        for run in chunks(rows):
+            db.execute(many(SQL["keep_messages"], _MESSAGE_ROW, len(run)), flat(run))
+        self._name(db, [commit.arrival for commit in fresh])
+        return [_receipt(commit.arrival.id, known, stored) for commit in commits]
+
+    def _name(self, db: apsw.Connection, fresh: Sequence[Arrival]) -> None:
+        """Remember the keys of new messages; one whose id the index has passed goes into the index at once."""
+        late: list[tuple[object, ...]] = []
+        for arrival in fresh:
+            if arrival.key_hash is None:
+                continue
+            self._tail[arrival.key_hash] = arrival.id
+            if arrival.id <= self._until:
+                late.append((arrival.key_hash, arrival.content_hash, arrival.id))
+        for run in chunks(late):
+            db.execute(many(SQL["keep_keys"], _KEY_ROW, len(run)), flat(run))
+
+    def _known(self, db: apsw.Connection, arrivals: Sequence[Arrival]) -> dict[int, Received]:
+        """Those that came before, by the id they would have had."""
+        keys = tuple(arrival.key_hash for arrival in arrivals if arrival.key_hash is not None)
+        if not keys:
+            return {}
+        indexed = {row[0]: row[1:] for row in every(db, SQL["known_keys"], (apsw.carray(keys),))}
+        known: dict[int, Received] = {}
+        first_here: dict[bytes, Arrival] = {}
+        for arrival in arrivals:
+            if arrival.key_hash is None:
+                continue
+            earlier = first_here.setdefault(arrival.key_hash, arrival)
+            found = indexed.get(arrival.key_hash) or self._unfolded(db, arrival.key_hash)
+            if found is not None:
+                content, first_id = found
+                known[arrival.id] = _repeated(arrival, content, first_id, _place(db, first_id, arrival))
+            elif earlier is not arrival:
+                place = (earlier.inbound.lane, 0)
+                known[arrival.id] = _repeated(arrival, earlier.content_hash, earlier.id, place)
+        return known
+
+    def _unfolded(self, db: apsw.Connection, key: bytes) -> tuple[bytes, int] | None:
+        first_id = self._tail.get(key)
+        row = None if first_id is None else one(db, SQL["still_there"], (first_id, key))
+        return None if row is None or first_id is None else (row[0], first_id)
+
+    def fold(self, db: apsw.Connection, at_least: int = _FOLD_LEAST) -> None:
+        """Move the keys of newer messages into the index, in one transaction of its own, once there are many."""
+        if len(self._tail) < at_least:
+            return
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            until = only(db, SQL["last_id"])[0]
+            db.execute(SQL["fold_keys"], (self._until, until))
+            db.execute(SQL["folded"], (until,))
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        self._until = max(self._until, until)
+        self._tail.clear()
 
 
-def _receipt(arrival_id: int, known: Mapping[int, Received], stored: Mapping[int, Received]) -> Received:
-    """What is told of one of the set; a repeat of another of it names the place that other one got."""
-    before = known.get(arrival_id)
-    if before is None:
+def _receipt(arrival_id: int, known: dict[int, Received], stored: dict[int, Received]) -> Received:
+    """The receipt of one message; a copy within the set points at where the first of them went."""
+    repeated = known.get(arrival_id)
+    if repeated is None:
         return stored[arrival_id]
-    first = stored.get(before.id)
-    return before if first is None else replace(first, intake=before.intake)
+    first = stored.get(repeated.id)
+    return repeated if first is None else Received(repeated.intake, first.id, first.lane, first.number)
 
 
-def _known(db: apsw.Connection, arrivals: Sequence[Arrival]) -> dict[int, Received]:
-    """Those that came before, by the id they would have had."""
-    rows: list[tuple[object, ...]] = [(a.key_hash, a.content_hash, a.id) for a in arrivals if a.key_hash is not None]
-    kept = 0
-    for run in chunks(rows):
-        db.execute(many(SQL["keep_keys"], _KEY_ROW, len(run)), flat(run))
-        kept += db.changes()
-    if kept == len(rows):
-        return {}
-    known: dict[int, Received] = {}
-    batch = {arrival.id: arrival for arrival in arrivals}
-    for arrival in arrivals:
-        if arrival.key_hash is None:
-            continue
-        content, first_id = only(db, SQL["known_key"], (arrival.key_hash,))
-        if first_id != arrival.id:
-            intake = Intake.DUPLICATE if content == arrival.content_hash else Intake.CONFLICT
-            first = batch.get(first_id)
-            lane, number = (first.inbound.lane, 0) if first else _place(db, first_id, arrival)
-            known[arrival.id] = Received(intake, first_id, lane, number)
-    return known
+def _repeated(arrival: Arrival, content: bytes, first_id: int, place: tuple[Lane, int]) -> Received:
+    intake = Verdict.DUPLICATE if content == arrival.content_hash else Verdict.CONFLICT
+    return Received(intake, first_id, *place)
 
 
 def _place(db: apsw.Connection, message_id: int, arrival: Arrival) -> tuple[Lane, int]:
@@ -124,7 +176,7 @@ def _lane_row(lane: Lane, arrivals: Sequence[Arrival], window: Window) -> tuple[
     due = newest if full else window.due_at(oldest, newest)
     priority = min(arrival.inbound.priority for arrival in arrivals)
     identity = (lane.channel, lane.account, lane.conversation, lane.key)
-    return (*identity, len(arrivals), priority, oldest, newest, chars, due)
+    return (*identity, len(arrivals), priority, oldest, newest, min(one.id for one in arrivals), chars, due)
 
 
 def _message_row(arrival: Arrival, lane_id: int, number: int) -> tuple[object, ...]:
@@ -148,5 +200,6 @@ def _message_row(arrival: Arrival, lane_id: int, number: int) -> tuple[object, .
         content.text,
         inbound.priority,
         arrival.at,
+        arrival.key_hash,
         arrival.content_hash,
     )

@@ -42,12 +42,12 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
     if row is None:
         return None
     batch_id, state, reason, tokens_in, tokens_out, cost, started_at, ended_at = row
-    batch, stored = batch_of(db, batch_id)
+    batch, _ = batch_of(db, batch_id)
     return TurnStory(
         turn_id,
         state,
         batch,
-        rows.messages_of(db, batch, stored[18]),
+        rows.messages_of(db, batch_id),
         tuple(rows.step(step) for step in every(db, LEASES["steps"], (turn_id,))),
         tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
         tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch_id,))),

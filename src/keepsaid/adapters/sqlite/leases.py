@@ -61,7 +61,7 @@ def _lease(db: apsw.Connection, commit: Claim, batch_id: int, n: int, *, alone: 
         turn_id = open_turn[0]
         steps = [rows.step(step) for step in every(db, SQL["steps"], (turn_id,))]
         trace = rows.trace(db, turn_id)
-    return Claimed(batch, turn_id, rows.messages_of(db, batch, lane_id), tuple(steps), alone, trace)
+    return Claimed(batch, turn_id, rows.messages_of(db, batch_id), tuple(steps), alone, trace)
 
 
 def renew(db: apsw.Connection, commit: Renew) -> bool:

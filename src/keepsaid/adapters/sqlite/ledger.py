@@ -15,20 +15,25 @@ from keepsaid.adapters.sqlite.connection import translated
 from keepsaid.errors import KeepsaidError, StoreBroken, StoreError
 from keepsaid.ports.points import point
 
-Handler = Callable[[apsw.Connection, Any], Any]
-SetHandler = Callable[[apsw.Connection, Sequence[Any]], Sequence[Any]]
+ApplyOne = Callable[[apsw.Connection, Any], Any]
+Upkeep = Callable[[apsw.Connection, bool], None]
+ApplySet = Callable[[apsw.Connection, Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Handlers:
-    """How each type of commit is applied: one at a time, or as a set in few statements."""
+class CommitTable:
+    """How each type of commit is applied: one at a time, or as a set in few statements.
 
-    single: Mapping[type, Handler]
-    sets: Mapping[type, SetHandler]
+    `upkeep` are what the writer does between commits; told to finish, they leave nothing for later.
+    """
 
-    def __or__(self, other: Handlers) -> Handlers:
+    single: Mapping[type, ApplyOne]
+    sets: Mapping[type, ApplySet]
+    upkeep: tuple[Upkeep, ...] = ()
+
+    def __or__(self, other: CommitTable) -> CommitTable:
         """Both, for a file that holds both stores."""
-        return Handlers({**self.single, **other.single}, {**self.sets, **other.sets})
+        return CommitTable({**self.single, **other.single}, {**self.sets, **other.sets}, (*self.upkeep, *other.upkeep))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,10 @@ class Refused:
 class Ledger:
     """Writes one database file; not safe for use by two threads at once."""
 
-    def __init__(self, db: apsw.Connection, path: Path, handlers: Handlers) -> None:
+    def __init__(self, db: apsw.Connection, path: Path, table: CommitTable) -> None:
         self._db = db
         self._path = path
-        self._handlers = handlers
+        self._table = table
         self._wal_pages = 0
         db.set_wal_hook(self._on_commit)
 
@@ -79,7 +84,7 @@ class Ledger:
         return results
 
     def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
-        apply_set = self._handlers.sets.get(kind)
+        apply_set = self._table.sets.get(kind)
         if apply_set is not None:
             results = self._guarded(lambda: apply_set(self._db, commits), alone=alone)
             if not isinstance(results, Refused):
@@ -87,7 +92,7 @@ class Ledger:
             if len(commits) == 1:
                 return [results]
             return [result for commit in commits for result in self._run(kind, [commit])]
-        apply_one = self._handlers.single[kind]
+        apply_one = self._table.single[kind]
         return [self._guarded(partial(apply_one, self._db, commit), alone=alone) for commit in commits]
 
     def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
@@ -114,8 +119,11 @@ class Ledger:
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
-    def tidy(self, pages_max: int = 2_000) -> None:
-        """Move what the log holds into the file once it is long; readers are never made to wait."""
+    def tidy(self, pages_max: int = 8_000) -> None:
+        """Upkeep; and move what the log holds into the file once it is long. Readers are never made to wait."""
+        with translated(self._path):
+            for keep_up in self._table.upkeep:
+                keep_up(self._db, False)
         if self._wal_pages > pages_max:
             with translated(self._path):
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -125,6 +133,8 @@ class Ledger:
         """Empty the log into the file and close it."""
         try:
             with translated(self._path):
+                for keep_up in self._table.upkeep:
+                    keep_up(self._db, True)
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except StoreError:
             pass  # a reader is still there, or the disk is full: the log keeps what it holds

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.ledger import Handlers
+from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.memory_rows import rows, storable
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import NewMemory
@@ -83,5 +83,5 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     }
 
 
-MEMORY_HANDLERS = Handlers(single={}, sets={KeepMemories: keep})
+MEMORY_COMMITS = CommitTable(single={}, sets={KeepMemories: keep})
 """For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +13,7 @@ import apsw
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_HANDLERS, KeepMemories
+from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
@@ -25,7 +24,7 @@ from keepsaid.ports.operations import Operations
 
 
 class SqliteMemories:
-    """Memories in one SQLite file; `writer` must know MEMORY_HANDLERS.
+    """Memories in one SQLite file; `writer` must know MEMORY_COMMITS.
 
     `closing` are what `close` closes, in order: nothing where writer and readers belong to another store
     in the same file.
@@ -74,7 +73,7 @@ class SqliteMemories:
 async def open_memories(path: Path, ids: Ids) -> SqliteMemories:
     """Open or create the memory store at `path`; raises a StoreError with the file untouched."""
     db = await asyncio.to_thread(_open, path)
-    writer = Writer(Ledger(db, path, MEMORY_HANDLERS), "memory")
+    writer = Writer(Ledger(db, path, MEMORY_COMMITS), "memory")
     readers = Readers(path)
     return SqliteMemories(writer, readers, ids, (readers, writer))
 
@@ -89,8 +88,13 @@ def _open(path: Path) -> apsw.Connection:
 
 
 def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limit: int) -> tuple[Memory, ...]:
-    wanted: dict[str, Any] = {**bound(listener), "kinds": json.dumps(kinds), "limit": max(0, limit)}
-    return tuple(memory(row) for row in rows(db, "find", wanted))
+    wanted: dict[str, Any] = {**bound(listener), "limit": max(0, limit)}
+    if not kinds:
+        return tuple(memory(row) for row in rows(db, "find", wanted))
+    # one ordered walk of an index for each kind: a rare kind is not looked for among all memories
+    found = [memory(row) for kind in set(kinds) for row in rows(db, "find_kind", {**wanted, "kind": kind})]
+    found.sort(key=lambda one: (one.new.said_at, one.id), reverse=True)
+    return tuple(found[: wanted["limit"]])
 
 
 def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
-from keepsaid.adapters.sqlite import buffer_view, intake, lane_view, leases, outbox, routing, turns
+from keepsaid.adapters.sqlite import buffer_view, lane_view, leases, outbox, routing, turns
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.ledger import Handlers, Ledger
+from keepsaid.adapters.sqlite.intake import Intake
+from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.query import run
 from keepsaid.adapters.sqlite.readers import Readers
@@ -30,31 +31,38 @@ from keepsaid.ports.operations import Operations
 R = TypeVar("R")
 SQL = load("operations")
 
-HANDLERS = Handlers(
-    single={
-        commits.Dispatch: routing.dispatch,
-        commits.Claim: leases.claim,
-        commits.Renew: leases.renew,
-        commits.Release: leases.release,
-        commits.Fail: leases.fail,
-        commits.VoidLeases: leases.void_leases,
-        commits.ExpireLeases: leases.expire_leases,
-        commits.Relinquish: leases.relinquish,
-        commits.Requeue: leases.requeue,
-        commits.StepStart: turns.start_step,
-        commits.StepEnd: turns.end_step,
-        commits.TurnCommit: turns.commit_turn,
-        commits.TakeReplies: outbox.take,
-        commits.Settle: outbox.settle,
-        commits.Doubt: outbox.doubt,
-        commits.Resend: outbox.resend,
-        commits.Shown: outbox.shown,
-        commits.EpisodesKept: lambda db, commit: sum(
-            run(db, SQL["episodes_kept"], (batch_id,)) for batch_id in commit.batch_ids
-        ),
-    },
-    sets={commits.Receive: intake.receive},
-)
+_COMMITS: Mapping[type, ApplyOne] = {
+    commits.Dispatch: routing.dispatch,
+    commits.Claim: leases.claim,
+    commits.Renew: leases.renew,
+    commits.Release: leases.release,
+    commits.Fail: leases.fail,
+    commits.VoidLeases: leases.void_leases,
+    commits.ExpireLeases: leases.expire_leases,
+    commits.Relinquish: leases.relinquish,
+    commits.Requeue: leases.requeue,
+    commits.StepStart: turns.start_step,
+    commits.StepEnd: turns.end_step,
+    commits.TurnCommit: turns.commit_turn,
+    commits.TakeReplies: outbox.take,
+    commits.Settle: outbox.settle,
+    commits.Doubt: outbox.doubt,
+    commits.Resend: outbox.resend,
+    commits.Shown: outbox.shown,
+    commits.EpisodesKept: lambda db, commit: sum(
+        run(db, SQL["episodes_kept"], (batch_id,)) for batch_id in commit.batch_ids
+    ),
+}
+
+
+def buffer_commits(db: apsw.Connection) -> CommitTable:
+    """How the operational commits are applied to an open, migrated file."""
+    intake = Intake(db)
+    return CommitTable(
+        _COMMITS,
+        {commits.Receive: intake.receive},
+        (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
+    )
 
 
 class SqliteBuffer:
@@ -137,20 +145,21 @@ class SqliteOperations(SqliteLanes):
 
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
-    writer = await start(path, ("buffer",), HANDLERS)
+    writer = await start(path, ("buffer",), buffer_commits)
     return SqliteOperations(writer, Readers(path), writer)
 
 
-async def start(path: Path, parts: Sequence[str], handlers: Handlers) -> Writer:
+async def start(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Writer:
     """Open, migrate and start the writer of a file that holds these parts of the schema."""
-    return Writer(Ledger(await asyncio.to_thread(_open, path, parts), path, handlers), "+".join(parts))
+    return Writer(await asyncio.to_thread(_open, path, parts, table), "+".join(parts))
 
 
-def _open(path: Path, parts: Sequence[str]) -> apsw.Connection:
+def _open(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Ledger:
     with ExitStack() as undo:
         db = open_writer(path)
         undo.callback(db.close)
         for part in parts:
             migrate(db, path, part)
+        ledger = Ledger(db, path, table(db))
         undo.pop_all()
-        return db
+        return ledger

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import apsw
 
-from keepsaid.adapters.sqlite.query import one, only
+from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Routed, TaskDraft
 from keepsaid.domain.commits import Dispatch
@@ -13,6 +16,20 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.states import move
 
 SQL = load("routing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """What routing needs to know of a message that waits."""
+
+    number: int
+    id: int
+    received_at: int
+    priority: int
+    chars: int
+
+
+_Part = tuple[Routed, Sequence[_Waiting]]
 
 
 def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
@@ -36,15 +53,19 @@ def dispatch(db: apsw.Connection, commit: Dispatch) -> bool:
     last = commit.batches[-1].last
     if batched != commit.after or last > head:
         return False
+    until = min(head, last + commit.window.count_max)
+    waiting = [_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until))]
     for routed in commit.batches:
-        if not _extended(db, commit, lane_id, routed):
-            _keep(db, commit, lane_id, routed)
-    _advance(db, commit, lane_id, last)
+        span = [one for one in waiting if routed.first <= one.number <= routed.last]
+        if not _extended(db, commit, lane_id, (routed, span)):
+            _keep(db, commit, lane_id, (routed, span))
+    _advance(db, commit, lane_id, [one for one in waiting if one.number > last])
     refresh_ready(db, lane_id)
     return True
 
 
-def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> bool:
+def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) -> bool:
+    routed, span = part
     verdict, window = routed.verdict, commit.window
     if verdict.action is not Action.FORWARD:
         return False
@@ -55,11 +76,13 @@ def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Route
     batch_id, first, _, chars = row
     if routed.last - first + 1 > window.count_max or chars + routed.chars > window.chars_max:
         return False
-    db.execute(SQL["extend_batch"], (batch_id, routed.last, routed.chars, routed.priority))
+    ids = [one.id for one in span]
+    db.execute(SQL["extend_batch"], (batch_id, routed.last, routed.chars, routed.priority, min(ids), max(ids)))
     return True
 
 
-def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> None:
+def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) -> None:
+    routed, span = part
     verdict, state, task_id = routed.verdict, "queued", None
     if verdict.action is Action.DROP:
         state = move("batch", state, "drop")
@@ -69,9 +92,10 @@ def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -
         task_id = _task(db, commit, lane_id, (routed, routed.task))
         db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     ended_at = None if state == "queued" else commit.at
-    reasons = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason)
-    bound = (routed.id, lane_id, routed.first, routed.last, routed.chars, *reasons, routed.priority)
-    db.execute(SQL["keep_batch"], (*bound, commit.at, ended_at, task_id))
+    ids = [one.id for one in span]
+    place = (routed.id, lane_id, routed.first, routed.last, min(ids), max(ids), span[0].received_at, routed.chars)
+    decided = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason, routed.priority)
+    db.execute(SQL["keep_batch"], (*place, *decided, commit.at, ended_at, task_id))
 
 
 def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, work: tuple[Routed, TaskDraft]) -> int:
@@ -86,13 +110,15 @@ def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, work: tuple[Route
     return draft.id
 
 
-def _advance(db: apsw.Connection, commit: Dispatch, lane_id: int, last: int) -> None:
-    window = commit.window
-    row = only(db, SQL["rest_of_lane"], (lane_id, last, window.count_max))
-    priority, oldest, newest, chars, count = row
-    if not count:
-        db.execute(SQL["advance_lane"], (lane_id, last, 100, None, None, 0, None))
+def _advance(db: apsw.Connection, commit: Dispatch, lane_id: int, rest: Sequence[_Waiting]) -> None:
+    """Move the lane past its new batches; what remains decides when it is due again."""
+    window, last = commit.window, commit.batches[-1].last
+    if not rest:
+        db.execute(SQL["advance_lane"], (lane_id, last, 100, None, None, None, 0, None))
         return
-    full = count >= window.count_max or chars >= window.chars_max
+    oldest, newest = min(one.received_at for one in rest), max(one.received_at for one in rest)
+    chars = sum(one.chars for one in rest)
+    full = len(rest) >= window.count_max or chars >= window.chars_max
     due = commit.at if full else window.due_at(oldest, newest)
-    db.execute(SQL["advance_lane"], (lane_id, last, priority, oldest, newest, chars, due))
+    first_id, priority = min(one.id for one in rest), min(one.priority for one in rest)
+    db.execute(SQL["advance_lane"], (lane_id, last, priority, oldest, newest, first_id, chars, due))

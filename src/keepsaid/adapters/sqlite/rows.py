@@ -42,9 +42,9 @@ def message(row: Row) -> Message:
     return Message(row[0], lane, row[5], inbound, row[19])
 
 
-def messages_of(db: apsw.Connection, of: Batch, lane_id: int) -> tuple[Message, ...]:
+def messages_of(db: apsw.Connection, batch_id: int) -> tuple[Message, ...]:
     """The messages of a batch, in order."""
-    return tuple(message(row) for row in every(db, SQL["range"], (lane_id, of.first, of.last)))
+    return tuple(message(row) for row in every(db, SQL["range"], (batch_id,)))
 
 
 def step(row: Row) -> Step:

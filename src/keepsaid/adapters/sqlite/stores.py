@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.connection import open_reader
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_HANDLERS
+from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.migrate import check
-from keepsaid.adapters.sqlite.operations import HANDLERS, SqliteLanes, SqliteOperations, open_operations, start
+from keepsaid.adapters.sqlite.operations import SqliteLanes, SqliteOperations, buffer_commits, open_operations, start
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import StoreError
@@ -21,17 +21,21 @@ async def open_stores(
     buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
 ) -> tuple[SqliteOperations, SqliteMemories]:
     """Open or create both stores; `closing` closes them in the right order."""
-    if buffer.resolve() != memory.resolve():
+    if not await asyncio.to_thread(_same, buffer, memory):
         operations = await open_operations(buffer)
         closing.push_async_callback(operations.close)
         memories = await open_memories(memory, ids)
         closing.push_async_callback(memories.close)
         return operations, memories
-    writer = await start(buffer, ("buffer", "memory"), HANDLERS | MEMORY_HANDLERS)
+    writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_COMMITS)
     readers = Readers(buffer, 3)
     closing.push_async_callback(readers.close)
     closing.push_async_callback(writer.close)
     return SqliteOperations(writer, readers), SqliteMemories(writer, readers, ids)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
 
 
 class ReadOnly:

@@ -62,12 +62,12 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     held = one(db, SQL["held_turn"], (commit.turn_id, commit.fence))
     if held is None:
         return False
-    lane_id, first, last, before = only(db, SQL["lane_of_batch"], (commit.batch_id,))
+    lane_id, before = only(db, SQL["lane_of_batch"], (commit.batch_id,))
     outcome, usage = commit.outcome, commit.outcome.usage
     db.execute(SQL["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
     db.execute(SQL["commit_turn"], (commit.turn_id, *settled, commit.at))
-    _keep_records(db, commit, lane_id, (first, last))
+    _keep_records(db, commit, lane_id)
     if commit.reply is not None:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
     _keep_trace(db, commit.turn_id, outcome.trace, commit.at)
@@ -80,9 +80,9 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     return True
 
 
-def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int, span: tuple[int, int]) -> None:
+def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
     session_id, processed_until = _session(db, commit, lane_id)
-    said = every(db, SQL["speakers"], (lane_id, *span))
+    said = every(db, SQL["speakers"], (commit.batch_id,))
     records: list[tuple[Record, str, int]] = [
         (Record(Role.USER, text, speaker=speaker), f"message:{message_id}", at)
         for message_id, speaker, text, at in said

@@ -13,7 +13,7 @@ import typer
 from keepsaid.errors import HomeBusy, HomeError, InputError
 from keepsaid.interfaces.cli.commands import Command, obey
 from keepsaid.interfaces.cli.lines import Lines
-from keepsaid.interfaces.cli.output import counted, envelope, say
+from keepsaid.interfaces.cli.output import counted, envelope, on_terminal, say, visible
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
 from keepsaid.interfaces.cli.session import session
 
@@ -29,8 +29,14 @@ def chat(
     conversation: Annotated[str, typer.Option(help="Which conversation to talk in.")] = "terminal",
     message: Annotated[str | None, typer.Option("-m", "--message", help="Say this, print the reply, end.")] = None,
 ) -> None:
-    """Talk. Piped, each line is a message and each reply a block with an empty line after it."""
-    code = asyncio.run(_chat(session().config(), conversation, message))
+    """Talk in the terminal, line by line over a pipe, or once.
+
+    Piped, each line is a message, and each reply a block with an empty line after it.
+    """
+    try:
+        code = asyncio.run(_chat(session().config(), conversation, message))
+    except asyncio.CancelledError:
+        return  # SIGTERM: everything was stopped in order
     if code:
         raise typer.Exit(code)
 
@@ -74,7 +80,7 @@ async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
 async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     from keepsaid.app import opened  # noqa: PLC0415
     from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
-    from keepsaid.interfaces.cli.serve import recovered  # noqa: PLC0415
+    from keepsaid.interfaces.cli.serve import recovered, unbroken  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
 
     home = session().home
@@ -86,6 +92,7 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
         await closing.enter_async_context(listening(instance))
     except HomeError:
         await closing.enter_async_context(listening(instance, 0))
+    await closing.enter_async_context(unbroken(instance))
     remote = recorded(home)
     assert remote is not None, "a server that listens has written its address"
     return remote
@@ -147,7 +154,7 @@ def _print(story: dict[str, Any]) -> None:
         print(envelope({"message": story}), flush=True)
         return
     for reply in story["replies"]:
-        print(f"{reply['text']}\n", flush=True)
+        print(f"{visible(reply['text']) if on_terminal() else reply['text']}\n", flush=True)
     if not story["replies"]:
         verdict = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {verdict}")

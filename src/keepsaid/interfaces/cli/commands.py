@@ -30,7 +30,7 @@ class Command:
         """The command in a line, or the line as a message; `//` begins a message with one slash."""
         if text.startswith(_DIRECTORY):
             return text[1:]
-        return Command(text.split()[0]) if text.startswith("/") else text
+        return Command(text.split(maxsplit=1)[0]) if text.startswith("/") else text
 
 
 async def obey(command: Command, conversation: str) -> bool:

@@ -16,7 +16,7 @@ from keepsaid.interfaces.cli.failure import WARNINGS
 from keepsaid.interfaces.cli.output import Table, say, show
 from keepsaid.interfaces.cli.session import session
 
-app = typer.Typer(help="The settings.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="The settings.", rich_markup_mode=None)
 Key = tuple[str, ...]
 
 

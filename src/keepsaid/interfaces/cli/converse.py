@@ -13,7 +13,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from keepsaid.errors import InputError
+from keepsaid.errors import InputError, StoreError
 from keepsaid.interfaces.cli.commands import Command, obey
 from keepsaid.interfaces.cli.output import coloured, say, visible
 from keepsaid.interfaces.cli.session import session
@@ -38,8 +38,8 @@ async def converse(talk: Talk, conversation: str) -> None:
                 await _interruptible(_answer(talk, command))
             elif not await obey(command, conversation):
                 return
-        except InputError as error:
-            say(f"{error.what}. {error.safe}")
+        except (InputError, StoreError) as error:
+            say(f"{error.what}. {error.safe} Try: {error.hint}")
 
 
 async def _asked(prompt: PromptSession[str], talk: Talk) -> str | None:
@@ -95,7 +95,7 @@ async def _answer(talk: Talk, text: str) -> None:
     async with aclosing(talk.answer(message_id)) as pieces:
         async for piece in pieces:
             if piece.kind == "delta":
-                _write(piece.text if written else f"{_label('bot >')} {piece.text}")
+                _write(piece.text, "" if written else "bot >")
                 written += piece.text
             elif piece.kind == "waiting":
                 say(f"{chr(10) if written else ''}waiting: {piece.text}")
@@ -109,16 +109,15 @@ async def _finish(talk: Talk, story: dict[str, Any], written: str) -> None:
     replies = story["replies"]
     for reply in replies:
         if reply["text"] != written:
-            again = " (as it was stored)" if written else ""
-            _write(f"{_label(f'bot{again} >')} {reply['text']}\n")
+            _write(f"{reply['text']}\n", "bot (as it was stored) >" if written else "bot >")
         await talk.seen(reply["id"])
     if not replies:
         reason = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {reason}")
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(visible(text))
+def _write(text: str, label: str = "") -> None:
+    sys.stdout.write(f"{_label(label)} {visible(text)}" if label else visible(text))
     sys.stdout.flush()
 
 

@@ -22,7 +22,7 @@ from keepsaid.interfaces.cli.session import session
 if TYPE_CHECKING:
     from keepsaid.config import Home
 
-app = typer.Typer(help="Back up and restore.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Back up and restore.", rich_markup_mode=None)
 _MANIFEST = "manifest.json"
 _STORES = {"buffer": "buffer.db", "memory": "memory.db"}
 
@@ -33,7 +33,10 @@ def backup(
         Path | None, typer.Argument(help="The directory to make; by default keepsaid-TIME in this one.")
     ] = None,
 ) -> None:
-    """Copy both stores and the config, also while an instance runs, and open the copies to verify them."""
+    """Copy both stores and the config, also beside a running instance.
+
+    The copies are opened and checked before the backup takes its name.
+    """
     home, config = session().home, session().config()
     made = target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))
     if made.exists():
@@ -49,7 +52,8 @@ def backup(
         manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
         manifest["counts"] = {part: count for one in copied for part, count in one.counts.items()}
         (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
-    counts = f"{counted(manifest['counts']['buffer'], 'message')}, {counted(manifest['counts']['memory'], 'memory', 'memories')}"
+    held = manifest["counts"]
+    counts = f"{counted(held['buffer'], 'message')}, {counted(held['memory'], 'memory', 'memories')}"
     size = sum(file["bytes"] for file in manifest["files"])
     show({"backup": str(made), "bytes": size, **manifest}, f"backup  {made}   {size / 1e6:.1f} MB   {counts}")
     say("verified: both copies were opened and are whole. The config is in it, with any secrets it holds.")

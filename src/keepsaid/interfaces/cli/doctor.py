@@ -45,7 +45,10 @@ Check = Callable[["Home", "Config"], Iterator[Finding]]
 def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Call no model.")] = False,
 ) -> None:
-    """Check everything: exit code 0 when all is well, 5 with warnings, 6 with errors."""
+    """Check everything, and say what to do about it.
+
+    The exit code is 0 when all is well, 5 with warnings, 6 with errors.
+    """
     findings = list(_findings(offline=offline))
     levels = [finding.level for finding in findings]
     worst = "fail" if "fail" in levels else "warn" if "warn" in levels else "ok"
@@ -74,7 +77,9 @@ def _findings(*, offline: bool) -> Iterator[Finding]:
         return
     yield from (Finding("warn", warning, f"edit {home.config_file}") for warning in warnings)
     if not warnings:
-        yield Finding("ok", f"config {home.config_file}" + ("" if home.config_file.exists() else " (not there: defaults)"))
+        yield Finding(
+            "ok", f"config {home.config_file}" + ("" if home.config_file.exists() else " (not there: defaults)")
+        )
     for check in (_places, _stores, _space, _runtime, _hooks):
         yield from check(home, config)
     yield _skipped(config) if offline else _model(config)
@@ -112,9 +117,9 @@ def _too_open(places: list[Path], mode: str) -> Iterator[Finding]:
 
 
 def _stores(home: Home, config: Config) -> Iterator[Finding]:
-    from keepsaid.app import checkups  # noqa: PLC0415
+    from keepsaid.app import integrity  # noqa: PLC0415
 
-    for result in asyncio.run(checkups(home, config)):
+    for result in asyncio.run(integrity(home, config)):
         if isinstance(result, KeepsaidError):
             yield Finding("fail", f"{result.what}. {result.safe}", result.hint)
         elif result.problems:
@@ -122,7 +127,9 @@ def _stores(home: Home, config: Config) -> Iterator[Finding]:
                 "fail", f"{result.path} is damaged: {result.problems[0]}", "keepsaid data restore BACKUP --to DIR"
             )
         else:
-            held = ", ".join(f"{part} {count:,} (schema {result.schemas[part]})" for part, count in result.counts.items())
+            held = ", ".join(
+                f"{part} {count:,} (schema {result.schemas[part]})" for part, count in result.counts.items()
+            )
             log = f", log {result.wal_bytes / _MEGABYTE:.1f} MB"
             level: Level = "warn" if result.wal_bytes > _WAL_WARN else "ok"
             yield Finding(level, f"{result.path} is whole: {held}{log}")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read, show as name
+from keepsaid.domain.ids import read
+from keepsaid.domain.ids import show as name
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import Table, duration, facts, say, show
@@ -20,7 +21,7 @@ from keepsaid.interfaces.shapes import story_shape, turn_shape, when
 if TYPE_CHECKING:
     from keepsaid.app import Instance, Reading
 
-app = typer.Typer(help="Messages, and what became of them.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Messages, and what became of them.", rich_markup_mode=None)
 _STATES = ("received", "batched", "done", "dropped", "review", "dead")
 _ROWS_MAX = 10_000
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NONE = "none"
 _TEMPLATES = {
-    "SOUL.md": "Answer plainly and briefly. Say what you do not know. What is quoted to you from memory was really said.\n",
+    "SOUL.md": "Answer plainly and briefly. Say so when you do not know.\n",
     "IDENTITY.md": "You are the assistant of the person who runs this program.\n",
     "USER.md": "Nothing is written here yet about the person you talk to.\n",
 }
@@ -30,14 +30,22 @@ def init(
     model: Annotated[str | None, typer.Option(help="provider/name, or none; by default what is found.")] = None,
     non_interactive: Annotated[bool, typer.Option("--non-interactive", help="Ask nothing.")] = False,
 ) -> None:
-    """Make the home, choose a model that gives a real reply, and write the config; runs again without harm."""
+    """Make the home and choose a model that really replies.
+
+    It may be run again: other settings stay, and the config as it was is kept beside the new one.
+    """
     home = session().home
     config = session().config()
     home.make()
     chosen, seconds = _chosen(config, model, ask=not non_interactive and sys.stdin.isatty())
     wrote = _write_model(home, chosen)
     templates = _write_templates(home.agent(config.agent))
-    shape = {"model": chosen or "auto", "replied_in_s": seconds, "config": str(home.config_file), "home": str(home.data)}
+    shape = {
+        "model": chosen or "auto",
+        "replied_in_s": seconds,
+        "config": str(home.config_file),
+        "home": str(home.data),
+    }
     lines = [f"wrote  {home.config_file}"] if wrote else []
     lines += [f"wrote  {file}" for file in templates]
     lines.append(f"made   {home.data}")

@@ -29,7 +29,12 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line = {"ts": at, "level": record.levelname.lower(), "logger": record.name, "msg": record.getMessage()}
+        line: dict[str, object] = {
+            "ts": at,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
         line |= {name: getattr(record, name) for name in EXTRAS if hasattr(record, name)}
         if record.exc_info and record.exc_info[1] is not None:
             line |= self._exception(record.exc_info[1])

@@ -24,7 +24,10 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until stopped.")] = False,
     level: Annotated[str, typer.Option(help=f"Least severity: {', '.join(_LEVELS)}.")] = "debug",
 ) -> None:
-    """Show the log, which holds no message text unless log.text is set."""
+    """Show the log of the runtime.
+
+    It holds no message text unless log.text is set.
+    """
     if level not in _LEVELS:
         raise typer.BadParameter(f"{level!r} is none of: {', '.join(_LEVELS)}", param_hint="--level")
     file, least = session().home.log_file, _LEVELS.index(level)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read, show as name
+from keepsaid.domain.ids import read
+from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import Table, facts, say, show
@@ -19,7 +20,7 @@ from keepsaid.interfaces.shapes import memory_shape, when
 if TYPE_CHECKING:
     from keepsaid.app import Instance, Reading
 
-app = typer.Typer(help="What is remembered.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
 _OWNER = Listener(None, everything=True)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)

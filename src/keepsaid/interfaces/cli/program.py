@@ -3,47 +3,46 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from keepsaid.interfaces.cli import (
-    chat,
-    config,
-    data,
-    doctor,
-    inbox,
-    init,
-    logs,
-    memory,
-    serve,
-    status,
-    why,
-)
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
 from keepsaid.interfaces.cli.session import Session, begin
+
+NOUNS = ("init", "chat", "serve", "status", "inbox", "memory", "why", "logs", "config", "doctor", "data")
+"""The commands; each lives in the module of its name, as a function or, where it has commands of its own, as `app`."""
 
 _SWITCHES = ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color")
 _VALUED = "--home"
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong command line: a class of click's, or of its own copy of click, by version."""
 
-app = typer.Typer(
-    name="keepsaid",
-    help="Everything said is kept, and comes to mind when needed.",
-    epilog="The options above may also stand after the command. `keepsaid --version` prints the version.",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+def program(only: str | None = None) -> typer.Typer:
+    """The whole program, or as much of it as one noun needs: a command that starts need not import the others."""
+    made = typer.Typer(
+        name="keepsaid",
+        epilog="These options may also stand after the command. `keepsaid --version` prints the version.",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(shared)
+    for noun in (only,) if only in NOUNS else NOUNS:
+        module = import_module(f"keepsaid.interfaces.cli.{noun}")
+        if hasattr(module, "app"):
+            made.add_typer(module.app, name=noun)
+        else:
+            made.command(noun)(getattr(module, str(noun)))
+    return made
 
 
-@app.callback()
 def shared(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
     home: Annotated[Path | None, typer.Option(help="Where everything is kept, instead of KEEPSAID_HOME.")] = None,
@@ -55,21 +54,8 @@ def shared(
     begin(Session(as_json, quiet, verbose, not no_color, home))
 
 
-app.command("init")(init.init)
-app.command("chat")(chat.chat)
-app.command("serve")(serve.serve)
-app.command("status")(status.status)
-app.add_typer(inbox.app, name="inbox")
-app.add_typer(memory.app, name="memory")
-app.command("why")(why.why)
-app.command("logs")(logs.logs)
-app.add_typer(config.app, name="config")
-app.command("doctor")(doctor.doctor)
-app.add_typer(data.app, name="data")
-
-
-def shared_first(arguments: list[str]) -> list[str]:
-    """The command line with the shared options moved to its front, so that they may stand anywhere before `--`."""
+def shared_first(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The shared options of a command line, which may stand anywhere before `--`, and the rest of it."""
     front: list[str] = []
     rest: list[str] = []
     left = iter(arguments)
@@ -82,7 +68,7 @@ def shared_first(arguments: list[str]) -> list[str]:
             front += [argument, *(value for value in [next(left, None)] if value is not None)]
         else:
             rest.append(argument)
-    return [*front, *rest]
+    return front, rest
 
 
 def run(arguments: list[str]) -> int:
@@ -90,18 +76,16 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    ordered = shared_first(arguments)
-    options = ordered[: ordered.index("--")] if "--" in ordered else ordered
-    as_json = "--json" in options
-    if "--version" in options:
-        return guarded(lambda: _version(as_json=as_json), as_json=as_json)
-    asked = ordered if set(ordered) - set(_SWITCHES) else [*ordered, "--help"]
-    return guarded(lambda: _run(asked), as_json=as_json)
+    front, rest = shared_first(arguments)
+    as_json = "--json" in front
+    return guarded(lambda: _run(front, rest or ["--help"], as_json=as_json), as_json=as_json)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
+    if rest[0] == "--version":
+        return _version(as_json=as_json)
     try:
-        code = app(arguments, prog_name="keepsaid", standalone_mode=False)
+        code = program(rest[0])([*front, *rest], prog_name="keepsaid", standalone_mode=False)
     except typer.Abort:
         return INTERRUPTED
     except _Misuse as error:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from keepsaid.errors import StoreBroken
 from keepsaid.interfaces.cli.output import counted, say, show
 from keepsaid.interfaces.cli.session import session
 
@@ -24,7 +27,7 @@ def serve(
         int | None, typer.Option(min=0, max=65_535, help="Port, instead of server.port; 0 takes a free one.")
     ] = None,
 ) -> None:
-    """Run until stopped: take messages in over HTTP and webhooks, answer them, remember them."""
+    """Take messages in, answer and remember them, until stopped."""
     config = session().config()
     if host is not None:
         config = config.model_copy(update={"server": config.server.model_copy(update={"host": host})})
@@ -44,7 +47,8 @@ async def _serve(config: Config, port: int | None) -> None:
             say(line)
         async with listening(instance, port) as address:
             await _tell(instance, address)
-            await until(instance, stop)
+            async with unbroken(instance):
+                await stop.wait()
             say("stopping: running turns end or return to the queue")
             await instance.stop()
     say("stopped; what waits is on disk")
@@ -64,17 +68,26 @@ def stop_asked() -> asyncio.Event:
     return asked
 
 
-async def until(instance: Instance, stop: asyncio.Event) -> None:
-    """Return when `stop` is set; raises StoreBroken as soon as the disk fails."""
-    stopping = asyncio.ensure_future(stop.wait())
-    broken = asyncio.ensure_future(instance.until_broken())
+@asynccontextmanager
+async def unbroken(instance: Instance) -> AsyncIterator[None]:
+    """The block, ended with StoreBroken as soon as the disk fails."""
+    work, failures = asyncio.current_task(), list[StoreBroken]()
+    assert work is not None, "a coroutine runs in a task"
+
+    async def watch() -> None:
+        failures.append(await instance.until_broken())
+        work.cancel()
+
+    watching = asyncio.create_task(watch())
     try:
-        await asyncio.wait((stopping, broken), return_when=asyncio.FIRST_COMPLETED)
-        if broken.done():
-            raise broken.result()
+        yield
+    except asyncio.CancelledError:
+        if not failures:
+            raise
+        work.uncancel()
+        raise failures[0] from None
     finally:
-        stopping.cancel()
-        broken.cancel()
+        watching.cancel()
 
 
 async def recovered(instance: Instance) -> list[str]:
@@ -96,7 +109,10 @@ async def recovered(instance: Instance) -> list[str]:
 
 async def _tell(instance: Instance, address: Address) -> None:
     memories = sum((await instance.memories.counts()).values())
-    hooks = ", ".join(f"{address.url}/hooks/{name}" for name in instance.hooks)
+    hooks = ", ".join(
+        f"{address.url}/hooks/{name}" + ("" if instance.config.channels[name].secret else " (closed: no secret is set)")
+        for name in instance.hooks
+    )
     say(f"channels    {', '.join(sorted(instance.channels))}")
     say(f"model       {instance.model.name}" + (": answers quote memory" if instance.model.name == "none" else ""))
     say(f"memory      {counted(memories, 'memory', 'memories')}")

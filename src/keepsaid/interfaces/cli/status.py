@@ -17,10 +17,10 @@ _REPLIES = ("pending", "sending", "unknown", "dead")
 
 
 def status() -> None:
-    """Show what waits, what was answered, what is remembered, and whether a runtime is up."""
+    """Show what waits, what is remembered, and whether a runtime is up."""
     current = session()
     remote = running(current.home)
-    where = {"runtime": runtime_shape(remote), "home": str(current.home.data)}
+    where: dict[str, Any] = {"runtime": runtime_shape(remote), "home": str(current.home.data)}
     config = current.config()
     if not any(current.home.store(path).exists() for path in (config.buffer.path, config.memory.path)):
         sentence = f"{_up(remote)}: nothing was ever stored here."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +57,7 @@ class Talk:
             told = await self._call("POST", "/v1/messages", body, key)
         return str(told["id"])
 
-    async def answer(self, message_id: str) -> AsyncIterator[Piece]:
+    async def answer(self, message_id: str) -> AsyncGenerator[Piece, None]:
         """The answer as it is written, and at its end the settled story. Raises NotRunning when the runtime goes."""
         try:
             async with self._client.stream("GET", f"/v1/messages/{message_id}/events") as response:
@@ -101,7 +101,7 @@ class Talk:
         return NotRunning(f"the runtime stopped answering{how}", safe=safe, hint="keepsaid chat")
 
 
-async def _pieces(response: httpx2.Response) -> AsyncIterator[Piece]:
+async def _pieces(response: httpx2.Response) -> AsyncGenerator[Piece, None]:
     """The server-sent events of a response. Lines end at LF alone: text may hold what Unicode calls a line end."""
     kind, rest = "", b""
     async for chunk in response.aiter_bytes():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read, show as name
+from keepsaid.domain.ids import read
+from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
@@ -28,7 +29,10 @@ def why(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List every memory that was left out.")] = False,
 ) -> None:
-    """Explain one turn: what the model saw, what came to mind, what was left out, each with its reason."""
+    """Explain one turn: what the model saw, and why.
+
+    Every memory that came to mind is listed, chosen or left out, with its reason.
+    """
     turn = session().read(lambda stores: turn_named(stores, thing))
     show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
 

@@ -85,8 +85,19 @@ class IntakeContract:
         road = Road(store)
         receipts = await asyncio.gather(*(road.hear(named("x")) for _ in range(5)))
         assert sorted(receipt.intake for receipt in receipts) == [Intake.DUPLICATE] * 4 + [Intake.STORED]
+        assert {(receipt.lane, receipt.number) for receipt in receipts} == {(lane_of(), 1)}
         assert len({receipt.id for receipt in receipts}) == 1
         assert (await store.overview()).messages == 1
+
+    async def test_duplicates_in_a_crowd(self, store: Store) -> None:
+        """Each is told the place of the message that came first, in whatever lane that is."""
+        road = Road(store)
+        topic = replace(named("x"), topic="t1")
+        crowd = [said(), topic, said("re", marks=Marks("y", reply_to="p0")), topic, named("z"), topic]
+        receipts = await asyncio.gather(*(road.hear(inbound) for inbound in crowd))
+        assert [receipt.number for receipt in receipts] == [1, 1, 1, 1, 2, 1]
+        assert {receipts[n].lane for n in (1, 3, 5)} == {topic.lane}
+        assert receipts[3] == receipts[5] == replace(receipts[1], intake=Intake.DUPLICATE)
 
     async def test_without_an_id_nothing_is_a_duplicate(self, store: Store) -> None:
         """Saying the same twice is two messages."""

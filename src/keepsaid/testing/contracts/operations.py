@@ -13,7 +13,7 @@ from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, Susp
 from keepsaid.testing.contracts.outbox import PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
-from keepsaid.testing.contracts.stories import StoriesContract
+from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
 from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
 
 CONTRACTS: tuple[type, ...] = (
@@ -38,6 +38,7 @@ CONTRACTS: tuple[type, ...] = (
     SettlingContract,
     PullingContract,
     StoriesContract,
+    PointsContract,
 )
 """Every class of the contract."""
 
@@ -52,6 +53,7 @@ __all__ = [
     "IntakeContract",
     "LeaseContract",
     "MergingContract",
+    "PointsContract",
     "PullingContract",
     "ReplyLaneContract",
     "RequeueContract",

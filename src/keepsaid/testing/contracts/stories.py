@@ -1,10 +1,11 @@
-"""The contract of lists and counts."""
+"""The contract of lists, counts, and kill points."""
 
 from __future__ import annotations
 
-from keepsaid.domain.commits import Fail, Failure
+from keepsaid.domain.commits import Fail, Failure, Renew
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import ChannelDepth, MessageFilter
+from keepsaid.ports import points
 from keepsaid.testing.builders import CHANNEL, said, verdict
 from keepsaid.testing.contracts.road import Road, Store
 
@@ -73,3 +74,19 @@ class StoriesContract:
         assert (overview.channels, overview.messages, overview.episodes_due) == ((), 0, 0)
         assert (overview.batches, overview.replies, overview.tasks, overview.turns) == ({}, {}, {}, {})
         assert list(await store.find(MessageFilter())) == []
+
+
+class PointsContract:
+    """Each commit passes a named point on either side, where a harness can kill the process."""
+
+    async def test_before_and_after(self, store: Store) -> None:
+        """After it is kept, before it is answered; refused ones too."""
+        road, passed = Road(store), list[str]()
+        points.arm(passed.append)
+        try:
+            await road.settle(said())
+            await store.apply(Renew(4_711, 1, 0))
+        finally:
+            points.arm(None)
+        commits = ("Receive", "Dispatch", "Claim", "TurnCommit", "Renew")
+        assert passed == [f"commit.{name}.{side}" for name in commits for side in ("before", "after")]

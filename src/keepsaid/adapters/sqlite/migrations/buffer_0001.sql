@@ -9,6 +9,7 @@ CREATE TABLE lane (
   priority INTEGER NOT NULL DEFAULT 100,
   oldest_at INTEGER,
   newest_at INTEGER,
+  oldest_id INTEGER,
   due_at INTEGER,
   chars INTEGER NOT NULL DEFAULT 0,
   transcript INTEGER NOT NULL DEFAULT 0,
@@ -34,10 +35,11 @@ CREATE TABLE message (
   text TEXT NOT NULL,
   priority INTEGER NOT NULL,
   received_at INTEGER NOT NULL,
+  key_hash BLOB,
   content_hash BLOB NOT NULL,
-  forgotten_at INTEGER,
-  UNIQUE (lane_id, number)
+  forgotten_at INTEGER
 ) STRICT;
+CREATE UNIQUE INDEX message_place ON message (id >> 37, lane_id, number);
 CREATE INDEX message_provider ON message (provider_id) WHERE provider_id IS NOT NULL;
 
 CREATE TABLE message_key (
@@ -46,11 +48,19 @@ CREATE TABLE message_key (
   message_id INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE message_keyed (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  until INTEGER NOT NULL
+) STRICT;
+INSERT INTO message_keyed (one, until) VALUES (1, 0);
+
 CREATE TABLE batch (
   id INTEGER PRIMARY KEY,
   lane_id INTEGER NOT NULL REFERENCES lane (id),
   first INTEGER NOT NULL,
   last INTEGER NOT NULL,
+  first_id INTEGER NOT NULL,
+  last_id INTEGER NOT NULL,
   chars INTEGER NOT NULL DEFAULT 0,
   state TEXT NOT NULL,
   action TEXT NOT NULL,

@@ -65,8 +65,14 @@ memory.speaker, memory.text,
 -- name: find
 SELECT /*columns*/
 FROM memory
-WHERE memory.state = 'active' AND (:kinds = '[]' OR memory.kind IN (SELECT value FROM json_each(:kinds)))
-  AND /*heard*/
+WHERE memory.state = 'active' AND /*heard*/
+ORDER BY memory.said_at DESC, memory.id DESC
+LIMIT :limit
+
+-- name: find_kind
+SELECT /*columns*/
+FROM memory
+WHERE memory.state = 'active' AND memory.kind = :kind AND /*heard*/
 ORDER BY memory.said_at DESC, memory.id DESC
 LIMIT :limit
 

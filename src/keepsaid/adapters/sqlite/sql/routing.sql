@@ -8,14 +8,14 @@ WHERE lane_id = ?1 AND last = ?2 AND state = 'queued' AND action = 'forward' AND
   AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.batch_id = batch.id AND turn.state = 'open')
 
 -- name: extend_batch
-UPDATE batch SET last = ?2, chars = chars + ?3, priority = min(priority, ?4) WHERE id = ?1
+UPDATE batch SET last = ?2, chars = chars + ?3, priority = min(priority, ?4), first_id = min(first_id, ?5),
+  last_id = max(last_id, ?6) WHERE id = ?1
 
 -- name: keep_batch
 INSERT INTO batch (
-  id, lane_id, first, last, chars, state, action, rule, rule_version, reason, priority, first_at, ready_at, created_at,
-  ended_at, task_id
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-  (SELECT received_at FROM message WHERE lane_id = ?2 AND number = ?3), ?12, ?12, ?13, ?14)
+  id, lane_id, first, last, first_id, last_id, first_at, chars, state, action, rule, rule_version, reason, priority,
+  ready_at, created_at, ended_at, task_id
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, ?16, ?17)
 
 -- name: pending_task
 SELECT id FROM task WHERE key = ? AND state = 'pending'
@@ -29,12 +29,20 @@ INSERT INTO task (id, key, state, lane_id, rule, description, messages, created_
 -- name: episodes_due
 INSERT OR IGNORE INTO episode_due (batch_id, lane_id, turn_id) VALUES (?, ?, ?)
 
--- name: rest_of_lane
-SELECT min(priority), min(received_at), max(received_at), coalesce(sum(length(text)), 0), count(*)
-FROM (SELECT priority, received_at, text FROM message WHERE lane_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3)
+-- name: waiting
+WITH RECURSIVE bucket (n, last) AS (
+  SELECT oldest_id >> 37, (SELECT max(id) >> 37 FROM message) FROM lane WHERE id = ?1
+  UNION ALL SELECT n + 1, last FROM bucket WHERE n < last
+)
+SELECT message.number, message.id, message.received_at, message.priority, length(message.text)
+FROM lane CROSS JOIN bucket
+CROSS JOIN message ON message.id >> 37 = bucket.n AND message.lane_id = lane.id
+  AND message.number BETWEEN lane.batched + 1 AND ?2
+WHERE lane.id = ?1 ORDER BY number
 
 -- name: advance_lane
-UPDATE lane SET batched = ?2, priority = ?3, oldest_at = ?4, newest_at = ?5, chars = ?6, due_at = ?7 WHERE id = ?1
+UPDATE lane SET batched = ?2, priority = ?3, oldest_at = ?4, newest_at = ?5, oldest_id = ?6, chars = ?7, due_at = ?8
+WHERE id = ?1
 
 -- name: clear_ready
 DELETE FROM ready WHERE lane_id = ?
@@ -43,6 +51,7 @@ DELETE FROM ready WHERE lane_id = ?
 INSERT INTO ready (lane_id, batch_id, suspect, priority, first_at, ready_at)
 SELECT lane_id, id, min(crashes, 2), priority, first_at, ready_at FROM (
   SELECT * FROM batch WHERE lane_id = ?1 AND state IN ('queued', 'leased') ORDER BY first LIMIT 1
-) WHERE state = 'queued'
+) AS head WHERE state = 'queued'
+  AND NOT EXISTS (SELECT 1 FROM batch WHERE batch.lane_id = ?1 AND batch.state = 'leased')
 ON CONFLICT (lane_id) DO UPDATE SET batch_id = excluded.batch_id, suspect = excluded.suspect,
   priority = excluded.priority, first_at = excluded.first_at, ready_at = excluded.ready_at

@@ -22,11 +22,18 @@ UPDATE turn SET state = ?2, model = ?3, tokens_in = ?4, tokens_out = ?5, cost_mi
 UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ended_at = ?3 WHERE id = ?1
 
 -- name: lane_of_batch
-SELECT lane_id, first, last, state FROM batch WHERE id = ?
+SELECT lane_id, state FROM batch WHERE id = ?
 
 -- name: speakers
-SELECT id, iif(sender_name = '', sender, sender_name), text, received_at FROM message
-WHERE lane_id = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number
+WITH RECURSIVE bucket (n, last) AS (
+  SELECT first_id >> 37, last_id >> 37 FROM batch WHERE id = ?1
+  UNION ALL SELECT n + 1, last FROM bucket WHERE n < last
+)
+SELECT message.id, iif(sender_name = '', sender, sender_name), text, received_at
+FROM batch CROSS JOIN bucket
+CROSS JOIN message ON message.id >> 37 = bucket.n AND message.lane_id = batch.lane_id
+  AND message.number BETWEEN batch.first AND batch.last
+WHERE batch.id = ?1 ORDER BY number
 
 -- name: extend_transcript
 UPDATE lane SET transcript = transcript + ?2 WHERE id = ?1 RETURNING transcript - ?2

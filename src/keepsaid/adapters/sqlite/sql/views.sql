@@ -2,9 +2,16 @@
 SELECT id, channel, account, conversation, key, batched FROM lane WHERE due_at <= ? ORDER BY priority, oldest_at, id LIMIT ?
 
 -- name: waiting
+WITH RECURSIVE bucket (n, last) AS (
+  SELECT oldest_id >> 37, (SELECT max(id) >> 37 FROM message) FROM lane WHERE id = ?1
+  UNION ALL SELECT n + 1, last FROM bucket WHERE n < last
+)
 SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, number, sender, sender_name, direct, trust,
   external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at
-FROM message JOIN lane ON lane.id = message.lane_id WHERE message.lane_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3
+FROM lane CROSS JOIN bucket
+CROSS JOIN message ON message.id >> 37 = bucket.n AND message.lane_id = lane.id
+  AND message.number BETWEEN lane.batched + 1 AND lane.batched + ?2
+WHERE lane.id = ?1 ORDER BY number
 
 -- name: next_due
 SELECT min(due_at) FROM lane WHERE due_at IS NOT NULL
@@ -58,8 +65,8 @@ SELECT state, count(*), sum(tokens_in), sum(tokens_out), sum(cost_micros) FROM t
 SELECT (SELECT count(*) FROM episode_due), (SELECT coalesce(sum(head), 0) FROM lane)
 
 -- name: work
-SELECT episode_due.batch_id, episode_due.lane_id, episode_due.turn_id, batch.first, batch.last
-FROM episode_due JOIN batch ON batch.id = episode_due.batch_id JOIN lane ON lane.id = episode_due.lane_id
+SELECT episode_due.batch_id, episode_due.turn_id
+FROM episode_due JOIN lane ON lane.id = episode_due.lane_id
 WHERE ?1 IS NULL OR lane.conversation = ?1 ORDER BY episode_due.batch_id LIMIT ?2
 
 -- name: answer

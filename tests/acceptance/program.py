@@ -1,0 +1,146 @@
+"""The program as people start it: real processes on a home of their own, with a deadline on every wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHIN_S = 30.0
+_MODELS = ("OPENAI", "ANTHROPIC", "OLLAMA", "KEEPSAID", "NO_COLOR")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one object on stdout, in the envelope."""
+        told: dict[str, Any] = json.loads(self.out)
+        assert told["schema_version"] == 1
+        return told
+
+
+@dataclass
+class Running:
+    """A `serve` that listens."""
+
+    process: subprocess.Popen[str]
+    url: str
+    token: str
+
+    def settled(self, message_id: str) -> dict[str, Any]:
+        """The story of a message once it is settled."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        events = httpx2.get(f"{self.url}/v1/messages/{message_id}/events", headers=headers, timeout=WITHIN_S).text
+        last = events.rstrip().rsplit("\n\n", 1)[-1]
+        story: dict[str, Any] = json.loads(last.partition("data: ")[2])
+        return story
+
+
+@dataclass(frozen=True)
+class Program:
+    """`python -m keepsaid` on one home."""
+
+    home: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """No model, no settings of whoever runs the tests."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_MODELS)}
+        return {**kept, "PYTHONPATH": str(ROOT / "src"), "KEEPSAID_HOME": str(self.home), **self.variables}
+
+    def run(self, *arguments: str, given: str | bytes = "", code: int | None = 0) -> Ran:
+        """Run a command to its end and expect an exit code; None takes any. Nothing may print a traceback."""
+        done = subprocess.run(
+            self.command(*arguments),
+            input=given.encode() if isinstance(given, str) else given,
+            capture_output=True,
+            env=self.environment,
+            timeout=WITHIN_S,
+            check=False,
+        )
+        ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert "Traceback" not in ran.err + ran.out, ran.err
+        assert code is None or ran.code == code, f"{arguments} ended with {ran.code}\n{ran.out}\n{ran.err}"
+        return ran
+
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+        """Start a command that goes on."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment,
+            text=True,
+        )
+
+    @contextmanager
+    def serving(self, *options: str) -> Iterator[Running]:
+        """A runtime that listens; it must stop by itself, and well, when it is told to, unless it was killed."""
+        process = self.start("serve", "--port", "0", "--json", *options)
+        with process:
+            try:
+                address = json.loads(line_of(process))
+                yield Running(process, address["url"], self.runtime()["token"])
+                if process.poll() is None:
+                    process.terminate()
+                    assert process.wait(WITHIN_S) == 0
+            finally:
+                process.kill()
+
+    def runtime(self) -> dict[str, Any]:
+        """What the running instance left in its home."""
+        told: dict[str, Any] = json.loads((self.home / "run" / "runtime.json").read_text("utf-8"))
+        return told
+
+    def configure(self, text: str) -> None:
+        """Write the config file."""
+        folder = self.home / "config"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / "config.yaml").write_text(text, "utf-8")
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line."""
+        return [sys.executable, "-m", "keepsaid", *arguments]
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    """The next line of a process's output; one that says nothing in time is ended, and says why on stderr."""
+    assert process.stdout is not None and process.stderr is not None
+    late = threading.Timer(WITHIN_S, process.kill)
+    late.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        late.cancel()
+    assert line, process.stderr.read()
+    return line
+
+
+def read_until(descriptor: int, wanted: bytes, within_s: float = WITHIN_S) -> bytes:
+    """What a terminal shows up to and with `wanted`."""
+    shown = b""
+    while wanted not in shown:
+        ready, _, _ = select.select([descriptor], [], [], within_s)
+        assert ready, f"{wanted!r} was never shown after {shown!r}"
+        shown += os.read(descriptor, 65_536)
+    return shown

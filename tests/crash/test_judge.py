@@ -1,0 +1,282 @@
+"""The judge can fail: each promise is broken by hand in a copy of honest evidence, and the judge names it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from tests.crash.evidence import gather, number
+from tests.crash.judge import violations
+from tests.crash.stage import Judgement, Stage, judged
+
+_ACKNOWLEDGED = 80
+_VERDICTS = "SELECT count(DISTINCT action) FROM batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A folder of evidence: two ledgers and a home."""
+
+    folder: Path
+
+    @property
+    def told(self) -> Path:
+        """The ledger of the load."""
+        return self.folder / "load.jsonl"
+
+    @property
+    def posted(self) -> Path:
+        """The ledger of the receiver."""
+        return self.folder / "replies.jsonl"
+
+    def judged(self) -> Judgement:
+        """What the judge says of it, in a process of its own."""
+        return judged(self.told, self.posted, self.folder / "home")
+
+    def broken(self, violation: str) -> bool:
+        """Whether the judge finds a violation; asked in this process, which is quicker."""
+        found = violations(gather(self.told, self.posted, self.folder / "home"))
+        assert any(violation in one for one in found), found
+        return True
+
+    def sql(self, *statements: str, store: str = "buffer.db") -> None:
+        """Change what is stored; fails when a statement changes nothing."""
+        db = apsw.Connection(str(self.folder / "home" / "data" / store))
+        try:
+            for statement in statements:
+                before = db.total_changes()
+                db.execute(statement)
+                assert db.total_changes() > before, statement
+        finally:
+            db.close()
+
+    def lines(self, ledger: Path) -> list[dict[str, Any]]:
+        """What a ledger holds."""
+        return [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
+
+    def write(self, ledger: Path, lines: list[dict[str, Any]]) -> None:
+        """Let a ledger hold other lines."""
+        ledger.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a quiet run leaves behind: no kill, all promises kept."""
+    folder = tmp_path_factory.mktemp("honest")
+    with Stage(folder, seed=3) as stage:
+        load, server = stage.load(), stage.serve()
+        stage.until(lambda: stage.acknowledged.count() >= _ACKNOWLEDGED, server, 30.0, "messages were taken")
+        stage.until(lambda: stage.number(_VERDICTS) == 3, server, 30.0, "verdicts of every kind")
+        stage.stop(load)
+        stage.drain(server, 30.0)
+        stage.stop(server)
+    return folder
+
+
+@pytest.fixture
+def case(honest: Path, tmp_path: Path) -> Case:
+    """A copy to tamper with."""
+    for part in ("load.jsonl", "replies.jsonl"):
+        shutil.copy(honest / part, tmp_path)
+    shutil.copytree(honest / "home" / "data", tmp_path / "home" / "data")
+    return Case(tmp_path)
+
+
+def test_honest_evidence_is_accepted(honest: Path) -> None:
+    judgement = Case(honest).judged()
+    assert (judgement.exit_code, judgement.violations) == (0, [])
+    assert judgement.counts["replies_arrived"] > 5
+    assert judgement.counts["forged_refused"] > 0
+
+
+_FORWARDED = "(SELECT id FROM batch WHERE action = 'forward' LIMIT 1)"
+_DROPPED = "(SELECT id FROM batch WHERE action = 'drop' LIMIT 1)"
+_SPAWNED = "(SELECT id FROM batch WHERE action = 'spawn' LIMIT 1)"
+_TALK = "(SELECT id FROM message WHERE event = '' LIMIT 1)"
+_URL_REPLY = "(SELECT id FROM reply WHERE url IS NOT NULL LIMIT 1)"
+_LONG_LANE = "(SELECT id FROM lane WHERE channel = 'http' ORDER BY head DESC LIMIT 1)"
+_COPY_MESSAGE = """
+    INSERT INTO message SELECT 7, lane_id, number + 1000, sender, sender_name, direct, trust, external_id, provider_id,
+      reply_to, topic, reply_url, event, payload, text, priority, received_at, content_hash, forgotten_at
+    FROM message WHERE event = '' LIMIT 1
+"""
+_COPY_TURN = f"""
+    INSERT INTO turn SELECT 7, lane_id, batch_id, 'committed', '', model, 0, 0, NULL, started_at, ended_at
+    FROM turn WHERE batch_id = {_FORWARDED}
+"""
+_COPY_HEARD = """
+    INSERT INTO transcript SELECT lane_id, position + 1000, session_id, turn_id, role, speaker, text, '', '', ref, 0
+    FROM transcript WHERE role = 'user' LIMIT 1
+"""
+_SWAP_COMMITS = f"""
+    UPDATE journal SET payload = json_set(payload, '$.turn', (
+      SELECT turn.id FROM turn WHERE turn.lane_id = {_LONG_LANE} AND turn.id <> journal.payload ->> 'turn' LIMIT 1
+    )) WHERE payload ->> 'turn' IN (SELECT id FROM turn WHERE lane_id = {_LONG_LANE} ORDER BY id LIMIT 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "violation"),
+    [
+        (f"DELETE FROM message WHERE id = {_TALK}", "is not stored"),
+        (f"UPDATE message SET number = number + 500 WHERE id = {_TALK}", "has a gap"),
+        (f"UPDATE message SET text = 'other' WHERE id = {_TALK}", "is stored with another text"),
+        (f"UPDATE message SET external_id = 'x' WHERE id = {_TALK}", "x is stored and was never acknowledged"),
+        ("UPDATE lane SET key = 'else' || id WHERE channel = 'http'", "was acknowledged at"),
+        (_COPY_MESSAGE, "is stored 2 times"),
+        (f"UPDATE batch SET state = 'dead' WHERE id = {_FORWARDED}", "ends dead"),
+        (f"UPDATE batch SET state = 'review' WHERE id = {_FORWARDED}", "ends review"),
+        (f"UPDATE batch SET state = 'queued' WHERE id = {_FORWARDED}", "ends queued"),
+        (f"DELETE FROM batch WHERE id = {_DROPPED}", "belongs to 0 batches"),
+        (f"UPDATE batch SET last = last + 1 WHERE id = {_DROPPED}", "a batch holds number"),
+        ("UPDATE lane SET batched = batched - 1 WHERE channel = 'http'", "is batched up to"),
+        (f"UPDATE batch SET reason = '' WHERE id = {_DROPPED}", "is dropped without a reason"),
+        (f"UPDATE batch SET task_id = NULL WHERE id = {_SPAWNED}", "(spawn) has 0 committed turns, task None"),
+        (f"DELETE FROM task WHERE id = (SELECT task_id FROM batch WHERE id = {_SPAWNED})", "does not exist"),
+        (f"UPDATE batch SET action = 'drop' WHERE id = {_FORWARDED}", "got the verdict drop"),
+        (f"DELETE FROM turn WHERE batch_id = {_FORWARDED}", "(forward) has 0 committed turns"),
+        (_COPY_TURN, "(forward) has 2 committed turns"),
+        (f"UPDATE turn SET state = 'open' WHERE batch_id = {_FORWARDED}", "ends open"),
+        (_SWAP_COMMITS, "was answered after"),
+        (f"DELETE FROM transcript WHERE ref = 'message:' || {_TALK}", "is heard 0 times"),
+        (_COPY_HEARD, "is heard 2 times"),
+        ("UPDATE transcript SET text = 'other' WHERE role = 'user'", "is heard otherwise than it was said"),
+        ("UPDATE transcript SET turn_id = 7 WHERE role = 'user'", "is heard in a turn that is not its own"),
+        ("UPDATE transcript SET position = -position WHERE role = 'user'", "stands before an earlier one"),
+        (f"DELETE FROM reply WHERE batch_id = {_FORWARDED}", "has 0 replies"),
+        (f"UPDATE reply SET state = 'unknown' WHERE id = {_URL_REPLY}", "ends unknown"),
+        (f"UPDATE reply SET notice = 1 WHERE id = {_URL_REPLY}", "is a notice"),
+        (f"UPDATE reply SET text = 'what?' WHERE id = {_URL_REPLY}", "does not answer all messages"),
+    ],
+)  # fmt: skip
+def test_what_is_stored_wrongly_is_found(case: Case, statement: str, violation: str) -> None:
+    case.sql(statement)
+    assert case.broken(violation)
+
+
+@pytest.mark.parametrize(
+    ("statement", "violation"),
+    [
+        ("DELETE FROM memory_source WHERE kind = 'message' AND n = 0", "is 0 episodes"),
+        ("UPDATE memory_source SET ref = '7' WHERE kind = 'message'", "an episode of message 7, which is not stored"),
+        ("UPDATE memory SET kind = 'fact' WHERE key LIKE 'reply:%'", "the reply of turn"),
+    ],
+)
+def test_what_is_remembered_wrongly_is_found(case: Case, statement: str, violation: str) -> None:
+    case.sql(statement, store="memory.db")
+    assert case.broken(violation)
+
+
+Lines = list[dict[str, Any]]
+
+
+def _lost(lines: Lines) -> None:
+    lines[:] = [line for line in lines if line["headers"]["idempotency-key"] != lines[0]["headers"]["idempotency-key"]]
+
+
+def _unlabelled(lines: Lines) -> None:
+    lines.append({**lines[0], "json": {**lines[0]["json"], "possible_duplicate": False}})
+
+
+def _backwards(lines: Lines) -> None:
+    lines.reverse()
+
+
+def _invented(lines: Lines) -> None:
+    lines.append({**lines[0], "headers": {"idempotency-key": "keepsaid-7"}})
+
+
+def _changed(lines: Lines) -> None:
+    lines[0]["json"]["text"] = "something else"
+
+
+@pytest.mark.parametrize(
+    ("tamper", "violation"),
+    [
+        (_lost, "never arrived"),
+        (_unlabelled, "arrived again without its label"),
+        (_backwards, "arrived after a later one"),
+        (_invented, "that is not in the outbox: 7"),
+        (_changed, "arrived otherwise than it was written"),
+    ],
+)
+def test_what_arrived_wrongly_is_found(case: Case, tamper: Callable[[Lines], None], violation: str) -> None:
+    lines = case.lines(case.posted)
+    tamper(lines)
+    case.write(case.posted, lines)
+    assert case.broken(violation)
+
+
+def _first(lines: Lines, what: str, kind: str) -> dict[str, Any]:
+    return next(line for line in lines if (line["what"], line["kind"]) == (what, kind))
+
+
+def _other_number(lines: Lines) -> None:
+    _first(lines, "taken", "talk")["number"] += 1
+
+
+def _other_id(lines: Lines) -> None:
+    talk = [line for line in lines if (line["what"], line["kind"]) == ("taken", "talk")]
+    talk[0]["id"] = talk[-1]["id"]
+
+
+def _overtaken(lines: Lines) -> None:
+    talk = [line for line in lines if (line["what"], line["kind"]) == ("taken", "talk")]
+    first = next(line for line in reversed(talk) if line["number"] == 1)
+    lines.insert(0, {**first, "key": "earlier", "number": 99})
+    first["after"] = 1
+
+
+def _taken_though_forged(lines: Lines) -> None:
+    _first(lines, "taken", "hook")["forged"] = True
+
+
+def _refused_though_true(lines: Lines) -> None:
+    _first(lines, "refused", "hook")["forged"] = False
+
+
+def _failed(lines: Lines) -> None:
+    _first(lines, "refused", "hook")["what"] = "strange"
+
+
+@pytest.mark.parametrize(
+    ("tamper", "violation"),
+    [
+        (_other_number, "was acknowledged at"),
+        (_other_id, "was acknowledged with the id of"),
+        (_overtaken, "was sent after number 99 was acknowledged"),
+        (_taken_though_forged, "was taken"),
+        (_refused_though_true, "is true and was refused"),
+        (_failed, "was answered with 401"),
+    ],
+)
+def test_what_was_told_wrongly_is_found(case: Case, tamper: Callable[[Lines], None], violation: str) -> None:
+    lines = case.lines(case.told)
+    tamper(lines)
+    case.write(case.told, lines)
+    assert case.broken(violation)
+
+
+def test_a_damaged_file_is_found(case: Case) -> None:
+    db = apsw.Connection(str(case.folder / "home" / "data" / "buffer.db"))
+    db.pragma("writable_schema", True)
+    db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'IS NOT NULL', 'IS NULL') WHERE name = 'message_provider'")
+    db.close()
+    assert case.broken("sound: buffer.db: ")
+
+
+def test_a_violation_is_an_exit_code_and_a_line(case: Case) -> None:
+    case.sql(f"DELETE FROM message WHERE id = {_TALK}")
+    judgement = case.judged()
+    assert judgement.exit_code == 1
+    assert any(line.startswith("kept: ") for line in judgement.violations)
+
+
+def test_ids_are_read_as_they_are_written() -> None:
+    assert (number(""), number("msg_0000000000010"), number("rep_7zzzzzzzzzzzz")) == (0, 32, 2**63 - 1)

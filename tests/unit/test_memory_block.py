@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.memory_cast import memory
+
+from keepsaid.domain.memory import Kind
+from keepsaid.domain.words import STOPWORDS, topic, words
+from keepsaid.memory.block import date, folded, label, line
+
+
+@pytest.mark.parametrize(
+    ("at", "day"),
+    [
+        (0, ""),
+        (-1, ""),
+        (1, "1970-01-01"),
+        (1_795_219_199_999, "2026-11-20"),
+        (1_795_219_200_000, "2026-11-21"),
+        (253_402_300_799_999, "9999-12-31"),
+        (253_402_300_800_000, ""),
+        (1 << 62, ""),
+    ],
+)
+def test_the_day_of_a_time(at: int, day: str) -> None:
+    assert date(at) == day
+
+
+def test_labels() -> None:
+    assert label(memory(1, "x")) == "[Episode]"
+    assert label(memory(1, "x", kind=Kind.THREAD_SUMMARY)) == "[Thread summary]"
+
+
+def test_a_long_text_is_cut_around_the_place() -> None:
+    text = "a" * 500 + "HERE" + "b" * 500
+    shown = line(memory(1, text), 200, at=500)
+    assert "…" + "a" * 80 + "HERE" in shown
+    assert shown.endswith("b…")
+    assert line(memory(1, text), 2_000, at=500).endswith(text)
+    assert line(memory(1, text), 200).endswith("a…")
+
+
+def test_brackets_that_mean_nothing_to_us_stay() -> None:
+    assert folded("a[0] [link](x) [[Episode]] [Thread-Summary]") == "a[0] [link](x) [(Episode)] (Thread-Summary)"
+
+
+def test_a_long_name_is_cut() -> None:
+    assert len(line(memory(1, "x", speaker="n" * 500), 100)) < 100
+
+
+def test_words_know_their_places() -> None:
+    assert list(words("Zoë's 2 CAFÉS")) == [(0, "zoe"), (4, "s"), (6, "2"), (8, "cafes")]
+
+
+@pytest.mark.parametrize(
+    ("text", "stems"),
+    [
+        ("Good morning!", set()),
+        ("Morning everyone", set()),
+        ("hey, thanks a lot, see you tomorrow", set()),
+        ("What's up? You're welcome!", set()),
+        ("what do I do in the morning when it rains", {"morn", "rain"}),
+        ("Thanks! When is the dentist's appointment?", {"dentist", "appoint"}),
+        ("ok", set()),
+        ("42", {"42"}),
+        ("погода завтра", {"погода", "завтра"}),
+    ],
+)
+def test_what_a_text_is_about(text: str, stems: set[str]) -> None:
+    assert topic(text) == stems
+
+
+def test_stopwords_are_folded_words() -> None:
+    assert all(list(words(word)) == [(0, word)] for word in STOPWORDS)

@@ -1,0 +1,196 @@
+"""No move is possible but those of the design, written out here by hand (section 3 of the design)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from keepsaid.domain.states import TABLES, IllegalMove, message_state, move
+
+DESIGN: dict[str, dict[str, set[str]]] = {
+    "batch": {
+        "queued": {"leased", "dropped", "done"},
+        "leased": {"done", "queued", "review", "dead"},
+        "dropped": {"queued"},
+        "review": {"queued", "done", "dead"},
+        "dead": {"queued"},
+    },
+    "turn": {"open": {"committed", "abandoned"}},
+    "step": {"started": {"finished"}},
+    "task": {
+        "blocked": {"pending", "failed", "cancelled"},
+        "pending": {"running", "cancelled"},
+        "running": {"completed", "failed", "cancelled", "needs_review", "pending"},
+        "needs_review": {"pending", "failed", "cancelled"},
+    },
+    "reply": {
+        "pending": {"sending"},
+        "sending": {"sent", "pending", "unknown", "dead", "not_deliverable"},
+        "unknown": {"pending", "dead"},
+        "dead": {"pending"},
+    },
+    "delivery": {
+        "pending": {"processing"},
+        "processing": {"done", "pending", "dead"},
+        "dead": {"pending", "dismissed"},
+    },
+    "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
+    "memory": {
+        "active": {"superseded", "archived", "forgotten"},
+        "superseded": {"active", "forgotten"},
+        "archived": {"active", "forgotten"},
+        "forgotten": {"active"},
+    },
+}
+
+ADDED: dict[str, dict[str, set[str]]] = {"reply": {"pending": {"sent", "not_deliverable"}}}
+"""Beyond the words of the design: a pulled reply is shown without being sent, or cannot be delivered at all."""
+
+ENDS = {
+    "batch": {"done"},
+    "turn": {"committed", "abandoned"},
+    "step": {"finished"},
+    "task": {"completed", "failed", "cancelled"},
+    "reply": {"sent", "not_deliverable"},
+    "delivery": {"done", "dismissed"},
+    "session": {"ended"},
+    "memory": set[str](),
+}
+
+VERBS = {
+    "batch": {
+        ("queued", "claim"): "leased",
+        ("queued", "drop"): "dropped",
+        ("queued", "spawn"): "done",
+        ("queued", "steer"): "done",
+        ("leased", "commit"): "done",
+        ("leased", "release"): "queued",
+        ("leased", "retry"): "queued",
+        ("leased", "expire"): "queued",
+        ("leased", "interrupt"): "queued",
+        ("leased", "park"): "review",
+        ("leased", "bury"): "dead",
+        ("dropped", "requeue"): "queued",
+        ("review", "requeue"): "queued",
+        ("dead", "requeue"): "queued",
+        ("review", "approve"): "done",
+        ("review", "bury"): "dead",
+    },
+    "turn": {("open", "commit"): "committed", ("open", "abandon"): "abandoned"},
+    "step": {("started", "finish"): "finished"},
+    "task": {
+        ("blocked", "unblock"): "pending",
+        ("blocked", "cascade"): "failed",
+        ("blocked", "cancel"): "cancelled",
+        ("pending", "start"): "running",
+        ("pending", "cancel"): "cancelled",
+        ("running", "complete"): "completed",
+        ("running", "fail"): "failed",
+        ("running", "cancel"): "cancelled",
+        ("running", "park"): "needs_review",
+        ("running", "retry"): "pending",
+        ("needs_review", "approve"): "pending",
+        ("needs_review", "fail"): "failed",
+        ("needs_review", "cancel"): "cancelled",
+    },
+    "reply": {
+        ("pending", "take"): "sending",
+        ("pending", "refuse"): "not_deliverable",
+        ("pending", "show"): "sent",
+        ("sending", "confirm"): "sent",
+        ("sending", "retry"): "pending",
+        ("sending", "doubt"): "unknown",
+        ("sending", "bury"): "dead",
+        ("sending", "refuse"): "not_deliverable",
+        ("unknown", "resend"): "pending",
+        ("unknown", "bury"): "dead",
+        ("dead", "requeue"): "pending",
+    },
+    "delivery": {
+        ("pending", "take"): "processing",
+        ("processing", "finish"): "done",
+        ("processing", "retry"): "pending",
+        ("processing", "bury"): "dead",
+        ("dead", "requeue"): "pending",
+        ("dead", "dismiss"): "dismissed",
+    },
+    "session": {
+        ("active", "sleep"): "sleeping",
+        ("sleeping", "wake"): "active",
+        ("active", "end"): "ended",
+        ("sleeping", "end"): "ended",
+    },
+    "memory": {
+        ("active", "supersede"): "superseded",
+        ("superseded", "reopen"): "active",
+        ("active", "archive"): "archived",
+        ("archived", "restore"): "active",
+        ("active", "forget"): "forgotten",
+        ("superseded", "forget"): "forgotten",
+        ("archived", "forget"): "forgotten",
+        ("forgotten", "undo"): "active",
+    },
+}
+
+EVERY_VERB = [*sorted({verb for table in VERBS.values() for _, verb in table}), "", "delete", "claim "]
+EVERY_STATE = [*sorted({state for table in DESIGN.values() for state in table}.union(*ENDS.values())), "", "new"]
+
+
+def pairs(moves: dict[str, dict[str, set[str]]], kind: str) -> set[tuple[str, str]]:
+    return {(before, after) for before, ends in moves.get(kind, {}).items() for after in ends}
+
+
+def test_every_kind_has_its_table() -> None:
+    assert set(TABLES) == set(DESIGN) == set(VERBS) == set(ENDS)
+
+
+@pytest.mark.parametrize("kind", DESIGN)
+def test_the_table_is_the_design(kind: str) -> None:
+    moves = {(before, after) for (before, _), after in TABLES[kind].items()}
+    assert moves == pairs(DESIGN, kind) | pairs(ADDED, kind)
+    assert not pairs(DESIGN, kind) & pairs(ADDED, kind)
+
+
+@pytest.mark.parametrize("kind", DESIGN)
+def test_each_state_is_left_or_is_an_end(kind: str) -> None:
+    left = {before for before, _ in TABLES[kind]}
+    reached = set(TABLES[kind].values())
+    assert reached - left == ENDS[kind]
+
+
+@pytest.mark.parametrize("kind", VERBS)
+def test_each_verb_leads_where_it_should(kind: str) -> None:
+    assert dict(TABLES[kind]) == VERBS[kind]
+    for (before, verb), after in VERBS[kind].items():
+        assert move(kind, before, verb) == after
+
+
+@pytest.mark.parametrize("kind", VERBS)
+def test_no_other_move_is_possible(kind: str) -> None:
+    for state, verb in product(EVERY_STATE, EVERY_VERB):
+        if (state, verb) in VERBS[kind]:
+            continue
+        with pytest.raises(IllegalMove) as refused:
+            move(kind, state, verb)
+        assert (refused.value.kind, refused.value.state, refused.value.verb) == (kind, state, verb)
+        assert str(refused.value) == f"a {kind} that is {state} cannot {verb}"
+
+
+def test_the_tables_cannot_be_changed() -> None:
+    for table in (TABLES, *TABLES.values()):
+        with pytest.raises(TypeError):
+            table["x"] = "y"  # type: ignore[index]
+
+
+def test_a_message_has_the_state_of_its_batch() -> None:
+    states = {state: message_state(state) for state in ("queued", "leased", "done", "dropped", "review", "dead")}
+    assert states == {
+        "queued": "batched",
+        "leased": "batched",
+        "done": "done",
+        "dropped": "dropped",
+        "review": "review",
+        "dead": "dead",
+    }
+    assert message_state(None) == "received"
