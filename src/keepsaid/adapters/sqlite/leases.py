@@ -6,7 +6,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.outbox import keep_notice
-from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import (
@@ -37,15 +37,17 @@ def claim(db: apsw.Connection, commit: Claim) -> tuple[Claimed, ...]:
     if count == 0:
         loners = _ready(db, commit, _LONER, 1)
         if loners:
-            return (_lease(db, commit, loners[0], 0, alone=True),)
+            return (_lease(db, commit, loners[0][0], 0, alone=True),)
     limit = min(commit.limit, len(commit.turn_ids))
-    picked = [] if suspects else _ready(db, commit, _SUSPECT, min(1, limit))
-    picked += _ready(db, commit, _NORMAL, limit - len(picked))
-    return tuple(_lease(db, commit, batch_id, n) for n, batch_id in enumerate(picked))
+    ready = _ready(db, commit, _NORMAL, limit)
+    if not suspects:
+        ready = sorted([*ready, *_ready(db, commit, _SUSPECT, 1)], key=lambda row: row[1:])
+    return tuple(_lease(db, commit, row[0], n) for n, row in enumerate(ready[:limit]))
 
 
-def _ready(db: apsw.Connection, commit: Claim, suspect: int, limit: int) -> list[int]:
-    return [row[0] for row in every(db, SQL["ready"], (suspect, commit.at, limit))]
+def _ready(db: apsw.Connection, commit: Claim, suspect: int, limit: int) -> list[Row]:
+    """Batch ids with what orders them: priority, arrival, id."""
+    return every(db, SQL["ready"], (suspect, commit.at, limit))
 
 
 def _lease(db: apsw.Connection, commit: Claim, batch_id: int, n: int, *, alone: bool = False) -> Claimed:

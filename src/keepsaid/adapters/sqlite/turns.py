@@ -29,16 +29,16 @@ def start_step(db: apsw.Connection, commit: StepStart) -> bool:
     """Record a call about to be made."""
     if one(db, SQL["held_turn"], (commit.turn_id, commit.fence)) is None:
         return False
-    if commit.trace is not None:
-        _keep_trace(db, commit.turn_id, commit.trace, commit.at)
     step = commit.step
     known = one(db, SQL["step_state"], (commit.turn_id, step.n))
+    if known is not None and known[0] == "finished":
+        return False
+    if commit.trace is not None:
+        _keep_trace(db, commit.turn_id, commit.trace, commit.at)
     if known is None:
         bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, commit.at)
         db.execute(SQL["start_step"], bound)
         return True
-    if known[0] == "finished":
-        return False
     db.execute(SQL["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject))
     return True
 

@@ -202,7 +202,8 @@ CREATE TABLE reply (
   ended_at INTEGER
 ) STRICT;
 CREATE INDEX reply_waiting ON reply (channel, account, conversation, id) WHERE state IN ('pending', 'sending', 'unknown');
-CREATE INDEX reply_next ON reply (channel, next_at) WHERE state = 'pending';
+CREATE INDEX reply_next ON reply (channel, next_at) WHERE state IN ('pending', 'unknown');
+CREATE INDEX reply_push ON reply (next_at) WHERE state IN ('pending', 'unknown') AND url IS NOT NULL;
 CREATE INDEX reply_turn ON reply (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX reply_batch ON reply (batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX reply_provider ON reply (provider_id) WHERE provider_id IS NOT NULL;

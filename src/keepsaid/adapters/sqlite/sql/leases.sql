@@ -2,9 +2,8 @@
 SELECT count(*), coalesce(max(alone), 0), coalesce(sum(crashes = 1), 0) FROM batch WHERE state = 'leased'
 
 -- name: ready
-SELECT ready.batch_id, batch.state FROM ready JOIN batch ON batch.id = ready.batch_id
-WHERE ready.suspect = ?1 AND ready.ready_at <= ?2
-ORDER BY ready.priority, ready.first_at, ready.batch_id LIMIT ?3
+SELECT batch_id, priority, first_at, batch_id FROM ready WHERE suspect = ?1 AND ready_at <= ?2
+ORDER BY priority, first_at, batch_id LIMIT ?3
 
 -- name: lease
 UPDATE batch SET state = ?2, owner = ?3, lease_until = ?4, alone = ?5, fence = fence + 1 WHERE id = ?1

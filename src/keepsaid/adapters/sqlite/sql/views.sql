@@ -94,5 +94,25 @@ FROM reply JOIN lane ON lane.id = reply.lane_id
 WHERE reply.state = 'pending' AND reply.url IS NULL AND reply.channel = ?1 AND reply.conversation = ?2 ORDER BY reply.id
 
 -- name: next_send
-SELECT min(next_at) FROM reply
-WHERE state IN ('pending', 'unknown') AND (url IS NOT NULL OR channel IN (SELECT value FROM json_each(?1)))
+SELECT min(next_at) FROM (
+  SELECT * FROM (
+    SELECT next_at FROM reply AS head
+    WHERE state IN ('pending', 'unknown') AND url IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM reply AS earlier
+      WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = head.channel
+        AND earlier.account = head.account AND earlier.conversation = head.conversation AND earlier.id < head.id
+        AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?1)))
+    )
+    ORDER BY next_at LIMIT 1
+  )
+  UNION ALL
+  SELECT * FROM (
+    SELECT next_at FROM reply AS head
+    WHERE state IN ('pending', 'unknown') AND channel IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (
+      SELECT 1 FROM reply AS earlier
+      WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = head.channel
+        AND earlier.account = head.account AND earlier.conversation = head.conversation AND earlier.id < head.id
+    )
+    ORDER BY next_at LIMIT 1
+  )
+)
