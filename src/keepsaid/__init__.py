@@ -5,7 +5,7 @@ Everything said is kept, and comes to mind when needed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from keepsaid.errors import (
     ConfigError,
@@ -21,7 +21,7 @@ from keepsaid.errors import (
     UnknownChannel,
 )
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from keepsaid.interfaces.sdk.inbox import Batch, Inbox
     from keepsaid.interfaces.sdk.keeper import Keepsaid
     from keepsaid.interfaces.sdk.memory import MemoryBook
@@ -64,7 +64,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     """Load the runtime when it is first asked for, so that importing the package stays cheap."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

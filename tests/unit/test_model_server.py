@@ -127,6 +127,8 @@ class TestAnswers:
         assert starts == [TextPart("ab")]
         assert sum(isinstance(e, PartDeltaEvent) for e in events) == 2
 
+
+class TestCalls:
     async def test_call(self) -> None:
         async with connected(ms.Script(ms.Call("weather", {"city": "Porto"}, "Let me look."))) as bench:
             choice = (await bench.say(tools=WEATHER)).choices[0]

@@ -140,7 +140,6 @@ async def test_what_was_injected_is_seen_by_the_model_and_stored_nowhere_but_in_
             assert await stage.work() == "done"
         seen = [request.raw.decode() for request in stage.server.requests]
         turn = await stage.turn()
-        stored = repr(stage.store.state.__dict__ if hasattr(stage.store.state, "__dict__") else turn.records)
     assert all(raw.count(SECRET_WORD) == 1 for raw in seen), "once a turn, and not again from history"
     assert SECRET_WORD not in repr(turn.records) + repr(turn.steps) + repr(turn.replies)
     assert SECRET_WORD in json.dumps(turn.trace)

@@ -12,7 +12,8 @@ from keepsaid.domain.reply import Reply, Sending, SendResult
 class Channel(Protocol):
     """One outside medium.
 
-    A reply that carries a URL is sent whatever `sending` says. `keyed` says that the provider takes an idempotency key, so that a second try cannot show twice.
+    A reply that carries a URL is sent whatever `sending` says. `keyed` says that the provider takes an
+    idempotency key, so that a second try cannot show twice.
     """
 
     @property

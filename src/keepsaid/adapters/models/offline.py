@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+from keepsaid.domain.prompt import Prompt, Role
+from keepsaid.domain.text import cut
 from keepsaid.domain.turn import Answer
+from keepsaid.domain.words import STOPWORDS
 from keepsaid.ports.model import Delta, ModelRequest
 
 NAME = "none"
 _QUOTED_MAX = 5
+_QUOTE_CHARS_MAX = 300
 _HEADERS = ("[Context from memory]", "[Pinned context]", "[Relevant to this message]")
+_WORD = re.compile(r"\w+")
 
 
 class OfflineResponder:
@@ -20,19 +27,35 @@ class OfflineResponder:
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Answer from the prompt alone."""
-        text = self._text(request.prompt.recalled)
+        text = _answer([*_recalled(request.prompt), *_said_here(request.prompt)])
         delta(text)
         return Answer(text, model=NAME)
 
-    def _text(self, recalled: str) -> str:
-        lines = [line for line in recalled.splitlines() if line.strip() and not line.startswith(_HEADERS)]
-        parts = ["No model is set, so I cannot answer; your message is stored."]
-        if lines:
-            parts.append("What I remember about it:")
-            parts += [f"  - {line}" for line in lines[:_QUOTED_MAX]]
-            if len(lines) > _QUOTED_MAX:
-                parts.append(f"  - and {len(lines) - _QUOTED_MAX} more: keepsaid memory search WORDS")
-        else:
-            parts.append("I remember nothing about it yet.")
-        parts.append("To set a model: keepsaid init")
-        return "\n".join(parts)
+
+def _answer(quotes: list[str]) -> str:
+    parts = ["No model is set, so I cannot answer; your message is stored."]
+    if quotes:
+        parts.append("What I remember about it:")
+        parts += [f"  - {cut(quote, _QUOTE_CHARS_MAX)}" for quote in quotes[:_QUOTED_MAX]]
+        if len(quotes) > _QUOTED_MAX:
+            parts.append(f"  - and {len(quotes) - _QUOTED_MAX} more: keepsaid memory search WORDS")
+    else:
+        parts.append("I remember nothing about it yet.")
+    parts.append("To set a model: keepsaid init")
+    return "\n".join(parts)
+
+
+def _recalled(prompt: Prompt) -> list[str]:
+    lines = prompt.recalled.splitlines()
+    return [line for line in lines if line.strip() and not line.startswith(_HEADERS)]
+
+
+def _said_here(prompt: Prompt) -> list[str]:
+    """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows."""
+    asked = _content_words(prompt.user)
+    said = [record for record in prompt.history if record.role is Role.USER and asked & _content_words(record.text)]
+    return [" ".join(f"{record.speaker}: {record.text}".split()) for record in reversed(said)]
+
+
+def _content_words(text: str) -> set[str]:
+    return {word for word in map(str.casefold, _WORD.findall(text)) if word not in STOPWORDS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import say, show
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import turn_shape
@@ -51,6 +52,10 @@ async def _why(conversation: str) -> None:
     from keepsaid.interfaces.cli.why import explained, turn_named  # noqa: PLC0415
 
     lane = Lane("terminal", "default", conversation, lane_key(conversation))
-    async with reading(session().home, session().config()) as stores:
-        turn = await turn_named(stores, None, lane)
+    try:
+        async with reading(session().home, session().config()) as stores:
+            turn = await turn_named(stores, None, lane)
+    except InputError as none:
+        say(f"{none.what} in this conversation")
+        return
     show({"turn": turn_shape(turn)}, *explained(turn), "")

@@ -13,7 +13,7 @@ import yaml
 
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.cli.failure import WARNINGS
-from keepsaid.interfaces.cli.output import Table, say, show
+from keepsaid.interfaces.cli.output import Table, counted, show
 from keepsaid.interfaces.cli.session import session
 
 app = typer.Typer(help="The settings.", rich_markup_mode=None)
@@ -60,8 +60,8 @@ def validate() -> None:
     warnings = checked()
     file = session().home.config_file
     there = str(file) if file.exists() else f"{file} (not there: defaults)"
-    show({"file": str(file), "valid": True, "warnings": warnings}, *(f"warning: {one}" for one in warnings))
-    say(f"valid: {there}" + (f", {len(warnings)} to look at" if warnings else ""))
+    sentence = f"valid, with {counted(len(warnings), 'warning')}: {there}" if warnings else f"valid: {there}"
+    show({"file": str(file), "valid": True, "warnings": warnings}, sentence, *(f"warning: {one}" for one in warnings))
     if warnings:
         raise typer.Exit(WARNINGS)
 

@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.remote import Remote, problem
 
 _CONNECT_S = 5.0
 _READ_S = 60.0
-"""The server says that it is still there every 15 s."""
+"""The server says that it is still there every second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from keepsaid.interfaces.http.problems import BadRequest, NotFound, Unauthorised
 from keepsaid.interfaces.shapes import story_shape
 
 _INLINE_BYTES_MAX = 64_000
-_HEARTBEAT_S = 15.0
+_LOOK_S = 1.0
+"""Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here."""
+
 _END = ("done", "dropped", "review", "dead")
 
 
@@ -63,17 +65,17 @@ class Messages:
 
     async def _stream(self, message_id: int) -> AsyncIterator[str]:
         with self._instance.hub.listening(message_id) as queue:
-            while True:
-                story = await self._instance.operations.story(message_id)
-                if story is None or story.state in _END:
-                    break
+            story = await self._instance.operations.story(message_id)
+            while story is not None and story.state not in _END:
                 try:
-                    progress = await asyncio.wait_for(queue.get(), _HEARTBEAT_S)
+                    progress = await asyncio.wait_for(queue.get(), _LOOK_S)
                 except TimeoutError:
                     yield ": still here\n\n"
-                    continue
-                if progress.kind != "settled":
-                    yield _event(progress.kind, {"text": progress.text})
+                else:
+                    if progress.kind != "settled":
+                        yield _event(progress.kind, {"text": progress.text})
+                        continue
+                story = await self._instance.operations.story(message_id)
         if story is not None:
             yield _event("settled", story_shape(story))
 
