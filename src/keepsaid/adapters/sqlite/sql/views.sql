@@ -35,13 +35,13 @@ FROM reply JOIN lane ON lane.id = reply.lane_id WHERE reply.batch_id = ? ORDER B
 
 -- name: find
 SELECT message.id FROM message JOIN lane ON lane.id = message.lane_id
-LEFT JOIN batch ON batch.lane_id = message.lane_id AND message.number BETWEEN batch.first AND batch.last
 WHERE (?1 IS NULL OR lane.channel = ?1) AND (?2 IS NULL OR lane.conversation = ?2)
-  AND (?3 IS NULL OR ?3 = CASE
-    WHEN batch.state IS NULL THEN 'received'
-    WHEN batch.state IN ('done', 'dropped', 'review', 'dead') THEN batch.state
-    ELSE 'batched' END)
-ORDER BY message.received_at DESC, message.id DESC LIMIT ?4
+  AND (?3 IS NULL OR ?3 = coalesce((
+    SELECT CASE WHEN batch.state IN ('done', 'dropped', 'review', 'dead') THEN batch.state ELSE 'batched' END
+    FROM batch WHERE batch.lane_id = message.lane_id AND batch.first <= message.number AND batch.last >= message.number
+    ORDER BY batch.first DESC LIMIT 1
+  ), 'received'))
+ORDER BY message.id DESC LIMIT ?4
 
 -- name: depth
 SELECT channel, sum(head - batched), min(oldest_at) FROM lane WHERE due_at IS NOT NULL GROUP BY channel ORDER BY channel
