@@ -82,6 +82,7 @@ def open_reader(path: Path) -> apsw.Connection:
         db.set_busy_timeout(_BUSY_MS)
         check_owner(db, path)
         db.pragma("query_only", True)
+        db.pragma("cache_size", -16_000)
         return db
 
 

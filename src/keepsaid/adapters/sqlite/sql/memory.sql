@@ -95,6 +95,6 @@ FROM best CROSS JOIN memory ON memory.id = best.id
 ORDER BY best.score, best.said_at DESC, best.id DESC
 
 -- name: frequencies
-SELECT term, doc, (SELECT count(*) FROM memory_text_docsize)
+SELECT term, doc, (SELECT coalesce(max(seq), 0) FROM memory_change)
 FROM memory_term WHERE term IN (SELECT value FROM json_each(:terms))
 ORDER BY doc, term
