@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 _SWITCH_S = 0.0005
 """With Python's own 5 ms the writer thread starves behind a busy event loop (docs/adr)."""
 
+_GARBAGE = (20_000, 20, 20)
+"""Python's own 700 makes a twentieth of every start a search for garbage that imports do not leave."""
+
 
 def main() -> None:
     """Run the command line; exits with 0 or one of the codes of `interfaces.cli.failure`."""
     sys.setswitchinterval(_SWITCH_S)
+    gc.set_threshold(*_GARBAGE)
     from keepsaid.interfaces.cli.program import run  # noqa: PLC0415 - the interval is set before anything runs
 
     code = run(sys.argv[1:])

@@ -125,7 +125,8 @@ class Program:
 
 def line_of(process: subprocess.Popen[str]) -> str:
     """The next line of a process's output; one that says nothing in time is ended, and says why on stderr."""
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     late = threading.Timer(WITHIN_S, process.kill)
     late.start()
     try:

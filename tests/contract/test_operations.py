@@ -14,9 +14,20 @@ import pytest
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.batch import TaskDraft
-from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.commits import (
+    Fail,
+    Failure,
+    Requeue,
+    Resend,
+    Settle,
+    Shown,
+    StepStart,
+    TakeReplies,
+    TurnCommit,
+)
+from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Action
-from keepsaid.testing.builders import consulted, lane_of, outcome, said, verdict
+from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
 from keepsaid.testing.contracts import operations as suite
 from keepsaid.testing.contracts.operations import Store
 from keepsaid.testing.contracts.road import Road
@@ -55,6 +66,24 @@ class Kept:
         if isinstance(self.store, RamOperations):
             return [(turn.id, memory) for turn in self.store.state.turns.values() for memory in turn.chosen]
         return self.rows("SELECT turn_id, memory_id FROM injection ORDER BY turn_id, rank")
+
+    def batches(self) -> list[tuple[Any, ...]]:
+        """State, end, error."""
+        if isinstance(self.store, RamOperations):
+            return [(b.state, b.ended_at, b.error) for b in self.store.state.batches.values()]
+        return self.rows("SELECT state, ended_at, error FROM batch ORDER BY id")
+
+    def tries(self) -> list[tuple[Any, ...]]:
+        """Number and tries of each step."""
+        if isinstance(self.store, RamOperations):
+            return [(n, row.tries) for turn in self.store.state.turns.values() for n, row in turn.steps.items()]
+        return self.rows("SELECT n, tries FROM step ORDER BY turn_id, n")
+
+    def replies(self) -> list[tuple[Any, ...]]:
+        """State, end, provider's id, and what was said of it."""
+        if isinstance(self.store, RamOperations):
+            return [(r.state, r.ended_at, r.provider_id, r.detail) for r in self.store.state.replies.values()]
+        return self.rows("SELECT state, ended_at, provider_id, detail FROM reply ORDER BY id")
 
     def journal(self) -> list[tuple[Any, ...]]:
         """Topic, correlation, payload, time."""
@@ -186,14 +215,15 @@ async def test_a_task_takes_in_descriptions_and_counts(kept: Kept) -> None:
 async def test_a_lane_has_a_session_that_more_than_five_records_mark(kept: Kept) -> None:
     road = Road(kept.store)
     seen = []
+    await road.hear(said())
     for at in range(4):
         await road.settle(said(), at=at)
         seen += kept.sessions()
     first = seen[0][0]
-    marks = [(None, ""), (None, ""), (6, "records"), (8, "records")]
+    marks = [(None, ""), (None, ""), (7, "records"), (9, "records")]
     assert seen == [(first, "active", at, *mark) for at, mark in enumerate(marks)]
     await road.settle(said(room="den"), at=9)
-    assert [session[1:] for session in kept.sessions()] == [("active", 3, 8, "records"), ("active", 9, None, "")]
+    assert [session[1:] for session in kept.sessions()] == [("active", 3, 9, "records"), ("active", 9, None, "")]
 
 
 async def test_results_of_tools_do_not_mark_a_session(kept: Kept) -> None:
@@ -218,3 +248,48 @@ async def test_a_turn_is_told_and_what_it_was_reminded_of(kept: Kept) -> None:
     assert kept.injections() == [(turn_id, 50), (turn_id, 40), (turn_id, 60)]
     payload = {"turn": turn_id, "batch": queued.batch_id, "replied": False}
     assert kept.journal() == [("turn.committed", str(turn_id), payload, 7)]
+
+
+async def test_a_batch_says_when_and_why_it_ended(kept: Kept) -> None:
+    road, store = Road(kept.store), kept.store
+    await road.queue(said(room="dropped"), 1, verdict(Action.DROP, "noise"))
+    await road.hear(said(room="spawned"))
+    await road.route(lane_of("spawned"), 2, verdict(Action.SPAWN, "work"), task=TaskDraft(900, "k", "do"))
+    await road.settle(said(room="done"), at=3)
+    queued = await road.queue(said(room="dead"))
+    claimed = await road.claim_one()
+    await store.apply(Fail(queued.batch_id, claimed.batch.fence, Failure.BURY, "it broke", 4))
+    ends = [("dropped", 1, ""), ("done", 2, ""), ("done", 3, ""), ("dead", 4, "it broke")]
+    assert kept.batches() == ends
+    assert await store.apply(Requeue(queued.batch_id, 5, "again"))
+    assert kept.batches() == [*ends[:3], ("queued", None, "")]
+    await road.claim_one(5, owner="dead")
+    await road.crash()
+    [(state, ended_at, error)] = kept.batches()[3:]
+    assert (state, ended_at, bool(error)) == ("queued", None, True)
+
+
+async def test_tries_of_a_step_are_counted(kept: Kept) -> None:
+    road = Road(kept.store)
+    queued = await road.queue(said())
+    claimed = await road.claim_one()
+    for n in (1, 2, 2, 2):
+        start = StepStart(claimed.turn_id, queued.batch_id, claimed.batch.fence, step(n), 0)
+        assert await kept.store.apply(start)
+    assert kept.tries() == [(1, 1), (2, 3)]
+
+
+async def test_a_reply_says_when_and_how_it_ended(kept: Kept) -> None:
+    road, store = Road(kept.store), kept.store
+    for what in (Delivered.CONFIRMED, Delivered.RETRY, Delivered.DOUBT):
+        await road.settle(said(room=str(what)))
+    for reply in await store.apply(TakeReplies((CHANNEL,), "one", 9, 0)):
+        what = Delivered(reply.lane.conversation)
+        provider_id = "p1" if what is Delivered.CONFIRMED else None
+        assert await store.apply(Settle(reply.id, reply.fence, what, 6, f"said {what}", provider_id))
+    shown = await road.settle(said(channel="pulled"))
+    assert await store.apply(Shown(shown, 7))
+    sent, retried, doubted = ("sent", 6, "p1", "said confirm"), ("pending", None, None, "said retry"), "said doubt"
+    assert kept.replies() == [sent, retried, ("unknown", None, None, doubted), ("sent", 7, None, "pulled")]
+    assert await store.apply(Resend((CHANNEL,), 8)) == 1
+    assert [row[:3] for row in kept.replies()][2] == ("dead", 8, None)

@@ -121,21 +121,27 @@ class Stage:
         arguments = ["tests.crash.load", *places, "--seed", str(self._seed), *data]
         return self._start("load", arguments, self._log("load"))
 
-    def committed(self) -> int:
-        """How many turns are committed; 0 while the store cannot be read."""
-        return self.number(_COMMITTED) or 0
+    def committed(self) -> int | None:
+        """How many turns are committed; None while the store cannot be read."""
+        return self.number(_COMMITTED)
 
     def drain(self, server: Process, within_s: float) -> None:
-        """Wait until nothing is open: all is routed, answered, sent and remembered."""
-        self.until(lambda: self.number(_OPEN) == 0, server, within_s, "nothing is open")
+        """Wait until nothing is open: all is routed, answered, sent and remembered; what stays open is the judge's."""
+        deadline = monotonic() + within_s
+        self.until(lambda: self.number(_OPEN) == 0 or monotonic() > deadline, server, 2 * within_s, "nothing is open")
 
     def until(self, reached: Callable[[], bool], process: Process, within_s: float, what: str) -> None:
         """Wait for a condition while a process runs; fails when the process ends before, or when it takes too long."""
         deadline = monotonic() + within_s
         while not reached():
             assert monotonic() < deadline, f"not within {within_s:g} s: {what}\n{self.logs()}"
-            with suppress(subprocess.TimeoutExpired):
-                raise AssertionError(f"a process ended by itself ({process.wait(_LOOK_S)})\n{self.logs()}")
+            self.let(process, _LOOK_S)
+
+    def let(self, process: Process, seconds: float) -> None:
+        """Let a process run for some time; fails when it ends by itself."""
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(seconds)
+            raise AssertionError(f"a process ended by itself ({code})\n{self.logs()}")
 
     def stop(self, process: Process, within_s: float = _STOP_S) -> None:
         """End a process gracefully; fails when it takes too long or says that something went wrong."""

@@ -101,18 +101,17 @@ _SPAWNED = "(SELECT id FROM batch WHERE action = 'spawn' LIMIT 1)"
 _TALK = "(SELECT id FROM message WHERE event = '' LIMIT 1)"
 _URL_REPLY = "(SELECT id FROM reply WHERE url IS NOT NULL LIMIT 1)"
 _LONG_LANE = "(SELECT id FROM lane WHERE channel = 'http' ORDER BY head DESC LIMIT 1)"
-_COPY_MESSAGE = """
-    INSERT INTO message SELECT 7, lane_id, number + 1000, sender, sender_name, direct, trust, external_id, provider_id,
-      reply_to, topic, reply_url, event, payload, text, priority, received_at, content_hash, forgotten_at
-    FROM message WHERE event = '' LIMIT 1
+_SAME_KEY = f"""
+    UPDATE message SET external_id = (SELECT external_id FROM message WHERE id = {_TALK})
+    WHERE id = (SELECT id FROM message WHERE event = '' AND id <> {_TALK} LIMIT 1)
 """
-_COPY_TURN = f"""
-    INSERT INTO turn SELECT 7, lane_id, batch_id, 'committed', '', model, 0, 0, NULL, started_at, ended_at
-    FROM turn WHERE batch_id = {_FORWARDED}
+_SECOND_TURN = f"""
+    INSERT INTO turn (id, lane_id, batch_id, state, started_at)
+    SELECT 7, lane_id, batch_id, 'committed', 0 FROM turn WHERE batch_id = {_FORWARDED}
 """
-_COPY_HEARD = """
-    INSERT INTO transcript SELECT lane_id, position + 1000, session_id, turn_id, role, speaker, text, '', '', ref, 0
-    FROM transcript WHERE role = 'user' LIMIT 1
+_HEARD_AGAIN = """
+    INSERT INTO transcript (lane_id, position, session_id, turn_id, role, text, ref, created_at)
+    SELECT lane_id, position + 1000, session_id, turn_id, role, text, ref, 0 FROM transcript WHERE role = 'user' LIMIT 1
 """
 _SWAP_COMMITS = f"""
     UPDATE journal SET payload = json_set(payload, '$.turn', (
@@ -129,7 +128,7 @@ _SWAP_COMMITS = f"""
         (f"UPDATE message SET text = 'other' WHERE id = {_TALK}", "is stored with another text"),
         (f"UPDATE message SET external_id = 'x' WHERE id = {_TALK}", "x is stored and was never acknowledged"),
         ("UPDATE lane SET key = 'else' || id WHERE channel = 'http'", "was acknowledged at"),
-        (_COPY_MESSAGE, "is stored 2 times"),
+        (_SAME_KEY, "is stored 2 times"),
         (f"UPDATE batch SET state = 'dead' WHERE id = {_FORWARDED}", "ends dead"),
         (f"UPDATE batch SET state = 'review' WHERE id = {_FORWARDED}", "ends review"),
         (f"UPDATE batch SET state = 'queued' WHERE id = {_FORWARDED}", "ends queued"),
@@ -141,11 +140,11 @@ _SWAP_COMMITS = f"""
         (f"DELETE FROM task WHERE id = (SELECT task_id FROM batch WHERE id = {_SPAWNED})", "does not exist"),
         (f"UPDATE batch SET action = 'drop' WHERE id = {_FORWARDED}", "got the verdict drop"),
         (f"DELETE FROM turn WHERE batch_id = {_FORWARDED}", "(forward) has 0 committed turns"),
-        (_COPY_TURN, "(forward) has 2 committed turns"),
+        (_SECOND_TURN, "(forward) has 2 committed turns"),
         (f"UPDATE turn SET state = 'open' WHERE batch_id = {_FORWARDED}", "ends open"),
         (_SWAP_COMMITS, "was answered after"),
         (f"DELETE FROM transcript WHERE ref = 'message:' || {_TALK}", "is heard 0 times"),
-        (_COPY_HEARD, "is heard 2 times"),
+        (_HEARD_AGAIN, "is heard 2 times"),
         ("UPDATE transcript SET text = 'other' WHERE role = 'user'", "is heard otherwise than it was said"),
         ("UPDATE transcript SET turn_id = 7 WHERE role = 'user'", "is heard in a turn that is not its own"),
         ("UPDATE transcript SET position = -position WHERE role = 'user'", "stands before an earlier one"),

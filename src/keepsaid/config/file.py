@@ -4,50 +4,92 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_settings import SettingsError
 
 from keepsaid.config.tree import CHANNELS, ENV_PREFIX, Config
 from keepsaid.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VALUES_MAX = 50_000
+"""Values one file may hold with every alias written out: a few lines of aliases of aliases can mean billions."""
+
+_UNREADABLE = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
+"""What PyYAML raises: `!!bool maybe` is a KeyError of its own, `2031-02-31` a ValueError."""
+
+Key = tuple[str, ...]
 
 
 def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config, list[str]]:
     """Read the config file, if there is one; returns the tree and warnings about unknown keys.
 
-    `settings` replaces whole top-level sections. Raises ConfigError naming file and key when a value is
-    wrong or a variable is not set.
+    `settings` replaces whole top-level sections. Raises ConfigError naming file (or variable) and key when a
+    value is wrong or a variable is not set.
     """
-    data = {**read(path), **(settings or {})}
+    given = settings or {}
+    data = {**read(path), **given}
     try:
-        config = Config(**data)
+        config = Config(**{name: value for name, value in data.items() if name in Config.model_fields})
     except ValidationError as error:
-        raise ConfigError(f"{path}: {_first(error)}") from error
-    return config, [*_unknown(data, Config, path), *_unknown_variables()]
+        raise ConfigError(_first(error, path, given)) from error
+    except SettingsError as error:
+        raise ConfigError(
+            f"environment: {error}; a whole section is written as JSON",
+            hint=f"set one key at a time, e.g. {ENV_PREFIX}BUFFER__WINDOW_MS=0",
+        ) from error
+    unknown = [f"{path}: {_misnamed(key, near, '.'.join)}" for key, near in _unknown(data, Config)]
+    return config, [*unknown, *_unknown_variables()]
 
 
 def read(path: Path) -> dict[str, Any]:
     """The keys of the file with `${VARIABLES}` filled in; empty when there is no file."""
-    if not path.exists():
-        return {}
     try:
-        parsed = yaml.safe_load(path.read_text("utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError, OSError, RecursionError) as error:
+        parsed = _parsed(path.read_text("utf-8"), path)
+        return {} if parsed is None else {str(key): _expanded(one, f"{key}", path) for key, one in parsed.items()}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, *_UNREADABLE) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    if not isinstance(parsed, dict):
+
+
+def _parsed(text: str, path: Path) -> dict[Any, Any] | None:
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        if _unfolded(root, {}) > _VALUES_MAX:
+            raise ConfigError(f"{path} holds more than {_VALUES_MAX:,} values once its aliases are written out")
+        parsed = loader.construct_document(root)
+    finally:
+        loader.dispose()
+    if parsed is not None and not isinstance(parsed, dict):
         raise ConfigError(f"{path} must hold keys and values, not a {type(parsed).__name__}")
-    return {str(key): _expanded(value, f"{key}", path) for key, value in parsed.items()}
+    return parsed
+
+
+def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node stands for; one that holds itself stands for more than is allowed."""
+    if id(node) not in known:
+        known[id(node)] = _VALUES_MAX
+        inner: list[yaml.Node] = []
+        if isinstance(node, yaml.SequenceNode):
+            inner = node.value
+        elif isinstance(node, yaml.MappingNode):
+            inner = [one for pair in node.value for one in pair]
+        known[id(node)] = 1 + sum(_unfolded(one, known) for one in inner)
+    return known[id(node)]
 
 
 def _expanded(value: Any, key: str, path: Path) -> Any:
     if isinstance(value, dict):
-        return {name: _expanded(inner, f"{key}.{name}", path) for name, inner in value.items()}
+        return {str(name): _expanded(inner, f"{key}.{name}", path) for name, inner in value.items()}
     if isinstance(value, list):
         return [_expanded(inner, f"{key}.{n}", path) for n, inner in enumerate(value)]
     if not isinstance(value, str):
@@ -65,45 +107,68 @@ def _expanded(value: Any, key: str, path: Path) -> Any:
     return _VARIABLE.sub(fill, value)
 
 
-def _first(error: ValidationError) -> str:
+def _first(error: ValidationError, path: Path, settings: Mapping[str, Any]) -> str:
+    """The first thing that is wrong, and where it was set: the environment wins over settings and file."""
     one = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in one["loc"])
+    key = tuple(str(part) for part in one["loc"])
+    named = {name.upper() for name in os.environ}
+    variables = (_variable(key[:length]) for length in range(len(key), 0, -1))
+    variable = next((name for name in variables if name in named), None)
+    source = f"environment: {variable}" if variable else "settings" if key[:1] and key[0] in settings else str(path)
     more = error.error_count() - 1
-    return f"{where}: {one['msg']}" + (f" (and {more} more)" if more else "")
+    return f"{source}: {'.'.join(key)}: {one['msg']}" + (f" (and {more} more)" if more else "")
 
 
-def _unknown(data: Mapping[str, Any], model: type[BaseModel], path: Path, prefix: str = "") -> Iterator[str]:
-    """A warning for every key nobody reads, with the nearest that somebody does."""
-    for key, value in data.items():
-        field = model.model_fields.get(key)
+def _variable(key: Key) -> str:
+    return f"{ENV_PREFIX}{'__'.join(key)}".upper()
+
+
+def _misnamed(key: Key, near: Key | None, written: Callable[[Key], str]) -> str:
+    meant = f"; did you mean {written(near)}?" if near else ""
+    if len(key) == 2 and key[0] == "channels":
+        return f"{written(key)} is a channel of your own{meant}"
+    return f"unknown key {written(key)} is ignored{meant}"
+
+
+def _unknown(data: Mapping[Any, Any], model: type[BaseModel], above: Key = ()) -> Iterator[tuple[Key, Key | None]]:
+    """Every key nobody reads, with the nearest that somebody does."""
+    for name, value in data.items():
+        key = (*above, str(name))
+        field = model.model_fields.get(key[-1])
         if field is None:
-            near = get_close_matches(key, model.model_fields, 1)
-            meant = f"; did you mean {prefix}{near[0]}?" if near else ""
-            yield f"{path}: unknown key {prefix}{key} is ignored{meant}"
-        elif isinstance(value, dict):
-            yield from _unknown_inside(value, field.annotation, path, f"{prefix}{key}.")
+            near = get_close_matches(key[-1], model.model_fields, 1)
+            yield key, (*above, near[0]) if near else None
+        else:
+            yield from _unknown_inside(value, field.annotation, key)
 
 
-def _unknown_inside(value: Mapping[str, Any], annotation: Any, path: Path, prefix: str) -> Iterator[str]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield from _unknown(value, annotation, path, prefix)
+def _unknown_inside(value: object, annotation: Any, above: Key) -> Iterator[tuple[Key, Key | None]]:
+    kinds = [one for one in (annotation, *get_args(annotation)) if isinstance(one, type) and issubclass(one, BaseModel)]
+    if not kinds:
         return
-    section = next((arg for arg in get_args(annotation) if isinstance(arg, type) and issubclass(arg, BaseModel)), None)
-    if section is None:
+    if kinds[0] is annotation:
+        if isinstance(value, Mapping):
+            yield from _unknown(value, kinds[0], above)
         return
-    for name, inner in value.items():
-        if prefix == "channels." and name not in CHANNELS:
-            near = get_close_matches(name, CHANNELS, 1)
+    several = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in several:
+        key = (*above, str(name))
+        if above == ("channels",) and name not in CHANNELS:
+            near = get_close_matches(key[-1], CHANNELS, 1)
             if near:
-                yield f"{path}: channels.{name} is a channel of your own; did you mean channels.{near[0]}?"
-        if isinstance(inner, dict):
-            yield from _unknown(inner, section, path, f"{prefix}{name}.")
+                yield key, (*above, near[0])
+        if isinstance(inner, Mapping):
+            yield from _unknown(inner, kinds[0], key)
 
 
 def _unknown_variables() -> Iterator[str]:
-    known = [f"{ENV_PREFIX}{name}".upper() for name in Config.model_fields] + [f"{ENV_PREFIX}HOME"]
+    """A warning for every variable of ours that sets nothing."""
     for name in sorted(os.environ):
-        if name.startswith(ENV_PREFIX) and name.split("__")[0].upper() not in known and "BENCH" not in name:
-            near = get_close_matches(name, known, 1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            yield f"environment: {name} is ignored{meant}"
+        bare = name.upper().removeprefix(ENV_PREFIX).lower()
+        if bare == name.lower() or bare == "home" or "bench" in bare:
+            continue
+        data: Any = None
+        for part in reversed(bare.split("__")):
+            data = {part: data}
+        for key, near in _unknown(data, Config):
+            yield f"environment: {_misnamed(key, near, _variable)}"

@@ -146,7 +146,8 @@ def _with_builtin(value: object) -> object:
         return value
     merged = {name: dict(defaults) for name, defaults in CHANNELS.items()}
     for name, given in value.items():
-        merged[name] = {**merged.get(name, {}), **(given or {})}
+        # What is no mapping stays as it is, to be refused under its own key.
+        merged[name] = {**merged.get(name, {}), **(given or {})} if isinstance(given, dict | None) else given
     return merged
 
 

@@ -76,4 +76,4 @@ def consulted(text: str = "it is noon") -> tuple[Record, ...]:
     """What a turn records that called one tool and then answered."""
     call = ToolCall("call-1", "clock", "{}")
     result = Record(Role.TOOL, "12:00", call_id=call.id)
-    return Record(Role.ASSISTANT, "", (call,)), result, Record(Role.ASSISTANT, text)
+    return Record(Role.ASSISTANT, "let me look", (call,)), result, Record(Role.ASSISTANT, text)

@@ -54,7 +54,6 @@ def take(state: State, commit: TakeReplies) -> tuple[Reply, ...]:
 
 def _go(state: State, reply: ReplyRow, verb: str) -> None:
     reply.state = move("reply", reply.state, verb)
-    reply.owner = ""
     if reply.state not in OPEN_REPLIES:
         del state.unsettled[reply.draft.id]
 

@@ -123,10 +123,8 @@ class BatchRow:
         )
 
     def go(self, verb: str) -> None:
-        """Make a legal move; what leaves the lease loses its owner."""
+        """Make a legal move. Owner, end and `alone` mean something only while it is leased."""
         self.state = move("batch", self.state, verb)
-        if self.state != "leased":
-            self.owner, self.lease_until, self.alone = "", 0, False
         self.lane.open = [batch for batch in self.lane.open if batch is not self]
         if self.state in OPEN_BATCHES:
             self.lane.open.append(self)
@@ -137,10 +135,8 @@ class StepRow:
     """A step, and how often it was started; its output is kept as JSON text, which nobody can change."""
 
     step: Step
-    started_at: int
     output: str = "null"
     tries: int = 1
-    ended_at: int | None = None
 
     @property
     def value(self) -> Step:
@@ -172,11 +168,9 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record of a transcript at its position; `ref` names the message or reply it shows."""
+    """A record of a transcript; `ref` names the message or reply it shows."""
 
-    position: int
     turn_id: int
-    session_id: int
     record: Record
     ref: str
     created_at: int
@@ -184,11 +178,10 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class SessionRow:
-    """A session and its mark for collection."""
+    """A session and its mark for collection; `processed_until` counts records of the transcript."""
 
     id: int
-    started_at: int
-    active_at: int
+    active_at: int = 0
     state: str = "active"
     invalidated_at: int | None = None
     invalidated_reason: str = ""

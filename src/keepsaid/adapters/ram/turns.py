@@ -27,7 +27,7 @@ def start_step(state: State, commit: StepStart) -> bool:
     if commit.trace is not None:
         turn.trace = json.dumps(commit.trace)
     if known is None:
-        turn.steps[commit.step.n] = StepRow(replace(commit.step, state="started"), commit.at)
+        turn.steps[commit.step.n] = StepRow(replace(commit.step, state="started"))
     else:
         known.step = replace(known.step, subject=commit.step.subject, input_hash=commit.step.input_hash)
         known.tries += 1
@@ -43,7 +43,6 @@ def end_step(state: State, commit: StepEnd) -> bool:
     finished = move("step", row.step.state, "finish")
     row.output = json.dumps(commit.output)
     row.step = replace(row.step, state=finished, usage=commit.usage)
-    row.ended_at = commit.at
     return True
 
 
@@ -71,12 +70,10 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
 def _keep_records(lane: LaneRow, turn: TurnRow, commit: TurnCommit) -> None:
     session = _session(lane, commit)
     for record, ref, at in _said(turn, commit):
-        lane.transcript.append(Entry(len(lane.transcript) + 1, turn.id, session.id, record, ref, at))
+        lane.transcript.append(Entry(turn.id, record, ref, at))
     since = lane.transcript[session.processed_until :]
-    talk = [entry for entry in since if entry.session_id == session.id and entry.record.role is not Role.TOOL]
-    if len(talk) > UNPROCESSED_MAX:
-        session.invalidated_at = max(session.invalidated_at or 0, len(lane.transcript))
-        session.invalidated_reason = "records"
+    if sum(entry.record.role is not Role.TOOL for entry in since) > UNPROCESSED_MAX:
+        session.invalidated_at, session.invalidated_reason = len(lane.transcript), "records"
 
 
 def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]]:
@@ -92,11 +89,9 @@ def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]
 
 
 def _session(lane: LaneRow, commit: TurnCommit) -> SessionRow:
-    """The lane's session, begun or woken by this turn."""
-    if lane.session is None or lane.session.state == "ended":
-        lane.session = SessionRow(commit.turn_id, commit.at, commit.at)
-    if lane.session.state == "sleeping":
-        lane.session.state = move("session", lane.session.state, "wake")
+    """The lane's session, begun by its first turn."""
+    if lane.session is None:
+        lane.session = SessionRow(commit.turn_id)
     lane.session.active_at = commit.at
     return lane.session
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _START_S = 10.0
 _POLL_S = 0.05
+_QUIET_S = 0.5
+_STOPPING = "stopping: a running turn gets a while to end. Ctrl-C ends at once; the message stays."
 
 
 def chat(
@@ -93,6 +95,7 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     except HomeError:
         await closing.enter_async_context(listening(instance, 0))
     await closing.enter_async_context(unbroken(instance))
+    closing.callback(asyncio.get_running_loop().call_later, _QUIET_S, say, _STOPPING)
     remote = recorded(home)
     assert remote is not None, "a server that listens has written its address"
     return remote

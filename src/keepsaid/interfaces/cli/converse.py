@@ -99,6 +99,7 @@ async def _answer(talk: Talk, text: str) -> None:
                 written += piece.text
             elif piece.kind == "waiting":
                 say(f"{chr(10) if written else ''}waiting: {piece.text}")
+                written = ""
             else:
                 await _finish(talk, piece.data, written)
 

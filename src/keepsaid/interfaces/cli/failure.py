@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
 import sys
 import traceback
 from collections.abc import Callable
@@ -53,6 +52,8 @@ def tell(error: KeepsaidError, *, as_json: bool) -> None:
 
 def unexpected(error: Exception) -> Unexpected:
     """The error as people see it; its traceback stands in the log under a short id."""
+    import secrets  # noqa: PLC0415 - needed when something broke
+
     short = secrets.token_hex(3)
     if session().verbose:
         traceback.print_exception(error, file=sys.stderr)

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -64,6 +63,8 @@ class Remote:
         headers: dict[str, str] | None = None,
         timeout_s: float = _ASK_S,
     ) -> Any:
+        from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - without a runtime nobody is called
+
         place = urlsplit(self.url)
         connection = HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}

@@ -122,6 +122,7 @@ async def talking(remote: Remote, conversation: str) -> AsyncIterator[Talk]:
         headers={"Authorization": f"Bearer {remote.token}"},
         timeout=httpx2.Timeout(_READ_S, connect=_CONNECT_S),
         trust_env=False,
+        verify=False,
     ) as client:
         yield Talk(client, conversation)
 

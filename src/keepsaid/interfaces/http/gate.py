@@ -61,12 +61,12 @@ class Gate:
     def _same_place(self, request: Request) -> None:
         if not is_loopback(self.host):
             return
-        for header in (f"//{request.headers.get('host', '')}", request.headers.get("origin")):
-            if header is None:
-                continue
-            try:
-                name = urlsplit(header).hostname
-            except ValueError:
-                name = None
-            if name not in (*_LOCAL_NAMES, self.host):
-                raise Refused("this address may only be called as what it is: loopback")
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        try:
+            name = urlsplit(f"//{host}").hostname
+        except ValueError:
+            name = None
+        if name not in (*_LOCAL_NAMES, self.host):
+            raise Refused("this address may only be called as what it is: loopback")
+        if origin is not None and origin.lower() != f"http://{host}".lower():
+            raise Refused("no page of another place may call this address")

@@ -30,7 +30,8 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     channel = _text(fields, "channel", "http")
     settings = config.channels.get(channel)
     if settings is None or not settings.enabled:
-        raise UnknownChannel(f"there is no channel {channel!r}; known: {', '.join(sorted(config.channels))}")
+        known = ", ".join(sorted(name for name, one in config.channels.items() if one.enabled))
+        raise UnknownChannel(f"there is no channel {channel!r}; known: {known}")
     if key is not None and not 0 < len(key) <= _KEY_CHARS_MAX:
         raise InputError(f"the Idempotency-Key needs 1 to {_KEY_CHARS_MAX} characters")
     said_by = _text(fields, "sender", None)

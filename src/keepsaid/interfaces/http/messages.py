@@ -40,10 +40,10 @@ class Messages:
         body = await body_of(request, self._instance.config.buffer.payload_bytes_max)
         small = len(body) <= _INLINE_BYTES_MAX
         fields = parsed(body) if small else await asyncio.to_thread(parsed, body)
-        channel = str(fields.get("channel", "http"))
+        inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
+        channel = inbound.origin.channel
         if channel != "http" and not self._gate.is_operator(request):
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")
-        inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
         received = await self._instance.receive(inbound)
         answer = {"id": show("message", received.id), "intake": received.intake, "number": received.number}
         answer |= {"conversation": received.lane.conversation, "lane": received.lane.key}
@@ -54,7 +54,8 @@ class Messages:
         """What became of a message, its reply included; a reply seen here counts as pulled."""
         self._gate.client(request)
         story = await self._story(request)
-        await self._pull(story)
+        if request.method != "HEAD":
+            await self._pull(story)
         return JSONResponse(story_shape(story))
 
     async def events(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app import Instance
 from keepsaid.domain.ids import read, show
+from keepsaid.domain.text import normalise
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
 from keepsaid.interfaces.notes import note
@@ -44,7 +45,7 @@ class OperatorRoutes:
         batch_id = read("batch", request.path_params["id"])
         if batch_id is None:
             raise NotFound("there is no such batch", hint="keepsaid inbox ls --state dead")
-        reason = str(fields.get("reason") or "requeued by the owner")
+        reason = normalise(str(fields.get("reason") or "requeued by the owner"))
         return JSONResponse({"requeued": await self._instance.requeue(batch_id, reason)})
 
     async def remember(self, request: Request) -> Response:

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
@@ -56,6 +57,14 @@ class NotFound(KeepsaidError):
     code = "KS-HTTP-NONE"
 
 
+class WrongMethod(KeepsaidError):
+    """The route is there, but not for this method."""
+
+    code = "KS-HTTP-METHOD"
+    safe = "Nothing was stored."
+    hint = "see docs/reference/http.md"
+
+
 class BadRequest(InputError):
     """The body cannot be read as what the route takes."""
 
@@ -65,12 +74,21 @@ class BadRequest(InputError):
 
 def problem(error: KeepsaidError) -> JSONResponse:
     """The response for an error."""
-    extra = {Unauthorised: 401, Refused: 403, NotFound: 404, BadRequest: 400}
+    extra = {Unauthorised: 401, Refused: 403, NotFound: 404, WrongMethod: 405, BadRequest: 400}
     status = extra.get(type(error)) or next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
     body = {"type": "about:blank", "title": error.what, "status": status, "code": error.code}
     body |= {"safe": error.safe, "hint": error.hint}
     headers = {"Retry-After": "5"} if status == 503 else {}
     return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def unrouted(request: Request, error: Exception) -> Response:
+    """The response where no route takes a request."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        response = problem(WrongMethod(f"{request.url.path} does not take {request.method}"))
+        response.headers.update(error.headers or {})
+        return response
+    return problem(NotFound(f"there is nothing at {request.url.path}", hint="see docs/reference/http.md"))
 
 
 def guarded(endpoint: Endpoint) -> Endpoint:

@@ -25,7 +25,7 @@ from keepsaid.errors import ConfigError, HomeError
 from keepsaid.interfaces.http.gate import Gate, is_loopback
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
-from keepsaid.interfaces.http.problems import NotFound, body_of, guarded
+from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrouted
 
 _STOP_S = 3
 
@@ -82,8 +82,8 @@ class Address:
     @property
     def url(self) -> str:
         """Its base URL; a server that listens everywhere is called over loopback."""
-        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104 - not bound here
-        return f"http://{name}:{self.port}"
+        name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not bound here
+        return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
 
 
 class _QuietServer(uvicorn.Server):
@@ -108,12 +108,12 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     gate = Gate(server.host, token, client_token)
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])
-    app = Starlette(routes=routes(instance, gate))
+    app = Starlette(routes=routes(instance, gate), exception_handlers={404: unrouted, 405: unrouted})
     settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S)
     http = _QuietServer(settings)
     serving = asyncio.create_task(http.serve(sockets=[bound]))
-    _write(instance, address, token)
     try:
+        _write(instance, address, token)
         yield address
     finally:
         instance.home.runtime_file.unlink(missing_ok=True)
@@ -143,7 +143,11 @@ def _bind(host: str, port: int) -> socket.socket:
 def _write(instance: Instance, address: Address, token: str) -> None:
     file = instance.home.runtime_file
     partial_file = file.with_suffix(".partial")
-    descriptor = os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        json.dump({"url": address.url, "token": token, "pid": os.getpid()}, out)
-    partial_file.replace(file)
+    try:
+        partial_file.unlink(missing_ok=True)
+        descriptor = os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            json.dump({"url": address.url, "token": token, "pid": os.getpid()}, out)
+        partial_file.replace(file)
+    except OSError as error:
+        raise HomeError(f"{file} cannot be written ({error.strerror})", safe="Nothing was changed.") from error

@@ -10,6 +10,7 @@ from keepsaid.domain.commits import Failure, Intake
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed, Outcome, Usage
 from keepsaid.errors import KeepsaidError, UnknownChannel
 from keepsaid.interfaces.sdk.values import Message, Receipt
@@ -32,15 +33,16 @@ class Batch:
 
     async def done(self, reply: str = "") -> None:
         """Settle the batch, with the reply in the same commit; delivery follows. Raises LeaseLost."""
-        records = (Record(Role.ASSISTANT, reply),) if reply else ()
-        outcome = Outcome(reply, records, Usage(), f"consumer:{self._consumer}", None)
+        said = normalise(reply)
+        records = (Record(Role.ASSISTANT, said),) if said else ()
+        outcome = Outcome(said, records, Usage(), normalise(f"consumer:{self._consumer}"), None)
         await self._instance.flow.commit(self._claimed, outcome)
         self.settled = True
 
     async def fail(self, reason: str) -> str:
         """Charge the batch an attempt; it comes again, or is dead after the third. Returns its new state."""
         self.settled = True
-        return await self._instance.attempt.failed(self._claimed, Failure.RETRY, KeepsaidError(reason))
+        return await self._instance.attempt.failed(self._claimed, Failure.RETRY, KeepsaidError(normalise(reason)))
 
 
 class Inbox:

@@ -247,6 +247,7 @@ class RequeueContract:
             assert again.turn_id != turn_id
             assert again.steps == ()
             await road.answer(again)
+            assert (await road.story(queued.first.id)).turn_id == again.turn_id
 
     async def test_what_is_open_or_done_stays(self, store: Store) -> None:
         """Queued, leased, done, unknown: no."""

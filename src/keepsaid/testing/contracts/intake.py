@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import replace
 
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Intake, Settle, TakeReplies
+from keepsaid.domain.commits import Dispatch, Intake, Receive, Settle, TakeReplies
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.reply import Delivered
-from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of, said
+from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, routed, said, verdict
 from keepsaid.testing.contracts.road import Road, Store
 
 
@@ -48,6 +48,25 @@ class IntakeContract:
         assert (story.message.id, story.message.lane, story.message.number) == (received.id, inbound.lane, 1)
         assert story.message.received_at == 1_234
         assert (story.state, story.batch, story.turn_id, story.replies) == ("received", None, None, ())
+
+    async def test_the_order_is_that_of_numbers_not_of_ids(self, store: Store) -> None:
+        """A message whose id was made earlier, or by a clock that is off, keeps the place at which it came."""
+        road, ids = Road(store), (9 << 37, 2 << 37, (2 << 37) + 1, 5 << 37)
+        for message_id in ids:
+            await store.apply(Receive(arrival(message_id, said(f"id {message_id}")), AT_ONCE))
+        group = await road.group(lane_of())
+        assert [(message.number, message.id) for message in group.messages] == list(enumerate(ids, 1))
+        parts = (group.messages[:2], group.messages[2:])
+        batches = tuple(routed(road.new_id(), part, verdict(rule=f"r{len(part[0].text)}")) for part in parts)
+        for part, batch in zip(parts, batches, strict=True):
+            assert await store.apply(Dispatch(lane_of(), part[0].number - 1, (batch,), AT_ONCE, 0))
+            claimed = await road.claim_one()
+            assert claimed.messages == part
+            await road.answer(claimed)
+            assert [(await road.story(message.id)).turn_id for message in part] == [claimed.turn_id] * 2
+        assert [one.messages for one in await store.episode_work(10)] == list(parts)
+        spoken = [record.text for record in (await store.recent(lane_of(), 99)).records if record.speaker]
+        assert spoken == [f"id {message_id}" for message_id in ids]
 
     async def test_an_unknown_message_has_no_story(self, store: Store) -> None:
         """None for what was never stored."""
@@ -145,6 +164,14 @@ class ReplyLaneContract:
         """The key is that of the target."""
         received = await Road(store).hear(reply_to("elsewhere"))
         assert received.lane == Lane(CHANNEL, ACCOUNT, "room", "reply:room:elsewhere")
+
+    async def test_of_two_targets_the_first_counts(self, store: Store) -> None:
+        """An edit has the provider id of what it edits."""
+        road = Road(store)
+        original = replace(said(marks=Marks("new", "p1")), topic="t1")
+        await road.hear(original)
+        await road.hear(said(marks=Marks("edit", "p1")))
+        assert (await road.hear(reply_to("p1"))).lane == original.lane
 
     async def test_a_target_in_another_conversation_does_not_count(self, store: Store) -> None:
         """Provider ids are looked up in the conversation alone."""

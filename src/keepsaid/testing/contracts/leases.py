@@ -43,6 +43,15 @@ class ClaimContract:
         assert await road.claim(limit=0) == ()
         assert len(await road.claim(limit=2)) == 1
 
+    async def test_no_more_than_there_are_turns_for(self, store: Store) -> None:
+        """Each needs an id."""
+        road = Road(store)
+        for room in ("a", "b"):
+            await road.queue(said(room=room))
+        for turn_ids in ((), (501,), (502,)):
+            claimed = await store.apply(Claim("one", 2, turn_ids, 0, 1_000))
+            assert tuple(one.turn_id for one in claimed) == turn_ids
+
     async def test_a_lane_is_first_in_first_out(self, store: Store) -> None:
         """The next batch only when the one before is settled."""
         road = Road(store)

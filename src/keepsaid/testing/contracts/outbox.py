@@ -125,6 +125,13 @@ class TakingContract:
         await store.apply(settled(reply, Delivered.CONFIRMED))
         assert await store.next_send((CHANNEL,)) == 0
 
+    async def test_the_next_is_the_earliest_of_all_conversations(self, store: Store) -> None:
+        """Each says when its first may be tried."""
+        road = Road(store)
+        for room, at in (("a", 30), ("b", 20), ("c", 40)):
+            await road.settle(said(room=room), at=at)
+        assert await store.next_send((CHANNEL,)) == 20
+
 
 class SettlingContract:
     """What came of a try is recorded by the one who made it."""

@@ -302,6 +302,16 @@ class EpisodeWorkContract:
         assert list(await store.episode_work(1, "b")) == [work[1]]
         assert (await store.overview()).episodes_due == 3
 
+    async def test_a_turn_without_an_answer_leaves_its_messages(self, store: Store) -> None:
+        """There is no reply to remember."""
+        road = Road(store)
+        await road.queue(said())
+        claimed = await road.claim_one()
+        end = replace(outcome(""), records=())
+        assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 8))
+        [work] = await store.episode_work(10)
+        assert (work.turn_id, work.messages, work.reply) == (claimed.turn_id, claimed.messages, "")
+
     async def test_it_ends_when_memory_has_it(self, store: Store) -> None:
         """Once; what is not there is not counted."""
         road = Road(store)

@@ -1,0 +1,168 @@
+"""The page of every setting, made from the tree of settings."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+from tests.docs.markdown import lines_of, table
+
+from keepsaid.config.tree import CHANNELS, ENV_PREFIX, ChannelConfig, Config, Owner, RuleConfig
+
+_HEAD = """\
+# Configuration
+
+Settings come from three places; a later one wins: the defaults below, `config.yaml` in the config
+directory, environment variables. Only what you change needs to be in the file. `keepsaid config path`
+says where it is, `keepsaid config show` prints every setting as it stands and where it comes from,
+`keepsaid config validate` checks it: exit code 4 when a setting is wrong, 5 when a key is unknown.
+
+- `${NAME}` anywhere in the file stands for an environment variable; one that is not set is an error.
+- The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list is
+  written as JSON.
+- An unknown key is ignored with a warning that names the nearest known one.
+- Changes take effect when the runtime is started again. The identity files `SOUL.md`, `IDENTITY.md` and
+  `USER.md` are read again when they change.
+
+```yaml
+owner:
+  - {channel: http, sender: "u42"}
+models:
+  chat: anthropic/claude-sonnet-4-5
+  api_key: ${ANTHROPIC_API_KEY}
+memory:
+  items_max: 10
+log:
+  level: warning
+```
+
+Variables that are no settings: `KEEPSAID_HOME` puts everything under one directory (see
+[operating](../operate/operate.md)); `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_HOST` are read by
+`models.chat: auto`; `NO_COLOR` prints without colour.
+"""
+
+_OWNER = """\
+Who owns this instance, besides the terminal: a list, empty by default. What an owner says has the trust
+`owner`, and what is said in one direct chat of the owner is remembered in the others. As a variable:
+`KEEPSAID_OWNER`, as JSON. Each item has:
+"""
+
+_CHANNELS = """\
+One section a channel, under its name. A name that is not built in makes a channel of your own: messages
+for it come in over HTTP with the token of the running instance, or by `keepsaid inbox send --channel`.
+"""
+
+_BUILT_IN = "The built-in channels are open from the start, and differ from these defaults:\n"
+
+_WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", SecretStr: "secret"}
+
+
+def page() -> str:
+    """The whole page."""
+    fields = Config.model_fields
+    parts = [_HEAD, "## Top level\n", _settings({"agent": fields["agent"]})]
+    for name, field in fields.items():
+        if name == "owner":
+            parts += ["## owner\n", _OWNER, _settings(Owner.model_fields, variables=False)]
+        elif name == "channels":
+            parts += ["## channels\n", _CHANNELS, _settings(ChannelConfig.model_fields, ("channels", "NAME"))]
+            parts += [_BUILT_IN, _built_in()]
+        elif name != "agent":
+            parts += _section(name, field)
+    return lines_of("\n".join(parts))
+
+
+def _section(name: str, field: FieldInfo) -> Iterator[str]:
+    section = field.annotation
+    assert isinstance(section, type), f"{name} is no section"
+    assert issubclass(section, BaseModel), f"{name} is no section"
+    yield f"## {name}\n"
+    yield f"{inspect.getdoc(section)}\n"
+    yield _settings(section.model_fields, (name,))
+    if name == "routes":
+        yield "### routes.rules\n"
+        yield "How rules work: [routing rules](../how-to/routes.md). Each rule has:\n"
+        yield _settings(RuleConfig.model_fields, variables=False)
+
+
+def _settings(fields: Mapping[str, FieldInfo], above: tuple[str, ...] = (), *, variables: bool = True) -> str:
+    rows = []
+    for name, field in fields.items():
+        key = (*above, name)
+        row = [f"`{'.'.join(key)}`", _type(field), _default(field), _meaning(field)]
+        rows.append([*row, f"`{ENV_PREFIX}{'__'.join(key)}`".upper()] if variables else row)
+    headings = ["key", "type", "default", "meaning"]
+    return table([*headings, "variable"] if variables else headings, rows)
+
+
+def _meaning(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _type(field: FieldInfo) -> str:
+    words = _written(field.annotation)
+    bounds = {type(bound).__name__: bound for bound in field.metadata}
+    least, most = (_bound(bounds, names) for names in (("Ge", "Gt"), ("Le", "Lt")))
+    if least and most:
+        return f"{words}, {least} to {most}"
+    return f"{words}, {least} or more" if least else words
+
+
+def _bound(bounds: Mapping[str, Any], names: tuple[str, str]) -> str:
+    inclusive, exclusive = (bounds.get(name) for name in names)
+    if inclusive is not None:
+        return f"{getattr(inclusive, names[0].lower()):,}"
+    return "" if exclusive is None else f"above {getattr(exclusive, names[1].lower()):,}"
+
+
+def _written(kind: Any) -> str:
+    """A type for people."""
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(_written(one) for one in get_args(kind) if one is not NoneType)
+    if get_origin(kind) is Literal:
+        return _choices(get_args(kind))
+    if get_origin(kind) in (tuple, list):
+        return f"list of {_plural(get_args(kind)[0])}"
+    if get_origin(kind) is dict:
+        return "keys and values"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _choices([one.value for one in kind])
+    return _WORDS[kind]
+
+
+def _plural(kind: Any) -> str:
+    return "rules" if kind is RuleConfig else f"{_written(kind)}s"
+
+
+def _choices(values: Any) -> str:
+    *first, last = [f"`{value}`" for value in values]
+    return f"{', '.join(first)} or {last}"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "needed"
+    value = field.get_default(call_default_factory=True)
+    if value is None or value in ("", (), {}):
+        return "none"
+    return f"`{_json(value)}`"
+
+
+def _json(value: Any) -> str:
+    plain = value.value if isinstance(value, Enum) else value
+    return plain if isinstance(plain, str) else json.dumps(plain)
+
+
+def _built_in() -> str:
+    """The built-in channels by what differs; a channel that sets nothing has the default."""
+    keys = list(dict.fromkeys(key for given in CHANNELS.values() for key in given))
+    rows = [
+        [f"`{name}`", *(_json(given[key]) if key in given else "" for key in keys)] for name, given in CHANNELS.items()
+    ]
+    return table(["channel", *(f"`{key}`" for key in keys)], rows)

@@ -1,0 +1,105 @@
+"""The server as others meet it: a real one on a home of its own and a free port, and a client that speaks to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx2
+
+from keepsaid.app import Instance, opened
+from keepsaid.config import Home, load
+from keepsaid.interfaces.http.server import Address, listening
+
+BASE: dict[str, Any] = {"models": {"chat": "none"}, "buffer": {"window_ms": 0}, "server": {"port": 0}}
+"""Offline, at once, on any free port."""
+
+PROBLEM = "application/problem+json"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A running server, its home, and a client without a token."""
+
+    home: Home
+    instance: Instance
+    address: Address
+    client: httpx2.AsyncClient
+
+    @property
+    def owner(self) -> dict[str, str]:
+        """The header that opens every route."""
+        token = json.loads(self.home.runtime_file.read_text("utf-8"))["token"]
+        return {"Authorization": f"Bearer {token}"}
+
+    async def put(self, body: object, headers: Mapping[str, str] | None = None) -> httpx2.Response:
+        """POST /v1/messages; bytes are sent as they are, anything else as JSON in ASCII."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        return await self.client.post("/v1/messages", content=content, headers=sent)
+
+    async def say(self, text: str, conversation: str = "room", key: str | None = None) -> httpx2.Response:
+        """Ann says something."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return await self.put({"text": text, "sender": "ann", "conversation": conversation}, headers)
+
+    async def events(self, message_id: str) -> list[tuple[str, dict[str, Any]]]:
+        """What is told about a message until it is settled: names and data."""
+        response = await self.client.get(f"/v1/messages/{message_id}/events", headers=self.owner)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"].startswith("text/event-stream")
+        blocks = [block for block in response.text.split("\n\n") if block.startswith("event: ")]
+        parts = [block.removeprefix("event: ").partition("\ndata: ") for block in blocks]
+        return [(name, json.loads(data)) for name, _, data in parts]
+
+    async def settled(self, message_id: str) -> dict[str, Any]:
+        """The story of a message once it is settled."""
+        name, story = (await self.events(message_id))[-1]
+        assert name == "settled"
+        return story
+
+    @contextmanager
+    def database(self, *, writing: bool = False) -> Iterator[apsw.Connection]:
+        """The buffer's file, as another program opens it."""
+        flags = apsw.SQLITE_OPEN_READWRITE if writing else apsw.SQLITE_OPEN_READONLY
+        db = apsw.Connection(str(self.home.store("buffer.db")), flags=flags)
+        try:
+            yield db
+        finally:
+            db.close()
+
+    def rows(self, sql: str, *bound: object) -> list[tuple[Any, ...]]:
+        """What is on disk."""
+        with self.database() as db:
+            return db.execute(sql, bound).fetchall()
+
+
+@asynccontextmanager
+async def site(root: Path, *, answering: bool = True, **settings: Any) -> AsyncIterator[Site]:
+    """A server on the home `root` while the block runs; `settings` are sections of the config."""
+    home = Home.at(root)
+    config, warnings = load(home.config_file, {**BASE, **settings})
+    assert warnings == []
+    async with opened(home, config) as instance:
+        await instance.start(answering=answering)
+        async with listening(instance) as address, httpx2.AsyncClient(base_url=address.url, trust_env=False) as client:
+            yield Site(home, instance, address, client)
+
+
+def refused(response: httpx2.Response, status: int) -> dict[str, Any]:
+    """The problem a response tells: what happened, whether data is safe, what to do; nothing of our inside."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == PROBLEM
+    told: dict[str, Any] = response.json()
+    assert told["status"] == status
+    for name in ("title", "safe", "hint", "code"):
+        assert isinstance(told[name], str)
+        assert told[name], name
+    for inside in ("Traceback", 'File "', "Error:", "apsw", "keepsaid/"):
+        assert inside not in response.text
+    return told

@@ -1,0 +1,232 @@
+"""The small pure parts of the command line, and settings that are wrong in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
+from keepsaid.interfaces.cli import converse
+from keepsaid.interfaces.cli.commands import Command
+from keepsaid.interfaces.cli.failure import exit_code, guarded
+from keepsaid.interfaces.cli.lines import Lines
+from keepsaid.interfaces.cli.logfile import JsonLines, append, keep_log
+from keepsaid.interfaces.cli.output import Table, counted, duration, one_line, tallied, visible
+from keepsaid.interfaces.cli.program import run, shared_first
+from keepsaid.interfaces.cli.remote import problem
+from keepsaid.interfaces.cli.session import Session, begin
+from keepsaid.interfaces.cli.talk import Piece, Talk
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        (None, "-"),
+        (-5, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (59_900, "59.9 s"),
+        (241_000, "4 m 1 s"),
+        (3_600_000, "1 h 0 m"),
+        (48 * 3_600_000, "2 d 0 h"),
+    ],
+)
+def test_duration(ms: float | None, said: str) -> None:
+    assert duration(ms) == said
+
+
+def test_counts() -> None:
+    assert counted(1, "batch", "batches") == "1 batch"
+    assert counted(2_041, "batch", "batches") == "2,041 batches"
+    assert counted(0, "message") == "0 messages"
+    assert tallied({"done": 3, "queued": 1}, ("queued", "dead")) == "queued 1   dead 0   done 3"
+    assert tallied({}) == "none"
+
+
+def test_a_table_is_aligned_and_every_cell_is_one_line() -> None:
+    table = Table(("ID", "TEXT"), (("msg_1", "two\nlines"), ("m", "x" * 200)))
+    assert table.lines()[:2] == ["ID     TEXT", "msg_1  two lines"]
+    assert table.lines()[2] == f"m      {'x' * 99}…"
+
+
+def test_nothing_printed_can_give_a_terminal_orders() -> None:
+    assert visible("a\x1b[2J\x07\x9b\tb\n") == "a\ufffd[2J\ufffd\ufffd\tb\n"
+    assert one_line("a\x1b\r\nb") == "a\ufffd b"
+
+
+def test_shared_options_may_stand_anywhere() -> None:
+    assert shared_first(["inbox", "ls", "--json", "-n", "3", "--home", "/x", "-q"]) == (
+        ["--json", "--home", "/x", "-q"],
+        ["inbox", "ls", "-n", "3"],
+    )
+    assert shared_first(["memory", "add", "--", "--json"]) == ([], ["memory", "add", "--", "--json"])
+    assert shared_first(["status", "--home"]) == (["--home"], ["status"])
+    assert shared_first(["--home=/x", "status"]) == (["--home=/x"], ["status"])
+
+
+def test_commands_of_a_chat() -> None:
+    assert Command.read("hello /why") == "hello /why"
+    assert Command.read("/why  please") == Command("/why")
+    assert Command.read("//etc is a folder") == "/etc is a folder"
+
+
+def test_a_problem_becomes_the_error_it_was() -> None:
+    body = {"title": "used before", "code": "KS-INP-CONFLICT", "safe": "Kept.", "hint": "another id"}
+    error = problem(json.dumps(body).encode(), 409)
+    assert isinstance(error, KeyConflict)
+    assert error.as_json() == {"code": "KS-INP-CONFLICT", "what": "used before", "safe": "Kept.", "hint": "another id"}
+    assert isinstance(problem(b'{"title": "late", "code": "KS-MDL-TIMEOUT"}', 500), ModelTimeout)
+    assert isinstance(problem(b'{"title": "full", "code": "KS-DB-FULL"}', 503), StoreFull)
+    other = problem(b'{"title": "no token", "code": "KS-HTTP-AUTH"}', 401)
+    assert (type(other), other.code) == (KeepsaidError, "KS-HTTP-AUTH")
+    assert KeepsaidError.code == "KS-000"
+    assert "HTTP 502" in problem(b"<html>", 502).what
+
+
+def test_an_error_nobody_foresaw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> int:
+        raise LookupError("the words of a person")
+
+    assert exit_code(NotRunning("nothing answers")) == 3
+    begin(Session(root=tmp_path))
+    assert guarded(broken, as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert told["code"] == "KS-BUG"
+    assert "LookupError" in told["what"]
+    assert "person" not in told["what"] + (tmp_path / "state/keepsaid.log").read_text("utf-8")
+
+
+def test_the_log_holds_nobodys_words(tmp_path: Path) -> None:
+    record = logging.makeLogRecord({"name": "keepsaid.turn", "levelname": "INFO", "msg": "turn %s", "args": (7,)})
+    record.__dict__ |= {"turn": 7, "text": "a secret"}
+    try:
+        raise ValueError("a secret")
+    except ValueError as error:
+        record.exc_info = (ValueError, error, error.__traceback__)
+    line = JsonLines().format(record)
+    assert "a secret" not in line
+    told = json.loads(line)
+    assert (told["msg"], told["turn"], told["error"]) == ("turn 7", 7, "ValueError")
+    assert told["trace"]
+    assert json.loads(JsonLines(text=True).format(record))["detail"] == "a secret"
+    append(tmp_path / "state/keepsaid.log", record)
+    assert (tmp_path / "state/keepsaid.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_is_written_at_its_level(tmp_path: Path) -> None:
+    root, ours = logging.getLogger(), logging.getLogger("keepsaid")
+    before, level = list(root.handlers), ours.level
+    keep_log(tmp_path / "log", "warning", text=False)
+    try:
+        logging.getLogger("keepsaid.turn").info("not this")
+        logging.getLogger("keepsaid.turn").warning("this")
+        [line] = (tmp_path / "log").read_text("utf-8").splitlines()
+        assert json.loads(line)["level"] == "warning"
+    finally:
+        ours.setLevel(level)
+        for added in set(root.handlers) - set(before):
+            root.removeHandler(added)
+            added.close()
+
+
+class Heard(Talk):
+    """A talk whose answer is known beforehand."""
+
+    def __init__(self, *pieces: Piece) -> None:
+        self._pieces = pieces
+        self.shown: list[str] = []
+
+    async def put(self, text: str) -> str:
+        return "msg_1"
+
+    async def answer(self, message_id: str) -> AsyncGenerator[Piece, None]:
+        for piece in self._pieces:
+            yield piece
+
+    async def seen(self, reply_id: str) -> None:
+        self.shown.append(reply_id)
+
+
+def delta(text: str) -> Piece:
+    return Piece("delta", {"text": text})
+
+
+def stored(*texts: str) -> Piece:
+    replies = [{"id": f"rep_{text}", "text": text} for text in texts]
+    return Piece("settled", {"id": "msg_1", "state": "done", "batch": {"reason": "a rule"}, "replies": replies})
+
+
+@pytest.mark.parametrize(
+    ("pieces", "printed"),
+    [
+        ((delta("It is "), delta("here."), stored("It is here.")), "bot > It is here.\n"),
+        ((stored("It is here."),), "bot > It is here.\n"),
+        (
+            (delta("It"), Piece("waiting", {"text": "an outage"}), delta("It is here."), stored("It is here.")),
+            "bot > Itbot > It is here.\n",
+        ),
+        (
+            (delta("It"), delta("It is here."), stored("It is here.")),
+            "bot > ItIt is here.\nbot (as it was stored) > It is here.\n",
+        ),
+        ((delta("\x1b[2J"), stored("\x1b[2J")), "bot > \ufffd[2J\n"),
+        ((stored(),), ""),
+    ],
+)
+async def test_an_answer_is_printed_once(
+    capsys: pytest.CaptureFixture[str], pieces: tuple[Piece, ...], printed: str
+) -> None:
+    talk = Heard(*pieces)
+    await converse._answer(talk, "where?")
+    said = capsys.readouterr()
+    assert said.out == printed
+    assert talk.shown == [reply["id"] for reply in pieces[-1].data["replies"]]
+    assert bool(said.err) == (not printed or "waiting" in [piece.kind for piece in pieces])
+
+
+async def test_lines_end_at_lf_alone() -> None:
+    reading, writing = os.pipe()
+    lines = Lines(reading)
+    os.write(writing, "a\u2028b\x85\r\n\nlast".encode())
+    os.close(writing)
+    assert [await lines.next() for _ in range(4)] == ["a\u2028b\x85\r".encode(), b"", b"last", None]
+    os.close(reading)
+
+
+async def test_a_line_that_never_comes_can_be_given_up() -> None:
+    reading, writing = os.pipe()
+    lines = Lines(reading)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await lines.next()
+    os.write(writing, b"too late\nin time\n")
+    assert await lines.next() == b"in time"
+    os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("models: {api_key: '${NO_SUCH_VARIABLE}'}", 4, "needs the environment variable NO_SUCH_VARIABLE"),
+        ("buffer: {window_ms: soon}", 4, "buffer.window_ms"),
+        ("models: {chat: gpt}", 4, "is none of: auto, none"),
+        ("- a list", 4, "must hold keys and values"),
+        ("a: [", 4, "cannot be read"),
+        ("server: {host: 0.0.0.0}", 4, "server.token must be set"),
+        ("bufer: {window_ms: 5}", 5, "did you mean buffer?"),
+        ("log: {level: warning}", 0, "valid: "),
+    ],
+)
+def test_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int, told: str) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").write_text(text, "utf-8")
+    assert run(["--home", str(tmp_path), "config", "validate"]) == code
+    said = "".join(capsys.readouterr())
+    assert told in said
+    assert ("[KS-CFG]" in said) == (code == 4)

@@ -1,0 +1,424 @@
+"""Settings: where they come from, who wins, and how a wrong one is told."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepsaid.config import Config, Home, load
+from keepsaid.domain.batch import Window
+from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.route import Action, Rule
+from keepsaid.errors import ConfigError, HomeError
+
+Write = Callable[[str | bytes], Path]
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_whoever_runs_this(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.upper().startswith("KEEPSAID_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a config file."""
+
+    def put(text: str | bytes) -> Path:
+        file = tmp_path / "config.yaml"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return file
+
+    return put
+
+
+def refused(file: Path, settings: Mapping[str, Any] | None = None) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        load(file, settings)
+    assert caught.value.safe
+    assert caught.value.hint
+    return caught.value
+
+
+# What is read
+
+
+def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
+    config, warnings = load(tmp_path / "none.yaml")
+    assert warnings == []
+    assert (config.agent, config.owner, config.models.chat) == ("main", (), "auto")
+    assert (config.buffer.window_ms, config.buffer.payload_bytes_max) == (500, 26_214_400)
+    assert (config.server.host, config.server.port, config.server.token) == ("127.0.0.1", 7448, None)
+    assert sorted(config.channels) == ["github", "http", "library", "terminal"]
+    assert config.channels["terminal"].window(config.buffer) == Window(0, 0, 5_000)
+    assert config.channels["github"].window(config.buffer) == Window(3_000, 3_000, 15_000)
+    assert config.table().channel_defaults == {"github": Action.DROP}
+
+
+def test_a_file_sets_what_it_names_and_leaves_the_rest(write: Write) -> None:
+    config, warnings = load(
+        write("agent: second\nbuffer: {window_ms: 7}\nchannels:\n  http: {quiet_ms: 9}\n  github: {priority: 60}\n")
+    )
+    assert warnings == []
+    assert (config.agent, config.buffer.window_ms, config.buffer.quiet_ms) == ("second", 7, 0)
+    assert config.channels["http"].window(config.buffer) == Window(7, 9, 5_000)
+    assert config.channels["github"].priority == 60
+    assert config.channels["github"].trust is Trust.EXTERNAL
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "null\n", "\ufeffagent: main\n"])
+def test_an_empty_file_sets_nothing(write: Write, text: str) -> None:
+    config, warnings = load(write(text))
+    assert (config, warnings) == (Config(), [])
+
+
+def test_a_channel_may_stand_there_empty(write: Write) -> None:
+    config, _ = load(write("channels:\n  http:\n  forum:\n"))
+    assert (config.channels["http"].trust, config.channels["forum"].priority) == (Trust.KNOWN, 10)
+
+
+def test_what_the_caller_sets_replaces_whole_sections_of_the_file(write: Write) -> None:
+    file = write("agent: second\nbuffer: {window_ms: 7, quiet_ms: 8}\n")
+    config, _ = load(file, {"buffer": {"window_ms": 1}})
+    assert (config.agent, config.buffer.window_ms, config.buffer.quiet_ms) == ("second", 1, 0)
+
+
+def test_the_tree_cannot_be_changed(tmp_path: Path) -> None:
+    config, _ = load(tmp_path / "none.yaml")
+    for part, name in ((config, "agent"), (config.buffer, "path"), (config.channels["http"], "priority")):
+        with pytest.raises(ValueError, match="frozen"):
+            setattr(part, name, "other")
+
+
+# The environment
+
+
+def test_variables_are_filled_in_wherever_text_stands(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_SECRET", "wick: [9, #")
+    monkeypatch.setenv("THE_PORT", "4321")
+    config, _ = load(
+        write(
+            "server: {port: '${THE_PORT}'}\n"
+            "channels: {github: {secret: 'a-${THE_SECRET}-b'}, http: {reply_hosts: ['127.0.0.1:${THE_PORT}']}}\n"
+        )
+    )
+    secret = config.channels["github"].secret
+    assert secret is not None
+    assert secret.get_secret_value() == "a-wick: [9, #-b"
+    assert config.server.port == 4321
+    assert config.channels["http"].reply_hosts == ("127.0.0.1:4321",)
+    assert "wick" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("agent: ${NO_SUCH_VARIABLE}\n", "agent"),
+        ("channels: {github: {secret: '${NO_SUCH_VARIABLE}'}}\n", "channels.github.secret"),
+        ("routes: {rules: [{name: a, action: drop, task: 'x ${NO_SUCH_VARIABLE}'}]}\n", "routes.rules.0.task"),
+    ],
+)
+def test_a_variable_that_is_not_set_is_named_with_key_and_file(write: Write, text: str, key: str) -> None:
+    file = write(text)
+    error = refused(file)
+    assert error.what == f"{file}: {key} needs the environment variable NO_SUCH_VARIABLE, which is not set"
+    assert error.hint.startswith("export NO_SUCH_VARIABLE=")
+
+
+def test_dollars_that_are_no_variable_stay(write: Write) -> None:
+    config, _ = load(write("agent: '$HOME $5 ${} ${9} $${'\n"))
+    assert config.agent == "$HOME $5 ${} ${9} $${"
+
+
+def test_the_environment_wins_over_file_and_caller(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAID_BUFFER__WINDOW_MS", "3")
+    monkeypatch.setenv("keepsaid_channels__http__priority", "4")
+    monkeypatch.setenv("KEEPSAID_OWNER", '[{"channel": "http", "sender": "ann"}]')
+    file = write("buffer: {window_ms: 7, quiet_ms: 8}\nchannels: {http: {priority: 5, quiet_ms: 6}}\n")
+    config, warnings = load(file)
+    assert warnings == []
+    assert (config.buffer.window_ms, config.buffer.quiet_ms) == (3, 8)
+    assert (config.channels["http"].priority, config.channels["http"].quiet_ms) == (4, 6)
+    assert [one.sender for one in config.owner] == ["ann"]
+    config, _ = load(file, {"buffer": {"window_ms": 1}})
+    assert config.buffer.window_ms == 3
+
+
+# Keys nobody reads
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("agnt: x", "unknown key agnt is ignored; did you mean agent?"),
+        ("zzz: x", "unknown key zzz is ignored"),
+        ("buffer: {windw_ms: 1}", "unknown key buffer.windw_ms is ignored; did you mean buffer.window_ms?"),
+        ("buffer: {1: 2}", "unknown key buffer.1 is ignored"),
+        (
+            "channels: {http: {prority: 5}}",
+            "unknown key channels.http.prority is ignored; did you mean channels.http.priority?",
+        ),
+        ("channels: {htpp: {}}", "channels.htpp is a channel of your own; did you mean channels.http?"),
+        (
+            "routes: {rules: [{name: a, action: drop, prioritty: 5}]}",
+            "unknown key routes.rules.0.prioritty is ignored; did you mean routes.rules.0.priority?",
+        ),
+        (
+            "owner: [{channel: http, sender: ann, acount: me}]",
+            "unknown key owner.0.acount is ignored; did you mean owner.0.account?",
+        ),
+        ("__pydantic_self__: 1", "unknown key __pydantic_self__ is ignored"),
+        ("_cli_parse_args: true", "unknown key _cli_parse_args is ignored"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_known_one(write: Write, text: str, told: str) -> None:
+    file = write(text)
+    assert load(file)[1] == [f"{file}: {told}"]
+
+
+def test_a_channel_of_ones_own_warns_nobody(write: Write) -> None:
+    config, warnings = load(write("channels: {forum: {priority: 30}}"))
+    assert (config.channels["forum"].priority, warnings) == (30, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("KEEPSAID_AGNT", "unknown key KEEPSAID_AGNT is ignored; did you mean KEEPSAID_AGENT?"),
+        ("KEEPSAID_ZZZ", "unknown key KEEPSAID_ZZZ is ignored"),
+        (
+            "KEEPSAID_BUFFER__WINDW_MS",
+            "unknown key KEEPSAID_BUFFER__WINDW_MS is ignored; did you mean KEEPSAID_BUFFER__WINDOW_MS?",
+        ),
+        (
+            "KEEPSAID_CHANNELS__HTTP__PRORITY",
+            "unknown key KEEPSAID_CHANNELS__HTTP__PRORITY is ignored; did you mean KEEPSAID_CHANNELS__HTTP__PRIORITY?",
+        ),
+        (
+            "KEEPSAID_CHANNELS__HTPP__PRIORITY",
+            "KEEPSAID_CHANNELS__HTPP is a channel of your own; did you mean KEEPSAID_CHANNELS__HTTP?",
+        ),
+    ],
+)
+def test_an_unknown_variable_is_named_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    monkeypatch.setenv("KEEPSAID_HOME", str(tmp_path))
+    monkeypatch.setenv(name, "5")
+    assert load(tmp_path / "none.yaml")[1] == [f"environment: {told}"]
+
+
+# What cannot be used
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("agent: [a]", "agent"),
+        ("buffer: 5", "buffer"),
+        ("buffer: {window_ms: soon}", "buffer.window_ms"),
+        ("buffer: {window_ms: -1}", "buffer.window_ms"),
+        ("server: {port: 70000}", "server.port"),
+        ("memory: {injection: maybe}", "memory.injection"),
+        ("owner: [{channel: http}]", "owner.0.sender"),
+        ("routes: {default: shout}", "routes.default"),
+        ("routes: {rules: [{name: a}]}", "routes.rules.0.action"),
+        ("routes: {rules: [{name: a, action: drop, match: {channel: 5}}]}", "routes.rules.0.match.channel"),
+        ("channels: 5", "channels"),
+        ("channels: {http: yes}", "channels.http"),
+        ("channels: {github: false}", "channels.github"),
+        ("channels: {http: [1]}", "channels.http"),
+        ("channels: {http: {trust: everybody}}", "channels.http.trust"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_told_with_file_and_key(write: Write, text: str, key: str) -> None:
+    file = write(text)
+    assert refused(file).what.startswith(f"{file}: {key}")
+
+
+def test_what_the_caller_got_wrong_is_not_blamed_on_the_file(write: Write) -> None:
+    error = refused(write("buffer: {window_ms: 5}"), {"buffer": {"window_ms": "soon"}})
+    assert error.what.startswith("settings: buffer.window_ms: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("KEEPSAID_SERVER__PORT", "soon", "environment: KEEPSAID_SERVER__PORT: server.port: "),
+        ("KEEPSAID_OWNER", '[{"channel": 5}]', "environment: KEEPSAID_OWNER: owner.0.channel: "),
+        ("KEEPSAID_OWNER", "ann", 'environment: error parsing value for field "owner"'),
+        ("KEEPSAID_BUFFER", "{", 'environment: error parsing value for field "buffer"'),
+    ],
+)
+def test_a_wrong_variable_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert refused(tmp_path / "config.yaml").what.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("buffer: [", "line 1"),
+        ("a: b: c", "line 1"),
+        ("\tagent: x", "line 1"),
+        ("agent: !!python/object/apply:os.getcwd []", "python/object"),
+        ("agent: !!bool maybe", "maybe"),
+        ("agent: !!timestamp soon", ""),
+        ("agent: 2031-02-31", "day"),
+        (f"agent: {'9' * 5_000}", "digits"),
+        ("[" * 1_500, "recursion"),
+        (b"agent: \xff\xfe", "utf-8"),
+        (b"agent: \0", "#x0000"),
+    ],
+)
+def test_what_is_no_yaml_is_told_with_the_file(write: Write, text: str | bytes, told: str) -> None:
+    file = write(text)
+    error = refused(file)
+    assert error.what.startswith(f"{file} cannot be read: ")
+    assert told in error.what
+
+
+@pytest.mark.parametrize(("text", "kind"), [("- agent\n", "list"), ("agent", "str"), ("5", "int"), ("[]", "list")])
+def test_a_file_must_hold_keys_and_values(write: Write, text: str, kind: str) -> None:
+    file = write(text)
+    assert refused(file).what == f"{file} must hold keys and values, not a {kind}"
+
+
+def test_a_directory_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").mkdir()
+    assert "cannot be read" in refused(tmp_path / "config.yaml").what
+
+
+def laughs(template: str) -> str:
+    """Nine lines, each nine times the one before."""
+    lines = [f"a0: &a0 {template.format('1')}"]
+    lines += [f"a{n}: &a{n} {template.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 10)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        laughs("[{}]"),
+        laughs("{{<<: [{}]}}").replace("a0: &a0 {<<: [1]}", "a0: &a0 {k: v}"),
+        "agent: &a [*a]",
+        "agent: &a {b: *a}",
+    ],
+    ids=["lists", "merges", "itself", "itself by key"],
+)
+def test_a_file_that_unfolds_without_end_is_refused_at_once(write: Write, text: str) -> None:
+    assert "aliases" in refused(write(text)).what
+
+
+def test_a_few_aliases_are_welcome(write: Write) -> None:
+    config, _ = load(write("channels:\n  http: &slow {quiet_ms: 9}\n  library: {<<: *slow, priority: 11}\n"))
+    assert [config.channels[name].quiet_ms for name in ("http", "library")] == [9, 9]
+
+
+# What the settings mean
+
+
+def test_rules_become_the_routers_table(write: Write) -> None:
+    config, _ = load(
+        write(
+            "routes:\n"
+            "  default: drop\n"
+            "  rules:\n"
+            "    - {name: review, match: {channel: github, event: ['pull_request.*', push]}, action: spawn,\n"
+            "       priority: 5, task: 'look at {{payload.number}}', reason: asked for}\n"
+            "    - {name: rest, action: forward}\n"
+            "channels: {github: {unmatched: forward}}\n"
+        )
+    )
+    table = config.table()
+    match = {"channel": ("github",), "event": ("pull_request.*", "push")}
+    review = Rule("review", match, Action.SPAWN, 5, "look at {{payload.number}}", "asked for")
+    assert table.rules == (review, Rule("rest", {}, Action.FORWARD))
+    assert (table.default, table.channel_defaults) == (Action.DROP, {"github": Action.FORWARD})
+
+
+def test_a_sender_is_trusted_as_owner_by_channel_account_and_name_together(write: Write) -> None:
+    config, _ = load(
+        write("owner:\n  - {channel: http, sender: ann}\n  - {channel: github, account: bot, sender: ann-h}\n")
+    )
+
+    def trust(channel: str, account: str, sender: str) -> Trust:
+        return config.trust_of(Origin(channel, account, "room", sender))
+
+    assert trust("http", "default", "ann") is Trust.OWNER
+    assert trust("github", "bot", "ann-h") is Trust.OWNER
+    assert trust("http", "default", "ann-h") is Trust.KNOWN
+    assert trust("http", "other", "ann") is Trust.KNOWN
+    assert trust("github", "default", "ann-h") is Trust.EXTERNAL
+    assert trust("terminal", "default", "anybody") is Trust.OWNER
+
+
+# The home
+
+
+def folders(home: Home) -> tuple[Path, ...]:
+    return home.config, home.data, home.state, home.cache, home.run
+
+
+def test_everything_lies_under_keepsaid_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAID_HOME", str(tmp_path / "by variable"))
+    home = Home.at()
+    names = ("config", "data", "state", "cache", "run")
+    assert folders(home) == tuple(tmp_path / "by variable" / name for name in names)
+    assert Home.at(tmp_path / "named").config_file == tmp_path / "named" / "config" / "config.yaml"
+    assert home.store("buffer.db") == home.data / "buffer.db"
+    assert home.store(str(tmp_path / "x.db")) == tmp_path / "x.db"
+    assert home.agent("main") == home.config / "agents" / "main"
+
+
+def test_a_home_may_be_named_by_tilde_or_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert Home.at(Path("~/k")) == Home.at(tmp_path / "k") == Home.at(Path("k"))
+    assert Home.at().store("~/x.db") == tmp_path / "x.db"
+
+
+def test_without_a_name_the_home_is_where_xdg_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAID_HOME", "")
+    for name in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    homes = (tmp_path / name / "keepsaid" for name in ("config", "data", "state", "cache"))
+    assert folders(Home.at()) == (*homes, tmp_path / "state" / "keepsaid" / "run")
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """The widest."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_directories_are_for_their_owner_alone(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "deep" / "home")
+    home.data.mkdir(parents=True, mode=0o755)
+    home.make()
+    home.make()
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders(home)} == {0o700}
+
+
+def test_a_file_in_place_of_a_directory_is_told(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    home.data.write_text("not a directory")
+    with pytest.raises(HomeError) as caught:
+        home.make()
+    assert caught.value.what == f"{home.data} cannot be made (File exists)"
+    assert home.data.read_text() == "not a directory"
+
+
+def test_a_place_where_nothing_can_be_written_is_told() -> None:
+    with pytest.raises(HomeError, match="/proc/keepsaid/config cannot be"):
+        Home.at(Path("/proc/keepsaid")).make()
