@@ -30,7 +30,7 @@ CREATE INDEX idx_unrouted ON buffer (routed, priority, id) WHERE routed = 0;
 CREATE INDEX idx_conversation ON buffer (conversation, received_at);
 CREATE INDEX idx_retention ON buffer (received_at) WHERE routed = 1;
 """
-Put = Callable[[int], Awaitable[object]]
+Put = Callable[[Inbound], Awaitable[object]]
 Figures = dict[str, float]
 
 
@@ -43,13 +43,13 @@ def message(n: int) -> Inbound:
 
 
 async def produce(put: Put, count: int, producers: int) -> Figures:
-    """Let producers put `count` messages, each waiting for its acknowledgement."""
-    numbers, waits = iter(range(count)), []
+    """Let producers put `count` messages made beforehand, each waiting for its acknowledgement."""
+    messages, waits = iter([message(n) for n in range(count)]), []
 
     async def producer() -> None:
-        for n in numbers:
+        for one in messages:
             start = time.perf_counter()
-            await put(n)
+            await put(one)
             waits.append(time.perf_counter() - start)
 
     start = time.perf_counter()
@@ -69,7 +69,7 @@ async def ours(folder: Path, count: int, producers: int, *, busy: bool = False) 
     door = Door(operations, SystemClock(), SystemIds(), {"http": Window()}, Limits())
     stop = asyncio.Event()
     burner = asyncio.create_task(burn(stop)) if busy else None
-    figures = await produce(lambda n: door.receive(message(n)), count, producers)
+    figures = await produce(door.receive, count, producers)
     stop.set()
     if burner is not None:
         await burner
@@ -93,8 +93,7 @@ async def peer(folder: Path, count: int, producers: int) -> Figures:
         await db.execute("PRAGMA synchronous=FULL")
         await db.executescript(_PEER_SCHEMA)
 
-        async def put(n: int) -> object:
-            one = message(n)
+        async def put(one: Inbound) -> object:
             cursor = await db.execute(
                 "INSERT INTO buffer (channel, sender, conversation, external_id, payload, received_at, priority)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (external_id) DO NOTHING RETURNING id",

@@ -18,6 +18,7 @@ _SEVERAL = re.compile(r"\s*(\s)")
 _DIFFERS = (
     (re.compile(r"\b(msg|bat|trn|rep|tsk|mem)_[0-9a-z]{13}\b"), r"\1_ID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "TIME"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DAY"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s)\b"), "SPAN"),
     (re.compile(r"\b[0-9a-f]{12}\b"), "VERSION"),
 )
@@ -70,7 +71,7 @@ def commands(page: Page) -> Iterator[Command]:
 
 
 def commands_of(block: Block) -> Iterator[Command]:
-    """The commands of a block: lines after `$ `, with those that a backslash continues; the rest is output."""
+    """The commands of a block: lines after `$ `, as long as a backslash or a quote goes on; the rest is output."""
     marks = block.info.split()[1:]
     lines = list(enumerate(block.lines, start=block.line))
     assert lines, "an empty block"
@@ -78,7 +79,7 @@ def commands_of(block: Block) -> Iterator[Command]:
     while lines:
         number, line = lines.pop(0)
         text = line.removeprefix("$ ")
-        while text.endswith("\\"):
+        while text.endswith("\\") or text.count("'") % 2:
             text += "\n" + lines.pop(0)[1]
         told = []
         while lines and not lines[0][1].startswith("$ "):

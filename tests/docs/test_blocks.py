@@ -18,6 +18,7 @@ from tests.acceptance.program import ROOT, Program
 from tests.docs.console import WITHIN_S, Command, Ran, Shell, commands, commands_of
 from tests.docs.markdown import Block, Page, documents
 from tests.docs.settings import fault_of, variables
+from tests.tidy.source import expect_none
 
 LANGUAGES = {
     "console",
@@ -32,7 +33,7 @@ LANGUAGES = {
     "text",
 }
 _COMMANDS = ("$ ", "keepsaid ", "curl ")
-_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-o", "addopts=")
+_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto")
 _AT_ONCE = 4
 
 PAGES = {page.name: page for page in documents()}
@@ -125,8 +126,7 @@ def test_commands(stage: Stage, name: str) -> None:
     if shutil.which("curl") is None and any("curl " in one.text for one in SPOKEN[name]):
         pytest.skip("curl is not installed")
     ran = stage.commands[name].result()
-    faults = [one.fault(how) for one, how in zip(SPOKEN[name], ran, strict=True)]
-    assert [fault for fault in faults if fault] == []
+    expect_none(filter(None, (one.fault(how) for one, how in zip(SPOKEN[name], ran, strict=True))))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

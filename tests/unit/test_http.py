@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.domain.ids import read, show
 from keepsaid.ports import points
-from keepsaid.testing.model_script import Say, Script
+from keepsaid.testing.model_script import Hang, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.reply_receiver import ReplyReceiver
 
@@ -185,6 +187,23 @@ async def test_a_reader_who_leaves_early_disturbs_nobody(tmp_path: Path) -> None
             assert (await running.settled(put["id"]))["state"] == "done"
 
 
+async def test_a_stop_ends_those_who_wait_for_an_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with ModelServer(Script(Hang())) as server, httpx2.AsyncClient(trust_env=False) as waiting:
+        models = {"chat": "openai/scripted", "base_url": server.url, "api_key": "k"}
+        async with AsyncExitStack() as stopping:
+            running = await stopping.enter_async_context(site(tmp_path, models=models, turns={"stop_s": 0}))
+            put = (await running.say("hello")).json()
+            await server.wait_for(1)
+            url = f"{running.address.url}/v1/messages/{put['id']}/events"
+            async with waiting.stream("GET", url) as response:
+                await stopping.aclose()
+                told = "".join([text async for text in response.aiter_text()])
+    assert "event: settled" not in told
+    assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR", "CRITICAL")] == []
+    async with site(tmp_path) as again:
+        assert (await again.settled(put["id"]))["replies"][0]["text"].startswith("No model is set")
+
+
 # Pushed
 
 
@@ -248,7 +267,8 @@ async def test_a_reply_url_that_is_not_allowed_is_refused(one: Site, url: str) -
 async def test_a_locked_database_is_told_and_intake_resumes_by_itself(one: Site) -> None:
     with one.database(writing=True) as db:
         db.execute("BEGIN IMMEDIATE")
-        told = refused(await one.say("hello", "busy", key="busy"), 503)
-        assert told["code"] == "KS-DB-LOCKED"
+        response = await one.say("hello", "busy", key="busy")
+        assert refused(response, 503)["code"] == "KS-DB-LOCKED"
+        assert response.headers["retry-after"] == "5"
         db.execute("ROLLBACK")
     assert (await one.say("hello", "busy", key="busy")).status_code == 201

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from keepsaid.domain.batch import Routed, Window
 from keepsaid.domain.lane import Lane
@@ -37,8 +37,7 @@ class Intake(StrEnum):
     CONFLICT = "conflict"
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """A message on its way into the buffer; the hashes are those of `inbound`."""
 
     id: int
@@ -48,8 +47,7 @@ class Arrival:
     content_hash: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """The receipt for one message; for a duplicate or conflict, `id` is the message that came first."""
 
     intake: Intake

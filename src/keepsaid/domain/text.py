@@ -17,15 +17,11 @@ def normalise(text: str) -> str:
 
 def digest(*parts: str | bytes | None) -> bytes:
     """A 16-byte hash of the parts; parts cannot run into one another, and None differs from an empty part."""
-    state = blake2b(digest_size=16)
+    fields = []
     for part in parts:
-        if part is None:
-            state.update(b"n")
-            continue
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        state.update(b"%d:" % len(raw))
-        state.update(raw)
-    return state.digest()
+        fields.append(b"n" if raw is None else b"%d:%b" % (len(raw), raw))
+    return blake2b(b"".join(fields), digest_size=16).digest()
 
 
 def cut(text: str, limit: int) -> str:

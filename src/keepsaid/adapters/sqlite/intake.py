@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import apsw
 
+from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
-from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.lane import Lane
 
 SQL = load("intake")
 _KEY_ROW = "(?, ?, ?)"
-_LANE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MARK_ROW = "(?, ?, ?)"
+_MARKED_EACH = 64
+"""Messages of a lane are linked backwards; every so many one is marked, so that no walk is longer."""
+
 _FOLD_LEAST = 16_384
 """Keys in one sorted run."""
-
-
-@dataclass(slots=True)
-class _Gain:
-    """What a set of messages adds to one lane."""
-
-    window: Window
-    arrivals: list[Arrival] = field(default_factory=list)
 
 
 class Intake:
@@ -41,22 +35,34 @@ class Intake:
     def __init__(self, db: apsw.Connection) -> None:
         self._until: int = only(db, SQL["keyed_until"])[0]
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
+        self._lanes = LaneHeads()
+
+    def undone(self) -> None:
+        """A transaction was rolled back: what was learned of lanes in it may not be so."""
+        self._lanes.forget()
 
     def receive(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
         """Store a set of messages in a few statements, whatever its size."""
         known = self._known(db, [commit.arrival for commit in commits])
         fresh = [commit for commit in commits if commit.arrival.id not in known]
         gains = _by_lane(db, fresh)
-        places = _extend_lanes(db, gains)
+        places = self._lanes.extend(db, gains)
         rows: list[tuple[object, ...]] = []
         stored: dict[int, Received] = {}
+        marks: list[tuple[object, ...]] = []
         for lane, gain in gains.items():
-            lane_id, head = places[lane]
-            for number, arrival in enumerate(gain.arrivals, head - len(gain.arrivals) + 1):
-                rows.append(_message_row(arrival, lane_id, number))
+            lane_id, head, previous_id = places[lane]
+            for number, commit in enumerate(gain, head - len(gain) + 1):
+                arrival = commit.arrival
+                rows.append((arrival.id, lane_id, number, previous_id, *_columns(arrival)))
                 stored[arrival.id] = Received(Verdict.STORED, arrival.id, lane, number)
+                previous_id = arrival.id
+                if number % _MARKED_EACH == 0:
+                    marks.append((lane_id, number, arrival.id))
         for run in chunks(rows):
             db.execute(many(SQL["keep_messages"], _MESSAGE_ROW, len(run)), flat(run))
+        for run in chunks(marks):
+            db.execute(many(SQL["keep_marks"], _MARK_ROW, len(run)), flat(run))
         self._name(db, [commit.arrival for commit in fresh])
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
@@ -134,19 +140,21 @@ def _place(db: apsw.Connection, message_id: int, arrival: Arrival) -> tuple[Lane
     return (Lane(*row[:4]), row[4]) if row else (arrival.inbound.lane, 0)
 
 
-def _by_lane(db: apsw.Connection, commits: Sequence[Receive]) -> dict[Lane, _Gain]:
-    gains: dict[Lane, _Gain] = {}
-    just_named: dict[tuple[str, str, str, str], str] = {}
+def _by_lane(db: apsw.Connection, commits: Sequence[Receive]) -> Gains:
+    """The new messages of each lane, in order; a reply joins the lane of its target, in this set or stored."""
+    gains: Gains = {}
+    just_named: dict[Lane, str] = {}
     for commit in commits:
-        inbound = commit.arrival.inbound
-        lane, marks = inbound.lane, inbound.marks
+        lane, marks = commit.arrival.inbound.lane, commit.arrival.inbound.marks
         if marks.reply_to is not None:
-            target = (lane.channel, lane.account, lane.conversation, marks.reply_to)
-            key = just_named.get(target) or _target_key(db, lane, marks.reply_to)
-            lane = Lane(*target[:3], key or lane.key)
+            named = just_named.get(lane._replace(key=marks.reply_to)) or _target_key(db, lane, marks.reply_to)
+            lane = lane._replace(key=named or lane.key)
         if marks.provider_id is not None:
-            just_named.setdefault((lane.channel, lane.account, lane.conversation, marks.provider_id), lane.key)
-        gains.setdefault(lane, _Gain(commit.window)).arrivals.append(commit.arrival)
+            just_named.setdefault(lane._replace(key=marks.provider_id), lane.key)
+        if lane in gains:
+            gains[lane].append(commit)
+        else:
+            gains[lane] = [commit]
     return gains
 
 
@@ -156,36 +164,10 @@ def _target_key(db: apsw.Connection, lane: Lane, provider_id: str) -> str | None
     return str(row[0]) if row else None
 
 
-def _extend_lanes(db: apsw.Connection, gains: dict[Lane, _Gain]) -> dict[Lane, tuple[int, int]]:
-    """Move the head of each lane; returns its row id and new head."""
-    places: dict[Lane, tuple[int, int]] = {}
-    for window in {gain.window for gain in gains.values()}:
-        rows = [_lane_row(lane, gain.arrivals, window) for lane, gain in gains.items() if gain.window == window]
-        bounds = [window.count_max, window.chars_max, window.window_ms, window.quiet_ms, window.wait_ms]
-        for run in chunks(rows):
-            for row in every(db, many(SQL["extend_lanes"], _LANE_ROW, len(run)), flat(run) + bounds):
-                places[Lane(*row[:4])] = (row[4], row[5])
-    return places
-
-
-def _lane_row(lane: Lane, arrivals: Sequence[Arrival], window: Window) -> tuple[object, ...]:
-    times = [arrival.at for arrival in arrivals]
-    oldest, newest = min(times), max(times)
-    chars = sum(len(arrival.inbound.content.text) for arrival in arrivals)
-    full = len(arrivals) >= window.count_max or chars >= window.chars_max
-    due = newest if full else window.due_at(oldest, newest)
-    priority = min(arrival.inbound.priority for arrival in arrivals)
-    identity = (lane.channel, lane.account, lane.conversation, lane.key)
-    return (*identity, len(arrivals), priority, oldest, newest, min(one.id for one in arrivals), chars, due)
-
-
-def _message_row(arrival: Arrival, lane_id: int, number: int) -> tuple[object, ...]:
+def _columns(arrival: Arrival) -> tuple[object, ...]:
     inbound = arrival.inbound
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
     return (
-        arrival.id,
-        lane_id,
-        number,
         origin.sender,
         origin.name,
         origin.direct,

@@ -32,13 +32,13 @@ _NORMAL, _SUSPECT, _LONER = 0, 1, 2
 def claim(db: apsw.Connection, commit: Claim) -> tuple[Claimed, ...]:
     """Lease ready batches: a loner with nothing beside it, else one suspect at most and normal ones."""
     count, alone, suspects = only(db, SQL["leased"])
-    if alone:
+    limit = min(commit.limit, len(commit.turn_ids))
+    if alone or limit < 1:
         return ()
     if count == 0:
         loners = _ready(db, commit, _LONER, 1)
         if loners:
             return (_lease(db, commit, loners[0][0], 0, alone=True),)
-    limit = min(commit.limit, len(commit.turn_ids))
     ready = _ready(db, commit, _NORMAL, limit)
     if not suspects:
         ready = sorted([*ready, *_ready(db, commit, _SUSPECT, 1)], key=lambda row: row[1:])

@@ -25,11 +25,13 @@ class CommitTable:
     """How each type of commit is applied: one at a time, or as a set in few statements.
 
     `upkeep` are what the writer does between commits; told to finish, they leave nothing for later.
+    `undone` are told when something was rolled back.
     """
 
     single: Mapping[type, ApplyOne]
     sets: Mapping[type, ApplySet]
     upkeep: tuple[Upkeep, ...] = ()
+    undone: tuple[Callable[[], None], ...] = ()
 
     def __or__(self, other: CommitTable) -> CommitTable:
         """Both, for a file that holds both stores."""
@@ -65,6 +67,7 @@ class Ledger:
             with translated(self._path):
                 results = self._transaction(commits)
         except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
+            self._tell_undone()
             return [Refused(error)] * len(commits)
         for name in names:
             point(f"commit.{name}.after")
@@ -75,13 +78,18 @@ class Ledger:
         db.execute("BEGIN IMMEDIATE")
         try:
             results: list[Any] = []
-            for kind, run in groupby(commits, key=type):
-                results += self._run(kind, list(run), alone=len(commits) == 1)
+            runs = [(kind, list(run)) for kind, run in groupby(commits, key=type)]
+            for kind, run in runs:
+                results += self._run(kind, run, alone=len(commits) == 1)
             db.execute("COMMIT")
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
         return results
+
+    def _tell_undone(self) -> None:
+        for tell in self._table.undone:
+            tell()
 
     def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
         apply_set = self._table.sets.get(kind)
@@ -111,6 +119,7 @@ class Ledger:
                 raise
             db.execute("ROLLBACK TO one")
             db.execute("RELEASE one")
+            self._tell_undone()
             return Refused(_ours(error, self._path))
         db.execute("RELEASE one")
         return result
@@ -119,7 +128,7 @@ class Ledger:
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
-    def tidy(self, pages_max: int = 8_000) -> None:
+    def tidy(self, pages_max: int = 1_000) -> None:
         """Upkeep; and move what the log holds into the file once it is long. Readers are never made to wait."""
         with translated(self._path):
             for keep_up in self._table.upkeep:

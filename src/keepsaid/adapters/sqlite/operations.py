@@ -62,6 +62,7 @@ def buffer_commits(db: apsw.Connection) -> CommitTable:
         _COMMITS,
         {commits.Receive: intake.receive},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
+        (intake.undone,),
     )
 
 

@@ -53,6 +53,8 @@ def dispatch(db: apsw.Connection, commit: Dispatch) -> bool:
     last = commit.batches[-1].last
     if batched != commit.after or last > head:
         return False
+    if not _contiguous(commit):
+        raise ValueError("the batches of a dispatch must follow one another from the first waiting message")
     until = min(head, last + commit.window.count_max)
     waiting = [_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until))]
     for routed in commit.batches:
@@ -61,6 +63,15 @@ def dispatch(db: apsw.Connection, commit: Dispatch) -> bool:
             _keep(db, commit, lane_id, (routed, span))
     _advance(db, commit, lane_id, [one for one in waiting if one.number > last])
     refresh_ready(db, lane_id)
+    return True
+
+
+def _contiguous(commit: Dispatch) -> bool:
+    expected = commit.after + 1
+    for routed in commit.batches:
+        if routed.first != expected or routed.last < routed.first:
+            return False
+        expected = routed.last + 1
     return True
 
 
@@ -76,8 +87,7 @@ def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) 
     batch_id, first, _, chars = row
     if routed.last - first + 1 > window.count_max or chars + routed.chars > window.chars_max:
         return False
-    ids = [one.id for one in span]
-    db.execute(SQL["extend_batch"], (batch_id, routed.last, routed.chars, routed.priority, min(ids), max(ids)))
+    db.execute(SQL["extend_batch"], (batch_id, routed.last, routed.chars, routed.priority, span[-1].id))
     return True
 
 
@@ -92,8 +102,7 @@ def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) -> N
         task_id = _task(db, commit, lane_id, (routed, routed.task))
         db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     ended_at = None if state == "queued" else commit.at
-    ids = [one.id for one in span]
-    place = (routed.id, lane_id, routed.first, routed.last, min(ids), max(ids), span[0].received_at, routed.chars)
+    place = (routed.id, lane_id, routed.first, routed.last, span[-1].id, span[0].received_at, routed.chars)
     decided = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason, routed.priority)
     db.execute(SQL["keep_batch"], (*place, *decided, commit.at, ended_at, task_id))
 
@@ -114,11 +123,11 @@ def _advance(db: apsw.Connection, commit: Dispatch, lane_id: int, rest: Sequence
     """Move the lane past its new batches; what remains decides when it is due again."""
     window, last = commit.window, commit.batches[-1].last
     if not rest:
-        db.execute(SQL["advance_lane"], (lane_id, last, 100, None, None, None, 0, None))
+        db.execute(SQL["advance_lane"], (lane_id, last, 100, None, None, 0, None))
         return
     oldest, newest = min(one.received_at for one in rest), max(one.received_at for one in rest)
     chars = sum(one.chars for one in rest)
     full = len(rest) >= window.count_max or chars >= window.chars_max
     due = commit.at if full else window.due_at(oldest, newest)
-    first_id, priority = min(one.id for one in rest), min(one.priority for one in rest)
-    db.execute(SQL["advance_lane"], (lane_id, last, priority, oldest, newest, first_id, chars, due))
+    priority = min(one.priority for one in rest)
+    db.execute(SQL["advance_lane"], (lane_id, last, priority, oldest, newest, chars, due))

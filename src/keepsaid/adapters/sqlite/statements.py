@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import TypeVar
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
@@ -30,19 +31,23 @@ def migrations(part: str) -> tuple[tuple[int, str], ...]:
     return tuple(sorted(found))
 
 
+@cache
 def many(statement: str, row: str, count: int) -> str:
     """A statement whose `/*rows*/` stands for `count` copies of the parenthesised `row`."""
     return statement.replace("/*rows*/", ", ".join([row] * count))
 
 
-def chunks(rows: Sequence[tuple[object, ...]]) -> Iterator[Sequence[tuple[object, ...]]]:
-    """The rows in runs of 64, 32, ... 1, so that few distinct statements serve sets of any size."""
-    start, size = 0, 64
-    while start < len(rows):
-        while size > len(rows) - start:
-            size //= 2
-        yield rows[start : start + size]
-        start += size
+Row = TypeVar("Row", bound=tuple[object, ...])
+CHUNK = 64
+
+
+def chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """The rows in runs of at most 64, so that a set of any size needs few statements and few of them differ.
+
+    Few statements matter more than few bytes: the writer gives up the interpreter lock around each.
+    """
+    for start in range(0, len(rows), CHUNK):
+        yield rows[start : start + CHUNK]
 
 
 def flat(rows: Sequence[tuple[object, ...]]) -> list[object]:

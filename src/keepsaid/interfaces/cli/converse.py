@@ -13,7 +13,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from keepsaid.errors import InputError, StoreError
+from keepsaid.errors import InputError, NotRunning, StoreError
 from keepsaid.interfaces.cli.commands import Command, obey
 from keepsaid.interfaces.cli.output import coloured, say, visible
 from keepsaid.interfaces.cli.session import session
@@ -60,9 +60,11 @@ async def _asked(prompt: PromptSession[str], talk: Talk) -> str | None:
 
 
 async def _watch(talk: Talk) -> None:
-    while True:
-        await asyncio.sleep(_LATE_S)
-        await _show_unseen(talk)
+    """Show late replies; a runtime that went away is told of when it is next asked for something."""
+    with suppress(NotRunning):
+        while True:
+            await asyncio.sleep(_LATE_S)
+            await _show_unseen(talk)
 
 
 async def _show_unseen(talk: Talk) -> None:

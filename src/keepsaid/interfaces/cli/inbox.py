@@ -13,7 +13,7 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import Table, duration, facts, say, show
+from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import story_shape, turn_shape, when
@@ -43,7 +43,7 @@ def ls(
 
     stories = session().read(found)
     rows = tuple(_row(story) for story in stories)
-    headings = ("ID", "RECEIVED", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
+    headings = ("ID", "AGE", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
     show({"messages": [story_shape(story) for story in stories]}, Table(headings, rows))
     if not stories:
         say("no message matches")
@@ -51,8 +51,10 @@ def ls(
 
 def _row(story: Story) -> tuple[str, ...]:
     message, origin = story.message, story.message.inbound.origin
-    route = f"{story.batch.verdict.action} by {story.batch.verdict.rule}" if story.batch else "-"
-    place = (name("message", message.id), when(message.received_at) or "-", origin.channel, origin.conversation)
+    verdict = story.batch.verdict if story.batch else None
+    route = f"{verdict.action} ({verdict.rule})" if verdict else "-"
+    age = duration(age_ms(message.received_at))
+    place = name("message", message.id), age, origin.channel, origin.conversation
     said = message.text or f"({message.inbound.content.event})"
     return (*place, origin.name or origin.sender, story.state, route, said)
 

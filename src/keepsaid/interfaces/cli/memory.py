@@ -12,10 +12,10 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import Table, facts, say, show
+from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.shapes import memory_shape, when
+from keepsaid.interfaces.shapes import memory_shape
 
 if TYPE_CHECKING:
     from keepsaid.app import Instance, Reading
@@ -47,7 +47,7 @@ def search(
         for place, hit in enumerate(found.hits, start=1)
     )
     shape = {"hits": hits, "missing": list(found.missing), "took_ms": round(found.took_ms, 2)}
-    show(shape, Table(("#", "SCORE", "LEG", "ID", "KIND", "SAID", "FROM", "MEMORY"), rows))
+    show(shape, Table(("#", "SCORE", "LEG", "ID", "KIND", "AGE", "FROM", "MEMORY"), rows))
     for missing in found.missing:
         say(f"left out: {missing}")
     if not found.hits:
@@ -68,7 +68,7 @@ def ls(
         return await stores.memories.find(_OWNER, kinds, limit)
 
     found = session().read(newest)
-    table = Table(("ID", "KIND", "SAID", "FROM", "MEMORY"), tuple(_cells(memory) for memory in found))
+    table = Table(("ID", "KIND", "AGE", "FROM", "MEMORY"), tuple(_cells(memory) for memory in found))
     show({"memories": [memory_shape(memory) for memory in found]}, table)
     if not found:
         say("nothing is remembered yet")
@@ -76,7 +76,8 @@ def ls(
 
 def _cells(memory: Memory) -> tuple[str, ...]:
     new = memory.new
-    return name("memory", memory.id), str(new.kind), when(new.said_at) or "-", new.speaker or "-", new.text
+    age = duration(age_ms(new.said_at))
+    return name("memory", memory.id), str(new.kind), age, new.speaker or "-", new.text
 
 
 @app.command("show")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ SCHEMA_VERSION = 1
 """Version of the `--json` envelope."""
 
 _TABLE_TEXT_MAX = 100
+_LAST_MIN = 24
+_GAP = 2
 _CONTROL = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)}
 
 
@@ -70,17 +73,23 @@ def coloured() -> bool:
 
 
 def _print_rich(table: Table) -> None:
-    from rich.console import Console  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+    from rich.cells import cell_len  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table as RichTable  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    drawn = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for place, heading in enumerate(table.headings):
-        last = place == len(table.headings) - 1
-        drawn.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=1 if last else None)
-    for row in table.rows:
-        drawn.add_row(*(Text(one_line(cell)) for cell in row))
-    Console(no_color=not coloured(), highlight=False).print(drawn)
+    rows = [table.headings, *(tuple(one_line(cell) for cell in row) for row in table.rows)]
+    widths = [max(cell_len(row[place]) for row in rows) for place in range(len(table.headings))]
+    before = sum(widths[:-1]) + _GAP * (len(widths) - 1)
+    # Ids are there to be copied: what does not fit is cut from the last column, and never below what can be read.
+    widths[-1] = max(_LAST_MIN, min(widths[-1], Console().width - before - _GAP))
+    console = Console(width=before + widths[-1] + _GAP, no_color=not coloured(), highlight=False)
+    drawn = RichTable(box=None, pad_edge=False, header_style="bold" if coloured() else "", padding=(0, _GAP, 0, 0))
+    for heading, width in zip(table.headings, widths, strict=True):
+        drawn.add_column(heading, no_wrap=True, overflow="ellipsis", width=width)
+    for row in rows[1:]:
+        drawn.add_row(*map(Text, row))
+    console.print(drawn)
 
 
 def visible(text: str) -> str:
@@ -91,6 +100,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """The text on one line, cut where a table would be too wide."""
     return cut(visible(" ".join(text.split())), _TABLE_TEXT_MAX)
+
+
+def age_ms(at: int | None) -> int | None:
+    """Milliseconds since a time in milliseconds UTC."""
+    return None if at is None else max(0, int(time.time() * 1_000) - at)
 
 
 def duration(ms: float | None) -> str:

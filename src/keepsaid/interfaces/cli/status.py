@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keepsaid.interfaces.cli.output import counted, duration, facts, show, tallied
+from keepsaid.interfaces.cli.output import age_ms, counted, duration, facts, show, tallied
 from keepsaid.interfaces.cli.remote import Remote, running
 from keepsaid.interfaces.cli.session import session
 
@@ -51,13 +51,13 @@ def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
         "unrouted": {
             "total": sum(depth.unrouted for depth in overview.channels),
             "oldest_at": when(min(oldest, default=None)),
-            "oldest_age_ms": _age(min(oldest, default=None)),
+            "oldest_age_ms": age_ms(min(oldest, default=None)),
             "channels": [
                 {
                     "channel": depth.channel,
                     "unrouted": depth.unrouted,
                     "oldest_at": when(depth.oldest_at),
-                    "oldest_age_ms": _age(depth.oldest_at),
+                    "oldest_age_ms": age_ms(depth.oldest_at),
                 }
                 for depth in overview.channels
             ],
@@ -71,12 +71,6 @@ def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
         "tokens": {"in": usage.tokens_in, "out": usage.tokens_out},
         "cost_usd": None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
     }
-
-
-def _age(at: int | None) -> int | None:
-    import time  # noqa: PLC0415
-
-    return None if at is None else max(0, int(time.time() * 1_000) - at)
 
 
 def sentence_of(overview: Overview, remote: Remote | None) -> str:

@@ -20,17 +20,21 @@ from keepsaid.interfaces.shapes import story_shape
 
 _INLINE_BYTES_MAX = 64_000
 _LOOK_S = 1.0
-"""Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here."""
+"""Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here.
+
+A stop is noticed no later.
+"""
 
 _END = ("done", "dropped", "review", "dead")
 
 
 class Messages:
-    """The routes under /v1/messages."""
+    """The routes under /v1/messages; once `stopping` is set, nobody is kept waiting for an answer."""
 
-    def __init__(self, instance: Instance, gate: Gate) -> None:
+    def __init__(self, instance: Instance, gate: Gate, stopping: asyncio.Event) -> None:
         self._instance = instance
         self._gate = gate
+        self._stopping = stopping
 
     async def put(self, request: Request) -> Response:
         """Take a message in: 201 once it is on disk, 200 when it was there before, 409 on a conflict."""
@@ -68,6 +72,8 @@ class Messages:
         with self._instance.hub.listening(message_id) as queue:
             story = await self._instance.operations.story(message_id)
             while story is not None and story.state not in _END:
+                if self._stopping.is_set():
+                    return
                 try:
                     progress = await asyncio.wait_for(queue.get(), _LOOK_S)
                 except TimeoutError:

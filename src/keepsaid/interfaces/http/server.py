@@ -30,9 +30,9 @@ from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrout
 _STOP_S = 3
 
 
-def routes(instance: Instance, gate: Gate) -> list[Route]:
-    """Every route of the server."""
-    messages, owner = Messages(instance, gate), OperatorRoutes(instance, gate)
+def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
+    """Every route of the server; streams end soon after `stopping` is set."""
+    messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
@@ -108,7 +108,8 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     gate = Gate(server.host, token, client_token)
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])
-    app = Starlette(routes=routes(instance, gate), exception_handlers={404: unrouted, 405: unrouted})
+    stopping = asyncio.Event()
+    app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
     settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S)
     http = _QuietServer(settings)
     serving = asyncio.create_task(http.serve(sockets=[bound]))
@@ -117,6 +118,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
         yield address
     finally:
         instance.home.runtime_file.unlink(missing_ok=True)
+        stopping.set()
         http.should_exit = True
         await serving
         bound.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from keepsaid.app import Instance
 from keepsaid.domain.commits import Failure, Intake
@@ -75,7 +75,7 @@ class Inbox:
         raw = message.text.encode("utf-8", "surrogatepass")
         return Inbound(origin, Content(raw, message.text), marks, settings.priority)
 
-    async def batches(self, consumer: str) -> AsyncIterator[Batch]:
+    async def batches(self, consumer: str) -> AsyncGenerator[Batch, None]:
         """Batches as they are ready, best priority first, each leased until it is settled.
 
         A batch that is left unsettled when the next is asked for goes back to the queue, uncharged.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
-from keepsaid.domain.text import cut, digest
+from keepsaid.domain.text import cut, digest, normalise
 from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
 from keepsaid.errors import ModelMalformed, ToolError
 from keepsaid.pipeline.turn.steps import Call, StepLog
@@ -58,8 +58,8 @@ async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answ
 
     async def make() -> tuple[Json, Usage]:
         answer = await _readable(turn, request)
-        calls: list[Json] = [[call.id, call.name, call.arguments] for call in answer.calls]
-        return {"text": answer.text, "calls": calls, "model": answer.model}, answer.usage
+        calls: list[Json] = [[*map(normalise, (call.id, call.name, call.arguments))] for call in answer.calls]
+        return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
 
     return _read(await steps.once(Call(StepKind.MODEL, turn.model.name, said), make))
 
@@ -103,7 +103,7 @@ async def _result(turn: Turn, steps: StepLog, call: ToolCall) -> str:
         return "error: the arguments must be an object"
 
     async def make() -> tuple[Json, Usage]:
-        return cut(await _call(tool, arguments), turn.limits.tool_chars_max), Usage()
+        return cut(normalise(await _call(tool, arguments)), turn.limits.tool_chars_max), Usage()
 
     repeatable = tool.kind in (ToolClass.PURE, ToolClass.IDEMPOTENT)
     outside = Call(StepKind.TOOL, tool.name, digest(call.name, call.arguments), repeatable)

@@ -79,7 +79,7 @@ class IntakeContract:
         first = await road.hear(named("x"))
         again = await road.hear(named("x"))
         assert (first.intake, first.number) == (Intake.STORED, 2)
-        assert again == replace(first, intake=Intake.DUPLICATE)
+        assert again == first._replace(intake=Intake.DUPLICATE)
         assert (await store.overview()).messages == 2
         assert (await road.hear(said())).number == 3
 
@@ -88,7 +88,7 @@ class IntakeContract:
         road = Road(store)
         first = await road.hear(named("x", "one"))
         other = await road.hear(named("x", "two"))
-        assert other == replace(first, intake=Intake.CONFLICT)
+        assert other == first._replace(intake=Intake.CONFLICT)
         assert (await road.hear(named("x", "one"))).intake is Intake.DUPLICATE
         assert (await road.story(first.id)).message.text == "one"
         assert (await store.overview()).messages == 1
@@ -116,7 +116,7 @@ class IntakeContract:
         receipts = await asyncio.gather(*(road.hear(inbound) for inbound in crowd))
         assert [receipt.number for receipt in receipts] == [1, 1, 1, 1, 2, 1]
         assert {receipts[n].lane for n in (1, 3, 5)} == {topic.lane}
-        assert receipts[3] == receipts[5] == replace(receipts[1], intake=Intake.DUPLICATE)
+        assert receipts[3] == receipts[5] == receipts[1]._replace(intake=Intake.DUPLICATE)
 
     async def test_without_an_id_nothing_is_a_duplicate(self, store: Store) -> None:
         """Saying the same twice is two messages."""

@@ -9,7 +9,8 @@ CREATE TABLE lane (
   priority INTEGER NOT NULL DEFAULT 100,
   oldest_at INTEGER,
   newest_at INTEGER,
-  oldest_id INTEGER,
+  last_id INTEGER,
+  before_id INTEGER,
   due_at INTEGER,
   chars INTEGER NOT NULL DEFAULT 0,
   transcript INTEGER NOT NULL DEFAULT 0,
@@ -21,6 +22,7 @@ CREATE TABLE message (
   id INTEGER PRIMARY KEY,
   lane_id INTEGER NOT NULL REFERENCES lane (id),
   number INTEGER NOT NULL,
+  previous_id INTEGER,
   sender TEXT NOT NULL,
   sender_name TEXT NOT NULL DEFAULT '',
   direct INTEGER NOT NULL DEFAULT 0,
@@ -39,8 +41,14 @@ CREATE TABLE message (
   content_hash BLOB NOT NULL,
   forgotten_at INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX message_place ON message (id >> 37, lane_id, number);
 CREATE INDEX message_provider ON message (provider_id) WHERE provider_id IS NOT NULL;
+
+CREATE TABLE lane_mark (
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  number INTEGER NOT NULL,
+  message_id INTEGER NOT NULL,
+  PRIMARY KEY (lane_id, number)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE message_key (
   key BLOB PRIMARY KEY,
@@ -59,7 +67,6 @@ CREATE TABLE batch (
   lane_id INTEGER NOT NULL REFERENCES lane (id),
   first INTEGER NOT NULL,
   last INTEGER NOT NULL,
-  first_id INTEGER NOT NULL,
   last_id INTEGER NOT NULL,
   chars INTEGER NOT NULL DEFAULT 0,
   state TEXT NOT NULL,

@@ -38,7 +38,7 @@ WHERE reply.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lan
 LIMIT 1
 
 -- name: extend_lanes
-INSERT INTO lane (channel, account, conversation, key, head, priority, oldest_at, newest_at, oldest_id, chars, due_at)
+INSERT INTO lane (channel, account, conversation, key, head, priority, oldest_at, newest_at, last_id, chars, due_at)
 VALUES /*rows*/
 ON CONFLICT (channel, account, conversation, key) DO UPDATE SET
   head = head + excluded.head,
@@ -55,13 +55,46 @@ ON CONFLICT (channel, account, conversation, key) DO UPDATE SET
       coalesce(min(oldest_at, excluded.oldest_at), excluded.oldest_at) + ?
     )
   ),
-  oldest_id = coalesce(min(oldest_id, excluded.oldest_id), excluded.oldest_id),
+  before_id = last_id,
+  last_id = excluded.last_id,
   oldest_at = coalesce(min(oldest_at, excluded.oldest_at), excluded.oldest_at),
   newest_at = coalesce(max(newest_at, excluded.newest_at), excluded.newest_at)
-RETURNING channel, account, conversation, key, id, head
+
+-- name: extend_known_lanes
+UPDATE lane SET
+  head = new.head,
+  last_id = new.last_id,
+  priority = coalesce(min(iif(lane.oldest_at IS NULL, NULL, lane.priority), new.priority), new.priority),
+  chars = lane.chars + new.chars,
+  due_at = iif(
+    new.head - lane.batched >= ? OR lane.chars + new.chars >= ?,
+    new.newest_at,
+    min(
+      max(
+        coalesce(min(lane.oldest_at, new.oldest_at), new.oldest_at) + ?,
+        coalesce(max(lane.newest_at, new.newest_at), new.newest_at) + ?
+      ),
+      coalesce(min(lane.oldest_at, new.oldest_at), new.oldest_at) + ?
+    )
+  ),
+  oldest_at = coalesce(min(lane.oldest_at, new.oldest_at), new.oldest_at),
+  newest_at = coalesce(max(lane.newest_at, new.newest_at), new.newest_at)
+FROM (
+  SELECT column1 AS id, column2 AS old_head, column3 AS head, column4 AS priority, column5 AS oldest_at,
+    column6 AS newest_at, column7 AS last_id, column8 AS chars
+  FROM (VALUES /*rows*/)
+) AS new
+WHERE lane.id = new.id AND lane.head = new.old_head
+
+-- name: places
+SELECT json_group_array(json_array(channel, account, conversation, key, id, head, before_id))
+FROM lane WHERE (channel, account, conversation, key) IN (VALUES /*rows*/)
 
 -- name: keep_messages
 INSERT INTO message (
-  id, lane_id, number, sender, sender_name, direct, trust, external_id, provider_id, reply_to, topic, reply_url,
+  id, lane_id, number, previous_id, sender, sender_name, direct, trust, external_id, provider_id, reply_to, topic, reply_url,
   event, payload, text, priority, received_at, key_hash, content_hash
 ) VALUES /*rows*/
+
+-- name: keep_marks
+INSERT INTO lane_mark (lane_id, number, message_id) VALUES /*rows*/

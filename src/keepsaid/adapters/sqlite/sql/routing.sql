@@ -8,14 +8,13 @@ WHERE lane_id = ?1 AND last = ?2 AND state = 'queued' AND action = 'forward' AND
   AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.batch_id = batch.id AND turn.state = 'open')
 
 -- name: extend_batch
-UPDATE batch SET last = ?2, chars = chars + ?3, priority = min(priority, ?4), first_id = min(first_id, ?5),
-  last_id = max(last_id, ?6) WHERE id = ?1
+UPDATE batch SET last = ?2, chars = chars + ?3, priority = min(priority, ?4), last_id = ?5 WHERE id = ?1
 
 -- name: keep_batch
 INSERT INTO batch (
-  id, lane_id, first, last, first_id, last_id, first_at, chars, state, action, rule, rule_version, reason, priority,
-  ready_at, created_at, ended_at, task_id
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, ?16, ?17)
+  id, lane_id, first, last, last_id, first_at, chars, state, action, rule, rule_version, reason, priority, ready_at,
+  created_at, ended_at, task_id
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16)
 
 -- name: pending_task
 SELECT id FROM task WHERE key = ? AND state = 'pending'
@@ -30,18 +29,23 @@ INSERT INTO task (id, key, state, lane_id, rule, description, messages, created_
 INSERT OR IGNORE INTO episode_due (batch_id, lane_id, turn_id) VALUES (?, ?, ?)
 
 -- name: waiting
-WITH RECURSIVE bucket (n, last) AS (
-  SELECT oldest_id >> 37, (SELECT max(id) >> 37 FROM message) FROM lane WHERE id = ?1
-  UNION ALL SELECT n + 1, last FROM bucket WHERE n < last
+WITH RECURSIVE walk (id, number, previous_id, first) AS (
+  SELECT message.id, message.number, message.previous_id, lane.batched + 1
+  FROM lane JOIN message ON message.id = coalesce(
+    (SELECT message_id FROM lane_mark WHERE lane_id = lane.id AND number >= ?2 ORDER BY number LIMIT 1),
+    lane.last_id
+  )
+  WHERE lane.id = ?1
+  UNION ALL
+  SELECT message.id, message.number, message.previous_id, walk.first
+  FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
 )
 SELECT message.number, message.id, message.received_at, message.priority, length(message.text)
-FROM lane CROSS JOIN bucket
-CROSS JOIN message ON message.id >> 37 = bucket.n AND message.lane_id = lane.id
-  AND message.number BETWEEN lane.batched + 1 AND ?2
-WHERE lane.id = ?1 ORDER BY number
+FROM walk JOIN message ON message.id = walk.id
+WHERE walk.number BETWEEN walk.first AND ?2 ORDER BY message.number
 
 -- name: advance_lane
-UPDATE lane SET batched = ?2, priority = ?3, oldest_at = ?4, newest_at = ?5, oldest_id = ?6, chars = ?7, due_at = ?8
+UPDATE lane SET batched = ?2, priority = ?3, oldest_at = ?4, newest_at = ?5, chars = ?6, due_at = ?7
 WHERE id = ?1
 
 -- name: clear_ready

@@ -1,15 +1,14 @@
 -- name: range
-WITH RECURSIVE bucket (n, last) AS (
-  SELECT first_id >> 37, last_id >> 37 FROM batch WHERE id = ?1
-  UNION ALL SELECT n + 1, last FROM bucket WHERE n < last
+WITH RECURSIVE walk (id, number, previous_id, first) AS (
+  SELECT message.id, message.number, message.previous_id, batch.first
+  FROM batch JOIN message ON message.id = batch.last_id WHERE batch.id = ?1
+  UNION ALL
+  SELECT message.id, message.number, message.previous_id, walk.first
+  FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
 )
-SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, number, sender, sender_name, direct, trust,
-  external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at
-FROM batch CROSS JOIN bucket
-CROSS JOIN message ON message.id >> 37 = bucket.n AND message.lane_id = batch.lane_id
-  AND message.number BETWEEN batch.first AND batch.last
-JOIN lane ON lane.id = message.lane_id
-WHERE batch.id = ?1 ORDER BY number
+SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, message.number, sender, sender_name, direct,
+  trust, external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at
+FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.lane_id ORDER BY message.number
 
 -- name: message
 SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, number, sender, sender_name, direct, trust,

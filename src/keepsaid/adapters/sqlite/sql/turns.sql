@@ -25,15 +25,15 @@ UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ended_
 SELECT lane_id, state FROM batch WHERE id = ?
 
 -- name: speakers
-WITH RECURSIVE bucket (n, last) AS (
-  SELECT first_id >> 37, last_id >> 37 FROM batch WHERE id = ?1
-  UNION ALL SELECT n + 1, last FROM bucket WHERE n < last
+WITH RECURSIVE walk (id, number, previous_id, first) AS (
+  SELECT message.id, message.number, message.previous_id, batch.first
+  FROM batch JOIN message ON message.id = batch.last_id WHERE batch.id = ?1
+  UNION ALL
+  SELECT message.id, message.number, message.previous_id, walk.first
+  FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
 )
 SELECT message.id, iif(sender_name = '', sender, sender_name), text, received_at
-FROM batch CROSS JOIN bucket
-CROSS JOIN message ON message.id >> 37 = bucket.n AND message.lane_id = batch.lane_id
-  AND message.number BETWEEN batch.first AND batch.last
-WHERE batch.id = ?1 ORDER BY number
+FROM walk JOIN message ON message.id = walk.id ORDER BY message.number
 
 -- name: extend_transcript
 UPDATE lane SET transcript = transcript + ?2 WHERE id = ?1 RETURNING transcript - ?2

@@ -2,16 +2,21 @@
 SELECT id, channel, account, conversation, key, batched FROM lane WHERE due_at <= ? ORDER BY priority, oldest_at, id LIMIT ?
 
 -- name: waiting
-WITH RECURSIVE bucket (n, last) AS (
-  SELECT oldest_id >> 37, (SELECT max(id) >> 37 FROM message) FROM lane WHERE id = ?1
-  UNION ALL SELECT n + 1, last FROM bucket WHERE n < last
+WITH RECURSIVE walk (id, number, previous_id, first) AS (
+  SELECT message.id, message.number, message.previous_id, lane.batched + 1
+  FROM lane JOIN message ON message.id = coalesce(
+    (SELECT message_id FROM lane_mark WHERE lane_id = lane.id AND number >= lane.batched + ?2 ORDER BY number LIMIT 1),
+    lane.last_id
+  )
+  WHERE lane.id = ?1
+  UNION ALL
+  SELECT message.id, message.number, message.previous_id, walk.first
+  FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
 )
-SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, number, sender, sender_name, direct, trust,
-  external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at
-FROM lane CROSS JOIN bucket
-CROSS JOIN message ON message.id >> 37 = bucket.n AND message.lane_id = lane.id
-  AND message.number BETWEEN lane.batched + 1 AND lane.batched + ?2
-WHERE lane.id = ?1 ORDER BY number
+SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, message.number, sender, sender_name, direct,
+  trust, external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at
+FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.lane_id
+WHERE walk.number BETWEEN walk.first AND lane.batched + ?2 ORDER BY message.number
 
 -- name: next_due
 SELECT min(due_at) FROM lane WHERE due_at IS NOT NULL
