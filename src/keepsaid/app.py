@@ -174,7 +174,7 @@ class Instance:
 
     async def start(self, *, answering: bool = True) -> Recovered:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
-        post = Post(self.operations, self.operations, self.channels, self.clock, self.owner)
+        post = Post(self.operations, self.operations, self.channels, self.clock, self.owner, self.flow.hints.deliver)
         turns_max = self.config.turns.concurrent_max
         workers = Workers(self.flow, self.operations, self.leases, self.attempt, turns_max) if answering else None
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)

@@ -55,8 +55,9 @@ class Page:
     @property
     def links(self) -> Iterator[tuple[int, str]]:
         """Targets of links, with the number of their line; what is set as code is none."""
-        for number, line in self.prose:
-            yield from ((number, target) for target in _LINK.findall(_CODE.sub("``", line)))
+        text, first = "\n".join(line for _, line in self.prose), [number for number, _ in self.prose]
+        for found in _LINK.finditer(_CODE.sub(_blank, text)):
+            yield first[text.count("\n", 0, found.start(1))], found.group(1)
 
     @property
     def anchors(self) -> frozenset[str]:
@@ -90,6 +91,11 @@ def _read(path: Path) -> tuple[tuple[Block, ...], tuple[tuple[int, str], ...]]:
             prose.append((number, line))
     assert not fence, f"{path}:{start}: a block that never ends"
     return tuple(blocks), tuple(prose)
+
+
+def _blank(code: re.Match[str]) -> str:
+    """As many letters, and the line ends where they were."""
+    return re.sub(r"[^\n]", "x", code.group())
 
 
 def slug_of(heading: str) -> str:

@@ -87,12 +87,14 @@ def test_rule_broken_links(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# A title, twice: it's `x`\n\n# A title, twice: it's `x`\n[a](page.md#a-title-twice-its-x-1) [b](#no)\n"
-        "[c](none.md) `[d](none.md)` [e](https://example.org/none) [f](page.md)\n",
+        "[c](none.md) `[d](none.md)` [e](https://example.org/none) [f](page.md)\n"
+        "`code\nover lines` [g\nover lines](nowhere.md)\n",
         "utf-8",
     )
     assert list(broken_links(Page(page))) == [
         "page.md:4: #no: page.md has no such heading",
         "page.md:5: none.md: there is no such file",
+        "page.md:8: nowhere.md: there is no such file",
     ]
 
 

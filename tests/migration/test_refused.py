@@ -129,7 +129,8 @@ FOREIGN = (
 @pytest.mark.parametrize(("mode", "end"), [("delete", "closes"), ("wal", "closes"), ("wal", "dies")])
 async def test_another_programs_database_is_refused(tmp_path: Path, opened: Open, mode: str, end: str) -> None:
     path = tmp_path / "theirs.db"
-    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", FOREIGN, path, mode, end], check=True, timeout=30)
+    command = [sys.executable, "-c", FOREIGN, str(path), mode, end]
+    await asyncio.to_thread(lambda: subprocess.run(command, check=True, timeout=30))
     error = await refused(opened, path, ForeignStore)
     assert error.what == f"{path} is another program's database"
     assert rows(path, "SELECT x FROM theirs") == [(5,)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message
 
 
 class Sending(StrEnum):
@@ -28,6 +30,12 @@ class ReplyDraft:
     notice: bool = False
     url: str | None = None
     reply_to: str | None = None
+
+
+def address(messages: Sequence[Message]) -> tuple[str | None, str | None]:
+    """Where the reply to a batch goes: the newest URL among its messages, and the message it answers, the last."""
+    urls = (message.inbound.reply_url for message in reversed(messages))
+    return next((url for url in urls if url is not None), None), messages[-1].inbound.marks.provider_id
 
 
 @dataclass(frozen=True, slots=True)

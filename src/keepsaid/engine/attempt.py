@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from keepsaid.domain.commits import Fail, Failure, Release
-from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import (
     KeepsaidError,
@@ -102,8 +102,7 @@ class Attempt:
     async def failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:
         """Charge, park or bury a batch for what it raised; returns its new state."""
         now, batch = self._clock.now_ms(), claimed.batch
-        last = claimed.messages[-1].inbound
-        notice = ReplyDraft(self._ids.next(), gave_up(batch.id, error), True, last.reply_url, last.marks.provider_id)
+        notice = ReplyDraft(self._ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
         reason = error.what if isinstance(error, KeepsaidError) else f"{type(error).__name__}"
         retry_at = now + self._patience.wait_ms(batch.attempts)
         state = await self._operations.apply(Fail(batch.id, batch.fence, how, reason, now, retry_at, notice))

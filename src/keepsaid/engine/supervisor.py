@@ -84,5 +84,6 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._crew.workers is not None:
             await self._crew.workers.stop(patience_s)
+        await self._crew.post.stop(patience_s)
         if not self.broken.done():
             await self._operations.apply(Relinquish(self._owner, self._clock.now_ms()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from keepsaid.domain.batch import Group, Window
 from keepsaid.domain.commits import Dispatch, Received, TurnCommit
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
 from keepsaid.domain.turn import Claimed, Outcome
 from keepsaid.errors import LeaseLost
@@ -116,10 +116,8 @@ class Flow:
 
     async def commit(self, claimed: Claimed, outcome: Outcome) -> None:
         """Commit 4; raises LeaseLost when another owner has the batch."""
-        last = claimed.messages[-1].inbound
-        reply = None
-        if outcome.reply:
-            reply = ReplyDraft(self._ids.next(), outcome.reply, url=last.reply_url, reply_to=last.marks.provider_id)
+        url, reply_to = address(claimed.messages)
+        reply = ReplyDraft(self._ids.next(), outcome.reply, url=url, reply_to=reply_to) if outcome.reply else None
         batch = claimed.batch
         settled = TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, self._clock.now_ms())
         if not await self._stores.operations.apply(settled):

@@ -10,7 +10,7 @@ from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Doubt, Resend, Settle, Shown, TakeReplies
-from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.reply import Delivered, Reply, ReplyDraft, address
 from keepsaid.domain.states import move
 
 SQL = load("outbox")
@@ -26,9 +26,10 @@ def keep_reply(
 
 
 def keep_notice(db: apsw.Connection, batch_id: int, draft: ReplyDraft, at: int) -> None:
-    """Tell the people of a batch's conversation what became of it, where its last message wanted the reply."""
-    lane_id, url, provider_id = only(db, SQL["notice_place"], (batch_id,))
-    placed = ReplyDraft(draft.id, draft.text, True, draft.url or url, draft.reply_to or provider_id)
+    """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply."""
+    lane_id = only(db, SQL["lane_of_batch"], (batch_id,))[0]
+    url, reply_to = address(rows.messages_of(db, batch_id))
+    placed = ReplyDraft(draft.id, draft.text, True, draft.url or url, draft.reply_to or reply_to)
     keep_reply(db, lane_id, (None, batch_id), placed, at)
 
 

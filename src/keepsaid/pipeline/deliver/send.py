@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
 from keepsaid.ports.points import point
 
+_log = logging.getLogger("keepsaid.outbox")
 _TAKEN_MAX = 32
+_STORE_WAIT_MS = 1_000
 _TRIES_MAX = 20
 _FIRST_WAIT_MS = 500
 _BLOCKED_WAIT_MS = 200
@@ -26,30 +30,55 @@ class Post:
     """Takes replies out of the outbox and hands them to their channels."""
 
     def __init__(
-        self, operations: Operations, outbox: OutboxView, channels: Mapping[str, Channel], clock: Clock, owner: str
+        self,
+        operations: Operations,
+        outbox: OutboxView,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        owner: str,
+        hint: asyncio.Event,
     ) -> None:
         self._operations = operations
         self._outbox = outbox
         self._channels = channels
         self._clock = clock
         self._owner = owner
+        self._hint = hint
         self._called = tuple(name for name, channel in channels.items() if channel.sending is not Sending.PULL)
-        self._unaddressed = tuple(name for name, channel in channels.items() if channel.sending is not Sending.PUSH)
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def recover(self) -> int:
         """At start: what a dead process was sending may or may not have arrived."""
         return await self._operations.apply(Doubt(self._owner, self._clock.now_ms()))
 
     async def deliver(self) -> int | None:
-        """Send what is due, one reply a conversation; returns when the next may be tried."""
-        now = self._clock.now_ms()
+        """Start sending what is due, one reply a conversation; returns when the next may be tried.
+
+        A receiver that hangs holds up its own conversation and nobody else's.
+        """
+        now, free = self._clock.now_ms(), _TAKEN_MAX - len(self._sending)
         due = await self._outbox.next_send(self._called)
-        if due is None or due > now:
-            return due
+        if due is None or due > now or not free:
+            return due if free else None
         await self._operations.apply(Resend((), now))
-        taken = await self._operations.apply(TakeReplies(self._called, self._owner, _TAKEN_MAX, now))
-        await asyncio.gather(*(self._send(reply) for reply in taken))
+        taken = await self._operations.apply(TakeReplies(self._called, self._owner, free, now))
+        for reply in taken:
+            task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")
+            self._sending.add(task)
+            task.add_done_callback(self._sent)
         return await self._outbox.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        self._hint.set()
+
+    async def stop(self, patience_s: float) -> None:
+        """Let what is being sent arrive; what takes too long is in doubt and sent again after the next start."""
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=patience_s)
+        for task in self._sending:
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
 
     async def _send(self, reply: Reply) -> None:
         point("send.before")
@@ -62,8 +91,20 @@ class Post:
         if wait is None:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))
         now = self._clock.now_ms()
-        settled = Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, now + wait)
-        await self._operations.apply(settled)
+        await self._settled(Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, now + wait))
+
+    async def _settled(self, commit: Settle) -> None:
+        """Record how a try ended, as soon as the store takes it."""
+        while True:
+            try:
+                await self._operations.apply(commit)
+                return
+            except StoreBroken as error:
+                _log.error("reply %s: %s", commit.reply_id, error.what, extra={"code": error.code})
+                return
+            except StoreError as error:
+                _log.warning("reply %s: %s", commit.reply_id, error.what, extra={"code": error.code})
+            await self._clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
     async def _tried(self, reply: Reply) -> SendResult:
         channel = self._channels.get(reply.lane.channel)
@@ -72,4 +113,5 @@ class Post:
         try:
             return await channel.send(reply)
         except Exception as error:  # noqa: BLE001  # guard: outbox - a broken channel must not stop the others
+            _log.error("sending on %s failed", reply.lane.channel, exc_info=error)
             return SendResult(Delivered.DOUBT, f"{type(error).__name__} while sending")

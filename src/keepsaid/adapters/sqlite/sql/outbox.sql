@@ -3,9 +3,8 @@ INSERT INTO reply (
   id, lane_id, channel, account, conversation, turn_id, batch_id, state, notice, text, url, reply_to, next_at, created_at
 ) SELECT ?1, lane.id, channel, account, conversation, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9 FROM lane WHERE lane.id = ?2
 
--- name: notice_place
-SELECT batch.lane_id, message.reply_url, message.provider_id FROM batch
-JOIN message ON message.lane_id = batch.lane_id AND message.number = batch.last WHERE batch.id = ?
+-- name: lane_of_batch
+SELECT lane_id FROM batch WHERE id = ?
 
 -- name: next_replies
 SELECT id, state FROM reply AS first
