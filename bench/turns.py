@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.disk import percentile
 from keepsaid.adapters.models.choose import LazyChat
-from keepsaid.app import Instance, opened
+from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.tree import BufferConfig, ModelsConfig
 from keepsaid.domain.lane import Lane

@@ -19,10 +19,10 @@ from keepsaid.interfaces.cli.program import NOUNS, program, shared
 _HEAD = """\
 # Commands
 
-`keepsaid COMMAND --help` says the same. Data goes to stdout, talk to stderr; `--json` prints one JSON
-object with a `schema_version` instead of text. Every command works whether or not a runtime is up: reading
-commands open the files for reading only, writing commands ask the runtime or take the lock of the home
-themselves.
+`keepsaid COMMAND --help` says the same. Data goes to stdout, talk to stderr; `--json` prints one
+JSON object with a `schema_version` instead of text. Every command works whether or not a runtime is
+up: reading commands open the files for reading only, writing commands ask the runtime or take the
+lock of the home themselves.
 """
 
 _SHARED = "These may stand before or after the command:\n"

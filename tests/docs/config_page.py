@@ -19,16 +19,18 @@ _HEAD = """\
 # Configuration
 
 Settings come from three places; a later one wins: the defaults below, `config.yaml` in the config
-directory, environment variables. Only what you change needs to be in the file. `keepsaid config path`
-says where it is, `keepsaid config show` prints every setting as it stands and where it comes from,
-`keepsaid config validate` checks it: exit code 4 when a setting is wrong, 5 when a key is unknown.
+directory, environment variables. Only what you change needs to be in the file. `keepsaid config
+path` says where it is, `keepsaid config show` prints every setting as it stands and where it comes
+from, `keepsaid config validate` checks it: exit code 4 when a setting is wrong, 5 when a key is
+unknown.
 
-- `${NAME}` anywhere in the file stands for an environment variable; one that is not set is an error.
-- The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list is
-  written as JSON.
+- `${NAME}` anywhere in the file stands for an environment variable; one that is not set is an
+  error.
+- The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list
+  is written as JSON.
 - An unknown key is ignored with a warning that names the nearest known one.
-- Changes take effect when the runtime is started again. The identity files `SOUL.md`, `IDENTITY.md` and
-  `USER.md` are read again when they change.
+- Changes take effect when the runtime is started again. The identity files `SOUL.md`, `IDENTITY.md`
+  and `USER.md` are read again when they change.
 
 ```yaml
 owner:
@@ -43,19 +45,20 @@ log:
 ```
 
 Variables that are no settings: `KEEPSAID_HOME` puts everything under one directory (see
-[operating](../operate/operate.md)); `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_HOST` are read by
-`models.chat: auto`; `NO_COLOR` prints without colour.
+[operating](../operate/operate.md)); `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_HOST` are
+read by `models.chat: auto`; `NO_COLOR` prints without colour.
 """
 
 _OWNER = """\
-Who owns this instance, besides the terminal: a list, empty by default. What an owner says has the trust
-`owner`, and what is said in one direct chat of the owner is remembered in the others. As a variable:
-`KEEPSAID_OWNER`, as JSON. Each item has:
+Who owns this instance, besides the terminal: a list, empty by default. What an owner says has the
+trust `owner`, and what is said in one direct chat of the owner is remembered in the others. As a
+variable: `KEEPSAID_OWNER`, as JSON. Each item has:
 """
 
 _CHANNELS = """\
-One section a channel, under its name. A name that is not built in makes a channel of your own: messages
-for it come in over HTTP with the token of the running instance, or by `keepsaid inbox send --channel`.
+One section a channel, under its name. A name that is not built in makes a channel of your own:
+messages for it come in over HTTP with the token of the running instance, or by `keepsaid inbox send
+--channel`.
 """
 
 _BUILT_IN = "The built-in channels are open from the start, and differ from these defaults:\n"

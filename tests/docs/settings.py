@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from keepsaid.app import model_named
+from keepsaid.app.models import model_named
 from keepsaid.config import load
 from keepsaid.errors import ConfigError
 

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import httpx2
 
-from keepsaid.app import Instance, opened
+from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
 from keepsaid.interfaces.http.server import Address, listening
 

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
 
-from keepsaid.app import opened
+from keepsaid.app.instance import opened
 from keepsaid.config import Home, load
 from keepsaid.errors import ConfigError, HomeError
 from keepsaid.interfaces.http.gate import is_loopback

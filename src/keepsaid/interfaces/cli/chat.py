@@ -80,7 +80,7 @@ async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
 
 
 async def _own(config: Config, closing: AsyncExitStack) -> Remote:
-    from keepsaid.app import opened  # noqa: PLC0415
+    from keepsaid.app.instance import opened  # noqa: PLC0415
     from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.cli.serve import recovered, unbroken  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
@@ -103,7 +103,8 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
 
 async def _greet(config: Config, conversation: str) -> None:
     """The first line: lane, model, memory and where help is."""
-    from keepsaid.app import model_named, reading  # noqa: PLC0415
+    from keepsaid.app.models import model_named  # noqa: PLC0415
+    from keepsaid.app.reading import reading  # noqa: PLC0415
     from keepsaid.domain.lane import lane_key  # noqa: PLC0415
 
     model = model_named(config)

@@ -68,7 +68,7 @@ def validate() -> None:
 
 def checked() -> list[str]:
     """What there is to warn about; raises ConfigError when a setting cannot be used."""
-    from keepsaid.app import model_named  # noqa: PLC0415
+    from keepsaid.app.models import model_named  # noqa: PLC0415
     from keepsaid.config import load  # noqa: PLC0415
     from keepsaid.interfaces.http.gate import is_loopback  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ def backup(
     made = target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
-    from keepsaid.app import copy_stores  # noqa: PLC0415
+    from keepsaid.app.care import copy_stores  # noqa: PLC0415
 
     with _whole_or_nothing(made) as partial:
         copied = asyncio.run(copy_stores(home, config, partial))
@@ -66,7 +66,7 @@ def restore(
     to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
 ) -> None:
     """Make a fresh home from a backup, after checking every file of it."""
-    from keepsaid.app import examined  # noqa: PLC0415
+    from keepsaid.app.care import examined  # noqa: PLC0415
     from keepsaid.config import Home  # noqa: PLC0415
 
     manifest = _read(source)

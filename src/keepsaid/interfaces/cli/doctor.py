@@ -86,7 +86,7 @@ def _findings(*, offline: bool) -> Iterator[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
-    from keepsaid.app import store_version  # noqa: PLC0415
+    from keepsaid.app.care import store_version  # noqa: PLC0415
 
     python = platform.python_version()
     if sys.version_info < _PYTHON_OLDEST:
@@ -117,7 +117,7 @@ def _too_open(places: list[Path], mode: str) -> Iterator[Finding]:
 
 
 def _stores(home: Home, config: Config) -> Iterator[Finding]:
-    from keepsaid.app import integrity  # noqa: PLC0415
+    from keepsaid.app.care import integrity  # noqa: PLC0415
 
     for result in asyncio.run(integrity(home, config)):
         if isinstance(result, KeepsaidError):
@@ -161,13 +161,13 @@ def _hooks(_home: Home, config: Config) -> Iterator[Finding]:
 
 
 def _skipped(config: Config) -> Finding:
-    from keepsaid.app import model_named  # noqa: PLC0415
+    from keepsaid.app.models import model_named  # noqa: PLC0415
 
     return Finding("info", f"model {model_named(config)}: not called (--offline)")
 
 
 def _model(config: Config) -> Finding:
-    from keepsaid.app import model_named, try_model  # noqa: PLC0415
+    from keepsaid.app.models import model_named, try_model  # noqa: PLC0415
 
     name = model_named(config)
     if name == "none":

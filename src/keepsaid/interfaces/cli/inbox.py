@@ -19,7 +19,8 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import story_shape, turn_shape, when
 
 if TYPE_CHECKING:
-    from keepsaid.app import Instance, Reading
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
 
 app = typer.Typer(help="Messages, and what became of them.", rich_markup_mode=None)
 _STATES = ("received", "batched", "done", "dropped", "review", "dead")

@@ -63,7 +63,7 @@ def _chosen(config: Config, named: str | None, *, ask: bool) -> tuple[str | None
 
     Raises ModelError or ConfigError when the one that was asked for gives no reply.
     """
-    from keepsaid.app import models_at_hand  # noqa: PLC0415
+    from keepsaid.app.models import models_at_hand  # noqa: PLC0415
 
     if named is not None:
         return (_NONE, None) if named == _NONE else (named, _tried(config, named))
@@ -100,7 +100,7 @@ def _asked(config: Config, names: list[str]) -> tuple[str | None, float | None]:
 
 
 def _tried(config: Config, name: str) -> float:
-    from keepsaid.app import try_model  # noqa: PLC0415
+    from keepsaid.app.models import try_model  # noqa: PLC0415
 
     say(f"  testing {name} ...")
     seconds = round(asyncio.run(try_model(config, name)), 2)

@@ -18,7 +18,8 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import memory_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app import Instance, Reading
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
 _OWNER = Listener(None, everything=True)

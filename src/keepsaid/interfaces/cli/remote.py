@@ -15,7 +15,7 @@ from keepsaid.errors import HomeBusy, KeepsaidError, NotRunning
 from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
-    from keepsaid.app import Instance
+    from keepsaid.app.instance import Instance
     from keepsaid.config import Home
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaita
 
 
 async def _opened(home: Home, config: Any, work: Callable[[Instance], Awaitable[T]]) -> T:
-    from keepsaid.app import opened  # noqa: PLC0415 - writing beside a runtime needs none of it
+    from keepsaid.app.instance import opened  # noqa: PLC0415 - writing beside a runtime needs none of it
 
     async with opened(home, config) as instance:
         return await work(instance)

@@ -16,7 +16,7 @@ from keepsaid.interfaces.cli.output import counted, say, show
 from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
-    from keepsaid.app import Instance
+    from keepsaid.app.instance import Instance
     from keepsaid.config import Config
     from keepsaid.interfaces.http.server import Address
 
@@ -35,7 +35,7 @@ def serve(
 
 
 async def _serve(config: Config, port: int | None) -> None:
-    from keepsaid.app import opened  # noqa: PLC0415
+    from keepsaid.app.instance import opened  # noqa: PLC0415
     from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from keepsaid.errors import HomeError
 
 if TYPE_CHECKING:
-    from keepsaid.app import Reading
+    from keepsaid.app.reading import Reading
     from keepsaid.config import Config, Home
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Session:
         """What `work` makes of both stores, opened for reading only; a runtime may be writing them."""
         import asyncio  # noqa: PLC0415
 
-        from keepsaid.app import reading  # noqa: PLC0415
+        from keepsaid.app.reading import reading  # noqa: PLC0415
 
         home, config = self.home, self.config()
 

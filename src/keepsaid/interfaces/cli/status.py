@@ -9,7 +9,7 @@ from keepsaid.interfaces.cli.remote import Remote, running
 from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
-    from keepsaid.app import Reading
+    from keepsaid.app.reading import Reading
     from keepsaid.domain.views import Overview
 
 _BATCHES = ("queued", "leased", "review", "dead")

@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import turn_shape, when
 
 if TYPE_CHECKING:
-    from keepsaid.app import Reading
+    from keepsaid.app.reading import Reading
 
 _SEARCHED_MAX = 1_000
 _SHOWN_MAX = 10

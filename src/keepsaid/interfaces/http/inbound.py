@@ -66,7 +66,7 @@ def _flag(fields: Mapping[str, object], name: str) -> bool:
 
 
 def _check_url(url: str, hosts: tuple[str, ...]) -> None:
-    from keepsaid.app import url_refused  # noqa: PLC0415 - the rule belongs to the channel that pushes
+    from keepsaid.app.channels import url_refused  # noqa: PLC0415 - the rule belongs to the channel that pushes
 
     reason = url_refused(url, hosts)
     if reason is not None:

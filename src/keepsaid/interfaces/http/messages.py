@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from keepsaid.app import Instance
+from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Intake
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.views import Story

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from keepsaid.app import Instance
+from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.errors import ConfigError, HomeError
 from keepsaid.interfaces.http.gate import Gate, is_loopback

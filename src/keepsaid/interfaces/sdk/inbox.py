@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from keepsaid.app import Instance
+from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Failure, Intake
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Marks, Origin

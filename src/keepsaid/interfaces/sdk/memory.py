@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.app import Instance
+from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope

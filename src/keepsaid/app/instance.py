@@ -1,4 +1,4 @@
-"""The composition root: joins ports, adapters and stages. The only file that knows adapters."""
+"""The instance: one home, opened for work; its stages joined."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.adapters.sqlite.operations import SqliteLanes, SqliteOperations
-from keepsaid.adapters.sqlite.stores import open_stores, read_stores
+from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.lock import FileLock
+from keepsaid.app.channels import channels_of
+from keepsaid.app.models import model_of
+from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received, Requeue, Shown
 from keepsaid.domain.memory import Injection, Listener, person_of
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.loops import Stage
@@ -28,11 +28,9 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.rescuer import Rescuer
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Workers
-from keepsaid.errors import KeepsaidError, ModelMalformed, StoreBroken, StoreError
+from keepsaid.errors import StoreBroken
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import Injector
-from keepsaid.memory.recall import Recollection
-from keepsaid.memory.recall.legs import Leg
 from keepsaid.memory.record import Recorder
 from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
@@ -42,16 +40,12 @@ from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.notices import DIED
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.ports.channel import Channel, Hook
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.model import Model, ModelRequest, Tool
+from keepsaid.ports.channel import Channel
+from keepsaid.ports.model import Model, Tool
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.models.choose import Found
-    from keepsaid.adapters.sqlite.care import Checkup
+    pass
 
-_PATIENT_MS = 10_000
-"""Milliseconds a search may take that a person or a model asked for."""
 
 _TRIAL_S_MAX = 30.0
 """Seconds a model gets to answer when it is tried."""
@@ -71,24 +65,6 @@ class NoReminder:
         return Injection(skipped=f"memory.injection is {self._setting}")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Both stores, for reading."""
-
-    views: SqliteLanes
-    memories: SqliteMemories
-    recall: Recollection
-
-
-@asynccontextmanager
-async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
-    """The stores of a home, read only, whether or not a runtime is working on them."""
-    async with AsyncExitStack() as closing:
-        paths = home.store(config.buffer.path), home.store(config.memory.path)
-        views, memories = await read_stores(*paths, SystemIds(), closing)
-        yield Reading(views, memories, _recollection(memories, SystemClock(), _PATIENT_MS))
-
-
 class Instance:
     """One home, opened for work under its lock. `start` makes it the runtime; without, it only takes commands."""
 
@@ -102,9 +78,9 @@ class Instance:
         self.clock = SystemClock()
         self.ids = SystemIds()
         self.hub = ProgressHub()
-        self.channels, self.hooks = _channels(config)
-        self.recall = _recollection(self.memories, self.clock, config.memory.deadline_ms)
-        self.search = _recollection(self.memories, self.clock, _PATIENT_MS)
+        self.channels, self.hooks = channels_of(config)
+        self.recall = recollection(self.memories, self.clock, config.memory.deadline_ms)
+        self.search = recollection(self.memories, self.clock, PATIENT_MS)
         self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock)
         self.flow = self._flow()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
@@ -211,7 +187,7 @@ async def opened(home: Home, config: Config, model: Model | None = None) -> Asyn
         closing.callback(lock.release)
         paths = home.store(config.buffer.path), home.store(config.memory.path)
         stores = await open_stores(*paths, SystemIds(), closing)
-        instance = Instance(home, config, stores, model or _model(config, closing))
+        instance = Instance(home, config, stores, model or model_of(config, closing))
         closing.push_async_callback(_close_channels, instance.channels)
         try:
             yield instance
@@ -222,125 +198,3 @@ async def opened(home: Home, config: Config, model: Model | None = None) -> Asyn
 async def _close_channels(channels: Mapping[str, Channel]) -> None:
     for channel in channels.values():
         await channel.close()
-
-
-def _recollection(memories: SqliteMemories, clock: Clock, limit_ms: float) -> Recollection:
-    return Recollection((Leg("text", memories.text, limit_ms=limit_ms),), clock)
-
-
-def _model(config: Config, closing: AsyncExitStack) -> Model:
-    from keepsaid.adapters.models.choose import LazyChat, chosen  # noqa: PLC0415 - reading commands need no model
-    from keepsaid.adapters.models.offline import NAME, OfflineResponder  # noqa: PLC0415
-
-    name = chosen(config.models)
-    if name == NAME:
-        return OfflineResponder()
-    chat = LazyChat(name, config.models)
-    closing.push_async_callback(chat.close)
-    return chat
-
-
-def _channels(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
-    """Every enabled channel by name, and those that others call."""
-    from keepsaid.adapters.channels.github import GitHubHook  # noqa: PLC0415 - reading commands need no channels
-    from keepsaid.adapters.channels.web import PullChannel, PushChannel  # noqa: PLC0415
-
-    channels: dict[str, Channel] = {}
-    hooks: dict[str, Hook] = {}
-    for name, one in config.channels.items():
-        if not one.enabled:
-            continue
-        if name == "github":
-            secret = one.secret.get_secret_value() if one.secret else ""
-            channels[name] = hooks[name] = GitHubHook(secret, priority=one.priority)
-        elif one.reply_hosts:
-            channels[name] = PushChannel(name, one.reply_hosts)
-        else:
-            channels[name] = PullChannel(name)
-    return channels, hooks
-
-
-def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:
-    """Why a reply must not be pushed to `url`; None when it may."""
-    from keepsaid.adapters.channels.web import allowed  # noqa: PLC0415 - only messages with a URL need it
-
-    return allowed(url, hosts)
-
-
-def models_at_hand(config: Config) -> list[Found]:
-    """Models that could be used, best first, and how each was found; none is called."""
-    from keepsaid.adapters.models.choose import found  # noqa: PLC0415
-
-    return found(config.models, os.environ)
-
-
-def model_named(config: Config) -> str:
-    """The model a config means: `provider/name`, or `none`; raises ConfigError for one that means nothing."""
-    from keepsaid.adapters.models.choose import chosen  # noqa: PLC0415
-
-    return chosen(config.models)
-
-
-async def try_model(config: Config, name: str) -> float:
-    """Seconds until a real reply of a model was there; raises ModelError, or ConfigError for no model's name."""
-    from keepsaid.adapters.models.choose import LazyChat, chosen  # noqa: PLC0415
-
-    models, clock = config.models, SystemClock()
-    chat = LazyChat(chosen(models.model_copy(update={"chat": name})), models)
-    prompt = Prompt("You are being tested.", (), "", "Reply with one word: ready")
-    request = ModelRequest(prompt, tokens_max=models.tokens_max, limit_s=min(models.timeout_s, _TRIAL_S_MAX))
-    started = clock.monotonic_ms()
-    try:
-        answer = await chat.answer(request, lambda _: None)
-    finally:
-        await chat.close()
-    if not answer.text.strip():
-        raise ModelMalformed(f"{name} answered with nothing")
-    return (clock.monotonic_ms() - started) / 1_000
-
-
-def store_version() -> str:
-    """The version of SQLite in use; raises StoreError for one that can corrupt a database."""
-    from keepsaid.adapters.sqlite.care import library_version  # noqa: PLC0415 - only the doctor asks
-
-    return library_version()
-
-
-def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:
-    """The database files, buffer first, and the parts of the schema each holds."""
-    buffer, memory = home.store(config.buffer.path), home.store(config.memory.path)
-    if buffer.resolve() == memory.resolve():
-        return [(buffer, ("buffer", "memory"))]
-    return [(buffer, ("buffer",)), (memory, ("memory",))]
-
-
-async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]:
-    """Every page of every database that is there, checked; a file that cannot be opened is its error."""
-    found: list[Checkup | KeepsaidError] = []
-    for path, parts in _files(home, config):
-        if not path.exists():
-            continue
-        try:
-            found.append(await examined(path, parts))
-        except KeepsaidError as error:
-            found.append(error)
-    return found
-
-
-async def examined(path: Path, parts: Sequence[str]) -> Checkup:
-    """One database file, checked; raises a StoreError when it is none of ours or cannot be opened."""
-    from keepsaid.adapters.sqlite.care import examine  # noqa: PLC0415
-
-    return await asyncio.to_thread(examine, path, parts)
-
-
-async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]:
-    """Verified copies of the databases in `folder`, the buffer first; memory may be ahead of it, never behind."""
-    from keepsaid.adapters.sqlite.care import copy  # noqa: PLC0415
-
-    copied = []
-    for path, parts in _files(home, config):
-        if not path.exists():
-            raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")
-        copied.append(await asyncio.to_thread(copy, path, folder / f"{parts[0]}.db", parts))
-    return copied

@@ -1,0 +1,52 @@
+"""Care: what the doctor and the backup ask of the database files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from keepsaid.adapters.sqlite.care import Checkup, copy, examine, library_version
+from keepsaid.config import Config, Home
+from keepsaid.errors import KeepsaidError, StoreError
+
+
+def store_version() -> str:
+    """The version of SQLite in use; raises StoreError for one that can corrupt a database."""
+    return library_version()
+
+
+def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:
+    """The database files, buffer first, and the parts of the schema each holds."""
+    buffer, memory = home.store(config.buffer.path), home.store(config.memory.path)
+    if buffer.resolve() == memory.resolve():
+        return [(buffer, ("buffer", "memory"))]
+    return [(buffer, ("buffer",)), (memory, ("memory",))]
+
+
+async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]:
+    """Every page of every database that is there, checked; a file that cannot be opened is its error."""
+    found: list[Checkup | KeepsaidError] = []
+    for path, parts in _files(home, config):
+        if not path.exists():
+            continue
+        try:
+            found.append(await examined(path, parts))
+        except KeepsaidError as error:
+            found.append(error)
+    return found
+
+
+async def examined(path: Path, parts: Sequence[str]) -> Checkup:
+    """One database file, checked; raises a StoreError when it is none of ours or cannot be opened."""
+    return await asyncio.to_thread(examine, path, parts)
+
+
+async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]:
+    """Verified copies of the databases in `folder`, the buffer first; memory may be ahead of it, never behind."""
+    copied = []
+    for path, parts in _files(home, config):
+        if not path.exists():
+            raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")
+        copied.append(await asyncio.to_thread(copy, path, folder / f"{parts[0]}.db", parts))
+    return copied
