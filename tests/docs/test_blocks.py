@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.acceptance.program import ROOT, Program
-from tests.docs.console import WITHIN_S, Command, Ran, Shell, commands, commands_of
+from tests.docs.console import WITHIN_S, Command, Ran, Shell, commands, commands_of, masked
 from tests.docs.markdown import Block, Page, documents
 from tests.docs.settings import fault_of, variables
 from tests.tidy.source import expect_none
@@ -169,6 +169,9 @@ def test_rule_commands_of_a_block() -> None:
 def test_rule_faults() -> None:
     command = Command("say", 3, 2, "mem_38fvd66q600ee  said  in 4 ms\n")
     assert command.fault(Ran(2, "mem_38fvd66zj00ee said in 17.5 s\n")) == ""
+    layers = "policy TOKENS | message TOKENS about TOKENS tokens"
+    assert masked("policy 121 | message 7   about 1,160 tokens") == layers
+    assert masked("text #1 (0.5)  memory 2") == "text #1 (SCORE) memory 2"
     assert command.fault(Ran(2, "mem_38fvd66zj00ee said in ms\n")).startswith("line 3: say\nprints")
     assert command.fault(Ran(0, "")).startswith("line 3: exits 0, not 2: say")
     assert command.fault(None) == "line 3: was never reached: say"

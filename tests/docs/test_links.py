@@ -13,8 +13,9 @@ from tests.tidy.source import expect_none
 
 _OUTSIDE = ("http://", "https://", "mailto:")
 _TEST = re.compile(r"`(test_\w+)`")
-_TEST_AT = re.compile(r"`((?:tests|src)/[\w/]+\.py)(?:::(\w+))?`")
-_DEFINED = re.compile(r"^ *(?:async )?(?:def|class) (test_\w+|\w+Contract|\w+Machine)", re.MULTILINE)
+_FILE = re.compile(r"`([\w./-]+/[\w-]+\.(?:py|sql|toml))`")
+_FILE_OF_TREE = re.compile(r"[\w]+\.(?:py|sql|toml)\b")
+_DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 
 
 def broken_links(page: Page) -> Iterator[str]:
@@ -40,23 +41,37 @@ def linked_from(page: Page) -> Iterator[Path]:
 
 
 @cache
-def defined() -> dict[str, set[str]]:
-    """Tests, contracts and machines, by the files that define them."""
+def defined() -> frozenset[str]:
+    """The tests that there are, those of the contracts too."""
     files = (*(ROOT / "tests").rglob("*.py"), *(ROOT / "src/keepsaid/testing").rglob("*.py"))
-    return {file.relative_to(ROOT).as_posix(): set(_DEFINED.findall(file.read_text("utf-8"))) for file in files}
+    return frozenset(name for file in files for name in _DEFINED.findall(file.read_text("utf-8")))
 
 
 def missing_tests(page: Page) -> Iterator[str]:
     """Tests that a page names and nobody wrote."""
     known = defined()
-    everywhere = set[str]().union(*known.values())
     for number, line in page.prose:
-        for name in _TEST.findall(line):
-            if name not in everywhere:
-                yield f"{page.name}:{number}: there is no test {name}"
-        for file, name in _TEST_AT.findall(line):
-            if not (ROOT / file).exists() or (name and name not in known.get(file, set())):
-                yield f"{page.name}:{number}: there is no {file}{'::' if name else ''}{name}"
+        yield from (
+            f"{page.name}:{number}: there is no test {name}" for name in _TEST.findall(line) if name not in known
+        )
+
+
+def missing_files(page: Page) -> Iterator[str]:
+    """Source files that a page names, by path or in a drawing of the tree, and that are not there."""
+    for number, line in page.prose:
+        for name in _FILE.findall(line):
+            if not any((root / name).exists() for root in (ROOT, ROOT / "src/keepsaid")):
+                yield f"{page.name}:{number}: there is no {name}"
+    for block in page.blocks:
+        if any(line.endswith("keepsaid/") for line in block.lines):
+            drawn = set(_FILE_OF_TREE.findall(block.text))
+            yield from (f"{page.name}:{block.line}: there is no {name}" for name in sorted(drawn - file_names()))
+
+
+@cache
+def file_names() -> frozenset[str]:
+    """Names of the files of the package."""
+    return frozenset(file.name for file in (ROOT / "src/keepsaid").rglob("*") if file.is_file())
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
@@ -65,8 +80,8 @@ def test_links_lead_somewhere(page: Page) -> None:
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
-def test_tests_that_are_named_exist(page: Page) -> None:
-    expect_none(missing_tests(page))
+def test_tests_and_files_that_are_named_exist(page: Page) -> None:
+    expect_none((*missing_tests(page), *missing_files(page)))
 
 
 def test_every_page_can_be_reached() -> None:
@@ -102,11 +117,13 @@ def test_rule_slugs() -> None:
     assert slug_of("1. Kept: what `put` returns") == "1-kept-what-put-returns"
 
 
-def test_rule_missing_tests(tmp_path: Path) -> None:
+def test_rule_missing_tests_and_files(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    here = "tests/docs/test_links.py"
-    page.write_text(f"`test_rule_slugs` `test_of_nothing` `{here}::test_rule_slugs` `{here}::test_none`\n", "utf-8")
-    assert list(missing_tests(Page(page))) == [
-        "page.md:1: there is no test test_of_nothing",
-        f"page.md:1: there is no {here}::test_none",
+    text = "`test_rule_slugs` `test_of_nothing`\n`domain/states.py` `tests/docs/generate.py` `domain/none.py`\n"
+    tree = "```text\nsrc/keepsaid/\n  states.py  no.py\n```\n```text\nno.py\n```\n"
+    page.write_text(text + tree, "utf-8")
+    assert list(missing_tests(Page(page))) == ["page.md:1: there is no test test_of_nothing"]
+    assert list(missing_files(Page(page))) == [
+        "page.md:2: there is no domain/none.py",
+        "page.md:4: there is no no.py",
     ]

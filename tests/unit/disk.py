@@ -93,8 +93,8 @@ class _Layer(apsw.VFS):
         return _File(self._disk, name, flags)
 
 
-def opened(path: Path, disk: Disk | None = None, also: CommitTable | None = None) -> tuple[Ledger, apsw.Connection]:
-    """The ledger of a buffer, and its connection; `also` adds ways to apply commits."""
+def layered(path: Path, disk: Disk | None = None) -> apsw.Connection:
+    """The writer's connection to a buffer on a disk, migrated."""
     layer = _Layer(disk) if disk is not None else None
     try:
         db = open_writer(path)
@@ -102,6 +102,12 @@ def opened(path: Path, disk: Disk | None = None, also: CommitTable | None = None
         if layer is not None:
             layer.unregister()
     migrate(db, path, "buffer")
+    return db
+
+
+def opened(path: Path, disk: Disk | None = None, also: CommitTable | None = None) -> tuple[Ledger, apsw.Connection]:
+    """The ledger of a buffer, and its connection; `also` adds ways to apply commits."""
+    db = layered(path, disk)
     table = buffer_commits(db)
     if also is not None:
         table = replace(table, single={**table.single, **also.single}, sets={**table.sets, **also.sets})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ class Nothing:
 
     name = "none"
 
-    async def remind(self, claimed: Claimed, recent: Recent) -> Injection:
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
         return Injection()
 
     async def read(self) -> str:

@@ -22,6 +22,13 @@ CAT = message(50, "what is my cat called?")
 NOTHING = Recent()
 
 
+def read(recent: Recent) -> asyncio.Future[Recent]:
+    """The tail of the lane, read already."""
+    done: asyncio.Future[Recent] = asyncio.get_running_loop().create_future()
+    done.set_result(recent)
+    return done
+
+
 class BrokenRecall:
     async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
         raise RuntimeError("no index")
@@ -63,7 +70,7 @@ def injector(
 
 
 async def reminded(*found: Memory, about: Message = CAT, recent: Recent = NOTHING) -> Injection:
-    return await injector(FixedRecall(*found)).remind(claimed(about), recent)
+    return await injector(FixedRecall(*found)).remind(claimed(about), read(recent))
 
 
 def reasons(injection: Injection) -> list[str]:
@@ -87,8 +94,8 @@ async def test_the_listener_is_the_lane_and_in_a_direct_chat_the_person() -> Non
     group = replace(OWNER_ORIGIN, direct=False)
     stranger = Origin("http", "default", "room", "eve", direct=True, trust=Trust.EXTERNAL)
     for origin in (OWNER_ORIGIN, group, stranger):
-        await injector(recall).remind(claimed(message(1, "a"), message(2, "b", origin)), NOTHING)
-    await injector(recall).remind(claimed(message(1, "a", stranger)), NOTHING)
+        await injector(recall).remind(claimed(message(1, "a"), message(2, "b", origin)), read(NOTHING))
+    await injector(recall).remind(claimed(message(1, "a", stranger)), read(NOTHING))
     heard = [listener for listener, _, _ in recall.asked]
     assert heard == [
         Listener(LANE, "owner", direct=True),
@@ -102,9 +109,9 @@ async def test_the_listener_is_the_lane_and_in_a_direct_chat_the_person() -> Non
 async def test_system_turns_are_left_alone() -> None:
     recall = FixedRecall(memory(1, "cat"))
     retrigger = message(1, "the task about the cat is done", replace(OWNER_ORIGIN, sender="system"))
-    assert await injector(recall).remind(claimed(retrigger), NOTHING) == Injection(skipped="system turn")
+    assert await injector(recall).remind(claimed(retrigger), read(NOTHING)) == Injection(skipped="system turn")
     assert recall.asked == []
-    await injector(recall).remind(claimed(retrigger, CAT), NOTHING)
+    await injector(recall).remind(claimed(retrigger, CAT), read(NOTHING))
     assert recall.asked[0][1] == CAT.text
 
 
@@ -156,12 +163,12 @@ async def test_duplicates_and_what_is_no_longer_valid_are_left_out() -> None:
 
 async def test_items_and_tokens_are_limited_best_first() -> None:
     found = [memory(n, f"cat number {n}") for n in range(1, 5)]
-    injection = await injector(FixedRecall(*found), InjectionSettings(items_max=2)).remind(claimed(CAT), NOTHING)
+    injection = await injector(FixedRecall(*found), InjectionSettings(items_max=2)).remind(claimed(CAT), read(NOTHING))
     assert reasons(injection) == ['shares "cat"', 'shares "cat"'] + ["over the limit of 2 memories"] * 2
 
     long = memory(9, "cat " + "word " * 200)
     small = InjectionSettings(tokens_max=60)
-    injection = await injector(FixedRecall(long, *found[:2]), small).remind(claimed(CAT), NOTHING)
+    injection = await injector(FixedRecall(long, *found[:2]), small).remind(claimed(CAT), read(NOTHING))
     assert reasons(injection) == ["over the token budget", 'shares "cat"', 'shares "cat"']
     assert estimate_tokens(injection.block) <= 60
 
@@ -169,7 +176,7 @@ async def test_items_and_tokens_are_limited_best_first() -> None:
 async def test_of_a_long_memory_the_part_that_matters_is_shown() -> None:
     settings = InjectionSettings(chars_max=200)
     found = memory(1, "dog " * 300 + "and my cat is Misha " + "dog " * 300)
-    injection = await injector(FixedRecall(found), settings).remind(claimed(CAT), NOTHING)
+    injection = await injector(FixedRecall(found), settings).remind(claimed(CAT), read(NOTHING))
     (_, line) = injection.block.split("\n")
     assert "my cat is Misha" in line
     assert len(line) < 260
@@ -180,7 +187,7 @@ async def test_pinned_kinds_come_first_whatever_the_message_is_about() -> None:
     goal = memory(2, "ship by February", kind=Kind.GOAL)
     settings = InjectionSettings(pinned_kinds=(Kind.TODO,))
     recall = FixedRecall(todo, memory(3, "my cat"))
-    injection = await injector(recall, settings, ListedMemories(goal, todo)).remind(claimed(CAT), NOTHING)
+    injection = await injector(recall, settings, ListedMemories(goal, todo)).remind(claimed(CAT), read(NOTHING))
     assert injection.block == (
         "[Pinned context]\n[Todo] fix the auth token\n\n[Relevant to this message]\n[Episode] Bob, 2026-11-20: my cat"
     )
@@ -202,31 +209,31 @@ async def test_nobody_can_forge_a_heading() -> None:
 
 async def test_missing_legs_are_named() -> None:
     recall = FixedRecall(missing=("vector: no embedder",))
-    injection = await injector(recall).remind(claimed(CAT), NOTHING)
+    injection = await injector(recall).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ("vector: no embedder",)
 
 
 async def test_a_broken_recall_is_named_and_gives_nothing() -> None:
-    injection = await injector(BrokenRecall()).remind(claimed(CAT), NOTHING)
+    injection = await injector(BrokenRecall()).remind(claimed(CAT), read(NOTHING))
     assert injection == Injection(missing=("recall: RuntimeError: no index",))
 
 
 async def test_a_recall_that_is_too_slow_is_named() -> None:
-    injection = await injector(SilentRecall(), InjectionSettings(deadline_ms=1)).remind(claimed(CAT), NOTHING)
+    injection = await injector(SilentRecall(), InjectionSettings(deadline_ms=1)).remind(claimed(CAT), read(NOTHING))
     assert injection == Injection(missing=("recall: slower than 1 ms",))
 
 
 async def test_broken_pins_do_not_cost_the_rest() -> None:
     settings = InjectionSettings(pinned_kinds=(Kind.TODO,))
     recall = FixedRecall(memory(1, "my cat"))
-    injection = await injector(recall, settings, BrokenMemories()).remind(claimed(CAT), NOTHING)
+    injection = await injector(recall, settings, BrokenMemories()).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ("pinned: StoreBroken: the disk is gone",)
     assert injection.block.endswith("my cat")
 
 
 async def test_pending_episodes_are_recorded_before_recall() -> None:
     work, memories = WorkList(EpisodeWork(1, (message(1, "I have a cat"),))), ListedMemories()
-    injection = await injector(FixedRecall(), memories=memories, work=work).remind(claimed(CAT), NOTHING)
+    injection = await injector(FixedRecall(), memories=memories, work=work).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ()
     assert work.asked == [(50, "terminal:me")]
     assert [one.new.key for one in memories.stored] == ["message:1"]
@@ -236,7 +243,7 @@ async def test_late_recording_is_named_and_goes_on() -> None:
     work, memories = SlowWork(EpisodeWork(1, (message(1, "I have a cat"),))), ListedMemories()
     slow = injector(FixedRecall(memory(9, "my cat")), InjectionSettings(fresh_ms=1), memories, work)
     for _ in range(2):
-        injection = await slow.remind(claimed(CAT), NOTHING)
+        injection = await slow.remind(claimed(CAT), read(NOTHING))
         assert injection.missing == ("fresh: slower than 1 ms",)
         assert injection.block
     work.go.set()
@@ -250,6 +257,6 @@ async def test_failed_recording_is_named() -> None:
         async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
             raise StoreBroken("the disk is gone")
 
-    injection = await injector(FixedRecall(memory(1, "my cat")), work=BrokenWork()).remind(claimed(CAT), NOTHING)
+    injection = await injector(FixedRecall(memory(1, "my cat")), work=BrokenWork()).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ("fresh: StoreBroken: the disk is gone",)
     assert injection.block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -44,7 +44,7 @@ class Killed(BaseException):
 class Remembers:
     """Injects one memory into every turn."""
 
-    async def remind(self, claimed: Claimed, recent: Recent) -> Injection:
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
         new = NewMemory("k", Kind.FACT, f"the word is {SECRET_WORD}", "global", Trust.OWNER)
         hit = Hit(Memory(4711, new, "active", 0), "text", 1, 2.5)
         block = f"[Relevant to this message]\n[Fact] the word is {SECRET_WORD}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ class NoReminder:
     def __init__(self, setting: str) -> None:
         self._setting = setting
 
-    async def remind(self, claimed: Claimed, recent: Recent) -> Injection:  # noqa: ARG002 - the port's signature
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002 - the port's signature
         """Nothing, and why."""
         return Injection(skipped=f"memory.injection is {self._setting}")
 

@@ -63,16 +63,17 @@ class Prompt:
     layers: tuple[Layer, ...] = ()
 
 
-_WORD = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\W\d_]|\s*\n\s*|[^\w\s]|_")
+_PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\W\d_]|\s*\n\s*|[^\w\s]|_")
+_LONG = re.compile(r"[A-Za-z]{7,}")
 _LETTERS_PER_TOKEN = 6.0
+_OTHER_SCRIPT = 0.85
 
 
 @lru_cache(4_096)
 def estimate_tokens(text: str) -> int:
     """Estimated tokens of a text, by classes of words: a short word is one token, a long one several."""
-    total = 0.0
-    for match in _WORD.finditer(text):
-        word = match.group()
-        letters = len(word)
-        total += max(1.0, letters / _LETTERS_PER_TOKEN) if word[0].isascii() else 0.85
+    pieces, long = _PIECE.findall(text), _LONG.findall(text)
+    total = len(pieces) + sum(map(len, long)) / _LETTERS_PER_TOKEN - len(long)
+    if not text.isascii():
+        total -= (1 - _OTHER_SCRIPT) * sum(not piece[0].isascii() for piece in pieces)
     return int(total + 0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from keepsaid.domain.memory import Hit, Injection, Listener, person_of
 from keepsaid.domain.message import Message
@@ -38,7 +38,7 @@ class Injector:
         self._settings = settings or InjectionSettings()
         self._recording: dict[str, asyncio.Task[int]] = {}
 
-    async def remind(self, claimed: Claimed, recent: Recent) -> Injection:
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
         """What comes to mind for these messages, less what the prompt already shows, within 150 ms. Never raises.
 
         What failed or was late is named in `missing`; every memory considered stands in `candidates`.
@@ -55,7 +55,9 @@ class Injector:
         took = self._clock.monotonic_ms() - began
         return Injection(made.block, tuple(made.candidates), tuple(missing), took)
 
-    async def _select(self, claimed: Claimed, said: Sequence[Message], recent: Recent, missing: list[str]) -> Selection:
+    async def _select(
+        self, claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent], missing: list[str]
+    ) -> Selection:
         fresh = await ask("fresh", self._freshen(claimed.batch.lane.conversation), self._settings.fresh_ms)
         if isinstance(fresh, Missing):
             missing.append(fresh.why)
@@ -70,7 +72,8 @@ class Injector:
             missing.append(pinned.why)
             pinned = []
         own = frozenset(f"message:{message.id}" for message in claimed.messages)
-        selection = Selection(Visible(recent.shown, own, recent.records, text), self._settings)
+        shown = await recent
+        selection = Selection(Visible(shown.shown, own, shown.records, text), self._settings)
         for hit in pinned:
             selection.consider(hit, PINNED)
         for hit in recalled.hits:

@@ -5,6 +5,7 @@ Every stage reads rows and ends in one commit; between any two commits a crash l
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -103,9 +104,10 @@ class Flow:
 
     async def answer(self, claimed: Claimed) -> None:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
-        recent = await self._stores.lanes.recent(claimed.batch.lane, self._course.budget.recent_records)
+        reading = self._stores.lanes.recent(claimed.batch.lane, self._course.budget.recent_records)
+        recent = asyncio.ensure_future(reading)
         injection = recorded(claimed.trace) or await self._mind.reminder.remind(claimed, recent)
-        prompt = assemble(claimed, recent, injection, await self._mind.identity.read(), self._course.budget)
+        prompt = assemble(claimed, await recent, injection, await self._mind.identity.read(), self._course.budget)
         trace = claimed.trace or trace_of(prompt, injection)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
         tools = self._mind.tools(claimed)

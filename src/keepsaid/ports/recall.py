@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 from keepsaid.domain.memory import Hit, Injection, Listener, Recalled
@@ -27,6 +28,9 @@ class Recall(Protocol):
 class Reminder(Protocol):
     """Recall done for a turn without the model asking."""
 
-    async def remind(self, claimed: Claimed, recent: Recent) -> Injection:
-        """What comes to mind for these messages, less what the prompt already shows. Never raises."""
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+        """What comes to mind for these messages, less what the prompt already shows. Never raises.
+
+        `recent` is what the prompt shows, read meanwhile.
+        """
         ...

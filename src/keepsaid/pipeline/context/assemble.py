@@ -29,13 +29,16 @@ def assemble(claimed: Claimed, recent: Recent, injection: Injection, identity: s
     if len(who) < len(identity):
         cut = f"cut to {budget.identity_chars:,} of {len(identity):,} characters"
     history, left_out = _fitting(recent.records, budget.recent_tokens)
+    older = f"{left_out} older records left out" if left_out else ""
     recalled = _HEADER + injection.block if injection.block else ""
     user = said(claimed.messages)
     layers = (
         _layer("policy", POLICY),
         _layer("identity", who, cut),
-        _layer("recent", "\n".join(map(_line, history)), f"{left_out} older records left out" if left_out else ""),
-        _layer("memory", recalled, injection.skipped),
+        _lines(
+            "recent", [_line(record) for record in history], f"{left_out} older records left out" if left_out else ""
+        ),
+        _lines("memory", recalled.splitlines(), injection.skipped),
         _layer("message", user),
     )
     system = f"{POLICY}\n\n{who}" if who else POLICY
@@ -77,3 +80,8 @@ def _line(record: Record) -> str:
 
 def _layer(name: str, text: str, cut: str = "") -> Layer:
     return Layer(name, text, estimate_tokens(text), cut)
+
+
+def _lines(name: str, lines: Sequence[str], cut: str = "") -> Layer:
+    """A layer of lines, most of which stood in the prompt before and need no counting again."""
+    return Layer(name, "\n".join(lines), sum(map(estimate_tokens, lines)), cut)
