@@ -35,9 +35,7 @@ def assemble(claimed: Claimed, recent: Recent, injection: Injection, identity: s
     layers = (
         _layer("policy", POLICY),
         _layer("identity", who, cut),
-        _lines(
-            "recent", [_line(record) for record in history], f"{left_out} older records left out" if left_out else ""
-        ),
+        _lines("recent", [_line(record) for record in history], older),
         _lines("memory", recalled.splitlines(), injection.skipped),
         _layer("message", user),
     )
