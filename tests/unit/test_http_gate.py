@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -196,6 +197,13 @@ async def test_loopback_is_what_only_this_machine_reaches() -> None:
 async def test_an_address_is_told_as_it_is_called(host: str, url: str) -> None:
     assert Address(host, 8).url == url
     assert httpx2.URL(url).port == 8
+
+
+async def test_an_answer_does_not_wait_for_a_sign_of_the_caller(one: Site) -> None:
+    # Forty times forty milliseconds, where the system holds back the second half of an answer.
+    async with asyncio.timeout(1.4):
+        for _ in range(40):
+            await one.client.get("/healthz")
 
 
 async def test_a_port_in_use_is_told_with_another_way(tmp_path: Path) -> None:

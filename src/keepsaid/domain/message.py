@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import blake2b
 
 from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.text import digest
 
 
 class Trust(StrEnum):
@@ -81,15 +81,21 @@ class Inbound:
 
     @property
     def key_hash(self) -> bytes | None:
-        """16 bytes that name this delivery, or None when the provider gave it no id."""
-        if self.marks.external_id is None:
+        """16 bytes that name this delivery, or None when the provider gave it no id.
+
+        The parts cannot run into one another: what is fit to store holds no NUL.
+        """
+        external_id = self.marks.external_id
+        if external_id is None:
             return None
-        return digest(self.origin.channel, self.origin.account, self.marks.external_id)
+        named = f"{self.origin.channel}\0{self.origin.account}\0{external_id}"
+        return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     @property
     def content_hash(self) -> bytes:
         """16 bytes over what was said, by whom and where: the same key with another hash is a conflict."""
-        return digest(self.content.payload, self.origin.sender, self.origin.conversation, self.content.event)
+        said = f"{self.origin.sender}\0{self.origin.conversation}\0{self.content.event}\0"
+        return blake2b(said.encode("utf-8", "surrogatepass") + self.content.payload, digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)

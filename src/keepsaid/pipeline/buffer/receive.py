@@ -30,7 +30,8 @@ def storable(inbound: Inbound) -> Inbound:
     names = (origin.channel, origin.account, origin.conversation, origin.sender, origin.name)
     ids = (marks.external_id, marks.provider_id, marks.reply_to)
     given = (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url)
-    if all(text is None or (text.isascii() and "\0" not in text) for text in given):
+    whole = "".join([text for text in given if text])
+    if whole.isascii() and "\0" not in whole:
         return inbound
     fit = [None if text is None else normalise(text) for text in given]
     channel, account, conversation, sender, name, text, event = (one or "" for one in fit[:7])
