@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AsyncExitStack
 
-from keepsaid.adapters.models.choose import Found, LazyChat, chosen, found
+from keepsaid.adapters.models.choose import Found, LazyChat, chosen, found, served
 from keepsaid.adapters.models.offline import NAME, OfflineResponder
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config
@@ -28,8 +28,10 @@ def model_of(config: Config, closing: AsyncExitStack) -> Model:
 
 
 def models_at_hand(config: Config) -> list[Found]:
-    """Models that could be used, best first, and how each was found; none is called."""
-    return found(config.models, os.environ)
+    """Models that could be used, best first, and how each was found; a local Ollama is asked what it has."""
+    served_here = served(os.environ)
+    others = [one for one in found(config.models, os.environ) if not (served_here and one.name.startswith("ollama/"))]
+    return [*others, *served_here]
 
 
 def model_named(config: Config) -> str:

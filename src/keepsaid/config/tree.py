@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.domain.route import Action, Routes, Rule
+from keepsaid.domain.route import FIELDS, Action, Routes, Rule
 
 ENV_PREFIX = "KEEPSAID_"
 
@@ -24,8 +25,11 @@ class Owner(Section):
     """One identity of the owner."""
 
     channel: str
+    """The channel it is on."""
     account: str = "default"
+    """The login or bot there."""
     sender: str
+    """The sender id, as the channel gives it."""
 
 
 class ModelsConfig(Section):
@@ -79,6 +83,17 @@ class RuleConfig(Section):
     """Description of spawned work; {{payload.path}}, {{count}} and {{text}} are filled in."""
     reason: str = ""
     """Why, for `inbox show`."""
+
+    @field_validator("match")
+    @classmethod
+    def known_fields(cls, match: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
+        """Refuse a field that no message has: such a rule would never match."""
+        for name in match:
+            if name not in FIELDS and not name.startswith("payload."):
+                near = get_close_matches(name, FIELDS, 1)
+                meant = f"did you mean {near[0]!r}?" if near else "fields of the payload are written payload.a.b"
+                raise ValueError(f"there is no field {name!r}; {meant}")
+        return match
 
     def rule(self) -> Rule:
         """The rule as the router reads it."""

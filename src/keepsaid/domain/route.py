@@ -71,6 +71,9 @@ class Routes:
         return any(name.startswith("payload.") for rule in self.rules for name in rule.match)
 
 
+FIELDS = ("channel", "account", "sender", "conversation", "event", "trust", "text")
+"""What a rule can match, beside `payload.` and a path."""
+
 Fields = Mapping[str, object]
 
 

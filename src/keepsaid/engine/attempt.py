@@ -42,6 +42,10 @@ class Patience:
         """The wait after a number of tries, doubling."""
         return int(min(self.wait_ms_max, self.wait_ms_first * 2 ** min(tries, 16)))
 
+    def is_over(self, tries: int) -> bool:
+        """Whether the waits after so many tries add up to more than an outage may last."""
+        return sum(map(self.wait_ms, range(tries))) >= self.outage_ms_max
+
 
 class Attempt:
     """Runs the work of a batch and settles what it raises."""
@@ -86,7 +90,7 @@ class Attempt:
 
     async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable) -> str:
         now, batch = self._clock.now_ms(), claimed.batch
-        if now - batch.created_at > self._patience.outage_ms_max:
+        if self._patience.is_over(batch.deferrals):
             return await self.failed(claimed, Failure.BURY, outage)
         wait = self._patience.wait_ms(batch.deferrals)
         if outage.retry_after_s is not None:

@@ -19,10 +19,12 @@ def note(text: str, kind: str, now_ms: int) -> NewMemory:
     if not said:
         raise InputError("a memory needs a text", hint='keepsaid memory add "TEXT"')
     if len(said) > _CHARS_MAX:
-        raise InputError(f"a memory may have {_CHARS_MAX:,} characters; this has {len(said):,}")
+        raise InputError(
+            f"a memory may have {_CHARS_MAX:,} characters; this has {len(said):,}", hint="keepsaid memory add --help"
+        )
     allowed = [str(one) for one in IMPORTANCE]
     if kind not in allowed:
-        raise InputError(f"there is no kind {kind!r}; one of: {', '.join(allowed)}")
+        raise InputError(f"there is no kind {kind!r}; one of: {', '.join(allowed)}", hint="keepsaid memory add --help")
     key = f"note:{digest(kind, said).hex()}"
     return NewMemory(
         key,

@@ -66,20 +66,20 @@ class GitHubHook:
 
     def _prove(self, signature: str, body: bytes) -> None:
         if not self._secret:
-            raise HookClosed("The GitHub webhook is closed: no secret is configured.")
+            raise HookClosed("The GitHub webhook is closed: no secret is configured")
         given = _SIGNATURE.fullmatch(signature)
         if given is None:
-            raise Forged("The webhook has no sha256 signature." if not signature else "The signature is malformed.")
+            raise Forged("The webhook has no sha256 signature" if not signature else "The signature is malformed")
         if not hmac.compare_digest(given.group(1), hmac.digest(self._secret, body, "sha256").hex()):
-            raise Forged("The signature does not belong to this body and secret.")
+            raise Forged("The signature does not belong to this body and secret")
 
 
 def _required(headers: Mapping[str, str], name: str) -> str:
     value = headers.get(name, "").strip()
     if not value:
-        raise InputError(f"The webhook has no {name} header.")
+        raise InputError(f"The webhook has no {name} header")
     if len(value) > _HEADER_CHARS_MAX or not (value.isascii() and value.isprintable()):
-        raise InputError(f"The webhook's {name} header cannot be read.")
+        raise InputError(f"The webhook's {name} header cannot be read")
     return value
 
 
@@ -88,7 +88,7 @@ def _document(content_type: str, body: bytes) -> bytes:
         return body
     fields = [field.removeprefix(b"payload=") for field in body.split(b"&") if field.startswith(b"payload=")]
     if len(fields) != 1:
-        raise InputError("A webhook sent as a form needs one field named payload.")
+        raise InputError("A webhook sent as a form needs one field named payload")
     return unquote_to_bytes(fields[0].replace(b"+", b" "))
 
 
@@ -96,7 +96,7 @@ def _parsed(document: bytes) -> events.Payload:
     try:
         payload = json.loads(document)
     except (ValueError, RecursionError) as error:
-        raise InputError("The webhook's body is no JSON that can be read.") from error
+        raise InputError("The webhook's body is no JSON that can be read") from error
     if not isinstance(payload, dict):
-        raise InputError("The webhook's body is no JSON object.")
+        raise InputError("The webhook's body is no JSON object")
     return payload

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 from keepsaid.config.tree import ModelsConfig
 from keepsaid.errors import ConfigError, ModelAuth
@@ -25,6 +27,7 @@ DEFAULTS: Mapping[str, str] = {
 
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _NO_KEY = "no-key-needed"
+_OLLAMA_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,17 @@ def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Found]:
     if environment.get("OLLAMA_HOST"):
         at_hand.append(Found(f"ollama/{DEFAULTS['ollama']}", "OLLAMA_HOST is set"))
     return at_hand
+
+
+def served(environment: Mapping[str, str]) -> list[Found]:
+    """The models an Ollama on this machine, or at OLLAMA_HOST, says it has; asks it, for a second at most."""
+    address = _ollama(environment.get("OLLAMA_HOST")).removesuffix("/v1")
+    try:
+        with urlopen(f"{address}/api/tags", timeout=_OLLAMA_S) as answer:  # noqa: S310 - the user's own address
+            models = json.load(answer)["models"]
+        return [Found(f"ollama/{model['name']}", f"ollama answers at {address}") for model in models]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -> str:

@@ -130,7 +130,8 @@ def _write_model(home: Home, chosen: str | None) -> bool:
 def _write_templates(folder: Path) -> list[Path]:
     """The identity files that are not there yet."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for made in (folder.parent, folder):
+            made.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise HomeError(f"{folder} cannot be made ({error.strerror})") from error
     missing = [folder / name for name in _TEMPLATES if not (folder / name).exists()]

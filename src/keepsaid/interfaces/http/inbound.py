@@ -40,7 +40,7 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     trusted = Origin(channel, *place, said_by, origin.name, origin.direct, config.trust_of(origin))
     provider_id, reply_to, topic, reply_url = (_optional(fields, name) for name in _OPTIONAL)
     if reply_url is not None:
-        _check_url(reply_url, settings.reply_hosts)
+        _check_url(reply_url, channel, settings.reply_hosts)
     marks = Marks(key, provider_id, reply_to)
     return Inbound(trusted, Content(body, text), marks, settings.priority, topic, reply_url)
 
@@ -65,9 +65,9 @@ def _flag(fields: Mapping[str, object], name: str) -> bool:
     return value
 
 
-def _check_url(url: str, hosts: tuple[str, ...]) -> None:
+def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:
     from keepsaid.app.channels import url_refused  # noqa: PLC0415 - the rule belongs to the channel that pushes
 
     reason = url_refused(url, hosts)
     if reason is not None:
-        raise InputError(reason, hint="add the host to channels.http.reply_hosts")
+        raise InputError(reason, hint=f"add the host to channels.{channel}.reply_hosts")

@@ -59,9 +59,9 @@ async def _batch(part: list[Judged], ids: Ids) -> Routed:
     if rule is not None and rule.priority is not None:
         priority = rule.priority
     task = None
-    if verdict.action is Action.SPAWN and rule is not None:
-        fields = payload or await _parsed(messages[0])
-        key = f"{rule.name}|{messages[0].lane.channel}|{messages[0].lane.account}|{messages[0].lane.conversation}"
-        task = TaskDraft(ids.next(), key, describe(rule.task, messages, fields))
+    if verdict.action is Action.SPAWN:
+        fields, lane = payload or await _parsed(messages[0]), messages[0].lane
+        key = f"{verdict.rule}|{lane.channel}|{lane.account}|{lane.conversation}"
+        task = TaskDraft(ids.next(), key, describe(rule.task if rule else "", messages, fields))
     chars = sum(len(message.text) for message in messages)
     return Routed(ids.next(), messages[0].number, messages[-1].number, chars, verdict, priority, task)

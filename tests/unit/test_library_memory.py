@@ -1,0 +1,104 @@
+"""Memory as a library: recorded once, recalled where it may be heard."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from keepsaid import Episode, InputError, Keepsaid, Message, Remembered
+
+LANTERN = Episode("The brass lantern hangs in the boathouse.", "Ann", "harbour", 1_000)
+
+
+@pytest.fixture
+async def ks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Keepsaid]:
+    for name in [name for name in os.environ if name.upper().startswith("KEEPSAID_")]:
+        monkeypatch.delenv(name)
+    async with Keepsaid.open(tmp_path, settings={"models": {"chat": "none"}, "buffer": {"window_ms": 0}}) as opened:
+        yield opened
+
+
+async def test_recording_again_changes_nothing(ks: Keepsaid) -> None:
+    named = Episode("The ladder is in the mill.", "Ben", "harbour", 2_000, external_id="e-1")
+    first = await ks.memory.record([LANTERN, named])
+    assert await ks.memory.record([named, LANTERN]) == (first[1], first[0])
+    changed = Episode("The ladder is nowhere.", "Ben", "harbour", 3_000, external_id="e-1")
+    assert await ks.memory.record([changed]) == (first[1],)
+    assert len(await ks.memory.recall("lantern ladder")) == 2
+
+
+async def test_other_speakers_times_kinds_and_places_are_other_memories(ks: Keepsaid) -> None:
+    text = LANTERN.text
+    others = [
+        Episode(text, "Ben", "harbour", 1_000),
+        Episode(text, "Ann", "harbour", 1_001),
+        Episode(text, "Ann", "attic", 1_000),
+        Episode(text, "Ann", "harbour", 1_000, kind="fact"),
+        Episode(text, "Ann", "harbour", 1_000, external_id="e-1"),
+        Episode(text, "Ann", "attic", 1_000, external_id="e-1"),
+    ]
+    assert len(set(await ks.memory.record([LANTERN, *others]))) == 7
+
+
+async def test_recall_gives_the_best_first_as_it_was_recorded(ks: Keepsaid) -> None:
+    named = Episode("Lantern, lantern, lantern!", "Ben", "harbour", 2_000, kind="fact", external_id="e-1")
+    ids = await ks.memory.record([named, LANTERN, Episode("The cat sleeps.", "Ann", "harbour", 3_000)])
+    found = await ks.memory.recall("Where is the lantern?")
+    assert [one.rank for one in found] == [1, 2]
+    assert {one.id for one in found} == {ids[0], ids[1]}
+    best = found[0]
+    place = ("fact", "Ben", 2_000, "harbour", "e-1")
+    assert best == Remembered(ids[0], "Lantern, lantern, lantern!", *place, 1, best.score)
+    assert [one.rank for one in await ks.memory.recall("lantern", limit=1)] == [1]
+
+
+async def test_recall_keeps_to_the_conversation_it_is_asked_for(ks: Keepsaid) -> None:
+    await ks.memory.record([LANTERN, Episode("The lantern is in the attic.", "Ben", "attic", 2_000, lane="topic:1")])
+    everywhere, harbour, nowhere = [
+        [one.conversation for one in await ks.memory.recall("lantern", conversation=place)]
+        for place in (None, "harbour", "cellar")
+    ]
+    assert (sorted(everywhere), harbour, nowhere) == (["attic", "harbour"], ["harbour"], [])
+
+
+@pytest.mark.parametrize("query", ["", " ", "\0", "\ud800", '"', "AND OR NOT", "* ^ ( ) : -", "🕯️", "x" * 100_000])
+async def test_any_query_is_answered(ks: Keepsaid, query: str) -> None:
+    await ks.memory.record([LANTERN])
+    assert await ks.memory.recall(query) == ()
+    assert await ks.memory.recall("lantern", limit=0) == ()
+
+
+@pytest.mark.parametrize(
+    ("episode", "what"),
+    [
+        (Episode(" ", "Ann", "harbour", 1), "episode 1 needs a text"),
+        (Episode("hello", "Ann", "", 1), "episode 1 needs a text and a conversation"),
+        (Episode("hello", "Ann", "harbour", 1, kind="rumour"), "episode 1: there is no kind 'rumour'"),
+    ],
+)
+async def test_an_episode_that_cannot_be_taken_is_named_and_none_is_kept(
+    ks: Keepsaid, episode: Episode, what: str
+) -> None:
+    with pytest.raises(InputError, match=what):
+        await ks.memory.record([LANTERN, episode])
+    assert await ks.memory.recall("lantern") == ()
+
+
+async def test_nothing_to_record_is_nothing(ks: Keepsaid) -> None:
+    assert await ks.memory.record([]) == ()
+
+
+async def test_what_was_said_in_the_inbox_comes_to_mind(ks: Keepsaid) -> None:
+    await ks.inbox.put(Message("The spyglass is in the tram depot.", "ann", "harbour"))
+    async with asyncio.timeout(5), aclosing(ks.inbox.batches("test")) as batches:
+        await (await anext(batches)).done("I will remember the spyglass.")
+    async with asyncio.timeout(5):
+        while len(found := await ks.memory.recall("spyglass", conversation="harbour")) < 2:
+            pass
+    assert {one.speaker for one in found} == {"ann", "assistant"}
+    assert {one.conversation for one in found} == {"harbour"}
