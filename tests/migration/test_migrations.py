@@ -184,7 +184,6 @@ async def test_a_migration_that_fails_leaves_the_old_schema(tmp_path: Path) -> N
     await with_a_message(path, 2)
 
 
-@pytest.mark.xfail(reason="migrate._step: apsw's execute stops at the first row, and the cursor is dropped there")
 def test_a_migration_runs_to_its_end_also_when_a_statement_of_it_tells_rows(tmp_path: Path) -> None:
     path = tmp_path / "buffer.db"
     Newer(tmp_path / "talking", TALKING).run(path, "buffer")

@@ -184,7 +184,6 @@ async def _cut_off() -> AsyncIterator[bytes]:
     raise ConnectionError("the sender died")
 
 
-@pytest.mark.xfail(reason="Door._checked limits account, sender and conversation alone")
 @pytest.mark.parametrize("field", ["name", "topic", "reply_to", "provider_id"])
 async def test_no_name_is_longer_than_a_name(one: Site, field: str) -> None:
     refused(await one.put({**HELLO, "conversation": "long", field: "n" * 200_000}), 422)

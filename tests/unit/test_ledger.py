@@ -141,9 +141,6 @@ def disarmed() -> Iterator[None]:
     points.arm(None)
 
 
-@pytest.mark.xfail(
-    raises=AssertionError, reason="CommitTable.__or__ drops `undone`: in one file the lanes' heads outlive a rollback"
-)
 def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Path) -> None:
     path = tmp_path / "one.db"
     db = open_writer(path)
@@ -209,11 +206,6 @@ async def test_intake_resumes_by_itself_when_there_is_room_again(tmp_path: Path)
     assert stored(tmp_path / "buffer.db") == [1, 3]
 
 
-@pytest.mark.xfail(
-    raises=TimeoutError,
-    reason="Writer._tidy catches StoreBroken alone: a full disk there ends the thread, and all hang",
-)
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_a_full_disk_between_commits_ends_nothing(tmp_path: Path) -> None:
     disk = Disk()
     async with writing(tmp_path / "buffer.db", disk) as operations:
@@ -262,9 +254,6 @@ async def test_an_error_while_reading_for_a_commit_ends_all_writing(tmp_path: Pa
     assert stored(tmp_path / "buffer.db") == [1]
 
 
-@pytest.mark.xfail(
-    raises=AssertionError, reason="Writer._work applies what was queued before the disk broke, and acknowledges it"
-)
 async def test_what_waited_behind_the_error_is_not_acknowledged(tmp_path: Path) -> None:
     disk = Disk()
     async with writing(tmp_path / "buffer.db", disk) as operations:

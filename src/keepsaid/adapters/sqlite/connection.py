@@ -62,7 +62,7 @@ def open_writer(path: Path) -> apsw.Connection:
         if fresh:
             path.chmod(0o600)
         db.set_busy_timeout(_BUSY_MS)
-        check_owner(db, path)
+        _checked_owner(db, path)
         db.pragma("journal_mode", "wal")
         db.pragma("synchronous", "full")
         db.pragma("secure_delete", True)
@@ -80,7 +80,7 @@ def open_reader(path: Path) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         db = apsw.Connection(path.absolute().as_uri() + "?mode=ro", flags=flags, statementcachesize=_CACHED_STATEMENTS)
         db.set_busy_timeout(_BUSY_MS)
-        check_owner(db, path)
+        _checked_owner(db, path)
         db.pragma("query_only", True)
         db.pragma("cache_size", -16_000)
         return db
@@ -97,6 +97,15 @@ def check_header(path: Path) -> None:
         raise StoreError(f"{path} cannot be read ({error.strerror})", hint="keepsaid config path") from error
     if head and head != _HEADER:
         raise ForeignStore(f"{path} is not a keepsaid database")
+
+
+def _checked_owner(db: apsw.Connection, path: Path) -> None:
+    """The same for a connection that nobody holds yet: a file that is refused is not kept open."""
+    try:
+        check_owner(db, path)
+    except StoreError:
+        db.close()
+        raise
 
 
 def check_owner(db: apsw.Connection, path: Path) -> None:

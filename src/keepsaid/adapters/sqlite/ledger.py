@@ -35,7 +35,8 @@ class CommitTable:
 
     def __or__(self, other: CommitTable) -> CommitTable:
         """Both, for a file that holds both stores."""
-        return CommitTable({**self.single, **other.single}, {**self.sets, **other.sets}, (*self.upkeep, *other.upkeep))
+        upkeep, undone = (*self.upkeep, *other.upkeep), (*self.undone, *other.undone)
+        return CommitTable({**self.single, **other.single}, {**self.sets, **other.sets}, upkeep, undone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.memory import Hit, Kind, Listener, Memory, NewMemory
@@ -80,6 +80,7 @@ async def open_memories(path: Path, ids: Ids) -> SqliteMemories:
 
 def _open(path: Path) -> apsw.Connection:
     with ExitStack() as stack:
+        look(path, ("memory",))
         db = open_writer(path)
         stack.callback(db.close)
         migrate(db, path, "memory")

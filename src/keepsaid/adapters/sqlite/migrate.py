@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
 
-from keepsaid.adapters.sqlite.connection import APPLICATION_ID, translated
+from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, translated
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.statements import load, migrations
-from keepsaid.errors import SchemaTooNew
+from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.points import point
 
 SQL = load("schema")
@@ -31,6 +32,26 @@ def check(db: apsw.Connection, path: Path, part: str) -> int:
     return found
 
 
+def look(path: Path, parts: Sequence[str]) -> None:
+    """Refuse a file of another program, or of a newer one, before anything is opened that could change it.
+
+    A connection that may write moves a log into its file when it is closed, and makes a file without a log one with.
+    """
+    if not path.exists() or not path.stat().st_size:
+        return
+    try:
+        db = open_reader(path)
+    except StoreError as error:
+        if type(error) is not StoreError:
+            raise
+        return  # it needs repair first (a journal left by a crash), which reading cannot do
+    try:
+        for part in parts:
+            check(db, path, part)
+    finally:
+        db.close()
+
+
 def migrate(db: apsw.Connection, path: Path, part: str, until: int | None = None) -> None:
     """Bring a part of the schema to number `until` (the newest by default)."""
     with translated(path):
@@ -49,7 +70,7 @@ def _step(db: apsw.Connection, part: str, number: int, script: str) -> None:
     try:
         db.pragma("application_id", APPLICATION_ID)
         db.execute(SQL["create"])
-        db.execute(script)
+        db.execute(script).fetchall()  # a statement that tells rows must not be the last that runs
         db.execute(SQL["set_version"], (part, number))
         db.execute("COMMIT")
     finally:

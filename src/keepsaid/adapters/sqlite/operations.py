@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite import buffer_view, lane_view, leases, outbox, rou
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.intake import Intake
 from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.query import run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
@@ -139,9 +139,9 @@ class SqliteOperations(SqliteLanes):
 
     async def close(self) -> None:
         """Stop the threads and close the file."""
+        await self._readers.close()
         if self._own_writer is not None:
             await self._own_writer.close()
-        await self._readers.close()
 
 
 async def open_operations(path: Path) -> SqliteOperations:
@@ -157,6 +157,7 @@ async def start(path: Path, parts: Sequence[str], table: Callable[[apsw.Connecti
 
 def _open(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Ledger:
     with ExitStack() as undo:
+        look(path, parts)
         db = open_writer(path)
         undo.callback(db.close)
         for part in parts:

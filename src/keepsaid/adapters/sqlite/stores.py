@@ -29,8 +29,8 @@ async def open_stores(
         return operations, memories
     writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_COMMITS)
     readers = Readers(buffer, 3)
-    closing.push_async_callback(readers.close)
     closing.push_async_callback(writer.close)
+    closing.push_async_callback(readers.close)
     return SqliteOperations(writer, readers), SqliteMemories(writer, readers, ids)
 
 

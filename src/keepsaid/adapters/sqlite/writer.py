@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from keepsaid.adapters.sqlite.ledger import Ledger, Refused
 from keepsaid.domain.commits import Commit
-from keepsaid.errors import StoreBroken
+from keepsaid.errors import StoreBroken, StoreError
 
 R = TypeVar("R")
 _GROUP_MAX = 512
@@ -32,7 +32,7 @@ class Writer:
     async def apply(self, commit: Commit[R]) -> R:
         """Apply one commit; returns after it is on disk."""
         if self._broken is not None:
-            raise self._broken
+            raise StoreBroken(self._broken.what) from self._broken
         if self._closed:
             raise StoreBroken("the store is closed")
         future: asyncio.Future[R] = self._loop.create_future()
@@ -51,11 +51,18 @@ class Writer:
         while not stop:
             group, stop = self._next_group()
             if group:
-                results = self._ledger.apply([commit for commit, _ in group])
+                results = self._apply([commit for commit, _ in group])
                 self._note_damage(results)
                 self._answer(group, results)
-                self._tidy()
+                if self._broken is None:
+                    self._tidy()
         self._ledger.close()
+
+    def _apply(self, commits: list[object]) -> list[Any]:
+        """Nothing after an error of the disk: a later sync would not prove that earlier pages were written."""
+        if self._broken is not None:
+            return [Refused(self._broken)] * len(commits)
+        return self._ledger.apply(commits)
 
     def _next_group(self) -> tuple[list[Job], bool]:
         job = self._queue.get()
@@ -95,3 +102,5 @@ class Writer:
             self._ledger.tidy()
         except StoreBroken as error:
             self._broken = error
+        except StoreError:
+            pass  # full or held by another program: it is tried again after the next group

@@ -87,4 +87,8 @@ class Door:
         for name in (origin.account, origin.sender, origin.conversation):
             if not name or len(name) > limits.name_chars_max:
                 raise InputError(f"account, sender and conversation need 1 to {limits.name_chars_max} characters each")
+        marks = inbound.marks
+        for given in (origin.name, content.event, marks.external_id, marks.provider_id, marks.reply_to, inbound.topic):
+            if given is not None and len(given) > limits.name_chars_max:
+                raise InputError(f"no name or id may have more than {limits.name_chars_max} characters")
         return window
