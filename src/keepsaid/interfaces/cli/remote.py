@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from keepsaid import errors
 from keepsaid.errors import HomeBusy, KeepsaidError, NotRunning
 from keepsaid.interfaces.cli.session import session
 
@@ -90,14 +91,15 @@ def problem(body: bytes, status: int) -> KeepsaidError:
     if not isinstance(told, dict):
         return KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
     code = str(told.get("code", ""))
-    error = next((kind for kind in _kinds(KeepsaidError) if kind.code == code), KeepsaidError)(str(told.get("title")))
+    error = _kind_of(code)(str(told.get("title")))
     error.code = code or error.code
     error.safe, error.hint = str(told.get("safe", error.safe)), str(told.get("hint", error.hint))
     return error
 
 
-def _kinds(kind: type[KeepsaidError]) -> list[type[KeepsaidError]]:
-    return [kind, *(below for child in kind.__subclasses__() for below in _kinds(child))]
+def _kind_of(code: str) -> type[KeepsaidError]:
+    """The error of the tree with this code; the tree alone, whatever else was imported."""
+    return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), KeepsaidError)
 
 
 def recorded(home: Home) -> Remote | None:
