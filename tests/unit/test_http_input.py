@@ -12,6 +12,7 @@ from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.domain.commits import Failure
 from keepsaid.domain.ids import read, show
+from keepsaid.domain.turn import Claimed
 from keepsaid.errors import KeepsaidError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
