@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import accumulate
 from pathlib import Path
 
@@ -102,14 +104,24 @@ async def alone(model: Recording) -> float:
     return time.perf_counter() - start
 
 
+@asynccontextmanager
+async def aclosing_chat(chat: LazyChat) -> AsyncIterator[None]:
+    """Close the client at the end."""
+    try:
+        yield
+    finally:
+        await chat.close()
+
+
 async def run(folder: Path, turns: int) -> dict[str, float]:
     """Turn and call in pairs; the difference is what keepsaid costs."""
     words = Vocabulary(random.Random(7))
     async with ModelServer(Script(default=Say("noted"))) as server:
         models = ModelsConfig.model_validate({"chat": "openai/scripted", "base_url": server.url, "api_key": "key"})
         config = Config(models=models, buffer=BufferConfig(window_ms=0))
-        model = Recording(LazyChat("openai/scripted", models))
-        async with opened(Home.at(folder), config, model) as instance:
+        chat = LazyChat("openai/scripted", models)
+        model = Recording(chat)
+        async with aclosing_chat(chat), opened(Home.at(folder), config, model) as instance:
             await fill(instance, words)
             await instance.start()
             took, calls = [], []

@@ -152,7 +152,9 @@ class Instance:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
         post = Post(self.operations, self.operations, self.channels, self.clock, self.owner, self.flow.hints.deliver)
         turns_max = self.config.turns.concurrent_max
-        workers = Workers(self.flow, self.operations, self.leases, self.attempt, turns_max) if answering else None
+        workers = None
+        if answering:
+            workers = Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, turns_max)
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)
         crew = Crew(self.flow, rescuer, post, workers)
         self._supervisor = Supervisor(crew, self.operations, self.clock, self.owner)

@@ -10,19 +10,25 @@ from keepsaid.engine.attempt import Attempt
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.lane.lease import Leases
+from keepsaid.ports.clock import Clock
 from keepsaid.ports.lanes import LaneView
 
 _log = logging.getLogger("keepsaid.turn")
+_MOMENT_MS = 20
+"""After a claim the next is looked for a moment later, so that the turns just started go first."""
 
 
 class Workers:
     """Runs turns."""
 
-    def __init__(self, flow: Flow, lanes: LaneView, leases: Leases, attempt: Attempt, turns_max: int) -> None:
+    def __init__(
+        self, flow: Flow, lanes: LaneView, leases: Leases, attempt: Attempt, clock: Clock, turns_max: int
+    ) -> None:
         self._flow = flow
         self._lanes = lanes
         self._leases = leases
         self._attempt = attempt
+        self._clock = clock
         self._turns_max = turns_max
         self._running: set[asyncio.Task[None]] = set()
 
@@ -36,7 +42,9 @@ class Workers:
             task = asyncio.create_task(self._work(one), name=f"turn-{one.turn_id}")
             self._running.add(task)
             task.add_done_callback(self._finished)
-        return None if len(claimed) == free else await self._lanes.next_ready()
+        if len(claimed) == free:
+            return None
+        return self._clock.now_ms() + _MOMENT_MS if claimed else await self._lanes.next_ready()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

@@ -35,6 +35,8 @@ from keepsaid.ports.progress import Progress, Progresses
 from keepsaid.ports.recall import Reminder
 
 _GROUPS_MAX = 64
+_MOMENT_MS = 20
+"""After work the next is looked for a moment later, so that what was just routed goes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ class Flow:
             self.hints.work.set()
             if any(batch.task is not None for batch in dispatch.batches):
                 self.hints.record.set()
-        return 0 if len(groups) == _GROUPS_MAX else await self._stores.buffer.next_due()
+        if groups:
+            return 0 if len(groups) == _GROUPS_MAX else now + _MOMENT_MS
+        return await self._stores.buffer.next_due()
 
     async def claim(self, leases: Leases, limit: int) -> tuple[Claimed, ...]:
         """Take the next batches, each under a lease."""

@@ -20,6 +20,9 @@ WORDS_MAX = 2_000
 _POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 2_000, 0.05, 50_000
 """Entries of the index a query may visit: a share of all memories, within bounds (spec/retrieval.md, 3.3)."""
 
+_DEPTH, _DEPTH_EACH = 200, 5
+"""So many of the best matches are looked at first, and at least so many for each that is wanted."""
+
 _TERMS_FREE = 3
 """So few words are looked up whatever they cost."""
 
@@ -32,8 +35,23 @@ def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> t
     if not words or limit < 1:
         return ()
     matching = " OR ".join(f'"{word}"' for word in words.values())
-    found = rows(db, "match", {**bound(listener), "query": matching, "limit": limit})
+    found = _best(db, {**bound(listener), "query": matching, "limit": limit})
     return tuple(Hit(memory(row[1:]), LEG, rank, -float(row[0])) for rank, row in enumerate(found, start=1))
+
+
+def _best(db: apsw.Connection, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The best matches that are heard: scores and memories.
+
+    First only among the best of all, because whether a memory is heard stands in its row, and rows are spread
+    over the whole file. That is the answer when it is full and ends before the last score that was looked at.
+    """
+    limit = bindings["limit"]
+    found = rows(db, "match_top", {**bindings, "depth": max(_DEPTH, limit * _DEPTH_EACH)})
+    if found:
+        worst, seen = found[0][:2]
+        if seen < max(_DEPTH, limit * _DEPTH_EACH) or (len(found) == limit and found[-1][2] < worst):
+            return [row[2:] for row in found]
+    return rows(db, "match", bindings)
 
 
 def _words(db: apsw.Connection, query: str) -> dict[str, str]:

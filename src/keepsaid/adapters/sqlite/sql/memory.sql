@@ -94,6 +94,22 @@ SELECT best.score, /*columns*/
 FROM best CROSS JOIN memory ON memory.id = best.id
 ORDER BY best.score, best.said_at DESC, best.id DESC
 
+-- name: match_top
+WITH top AS MATERIALIZED (
+  SELECT rowid AS id, bm25(memory_text) AS score FROM memory_text WHERE memory_text MATCH :query
+  ORDER BY bm25(memory_text) LIMIT :depth
+),
+best AS MATERIALIZED (
+  SELECT memory.id AS id, top.score AS score, memory.said_at AS said_at
+  FROM top CROSS JOIN memory ON memory.id = top.id
+  WHERE /*heard*/
+  ORDER BY top.score, memory.said_at DESC, memory.id DESC
+  LIMIT :limit
+)
+SELECT (SELECT max(score) FROM top), (SELECT count(*) FROM top), best.score, /*columns*/
+FROM best CROSS JOIN memory ON memory.id = best.id
+ORDER BY best.score, best.said_at DESC, best.id DESC
+
 -- name: frequencies
 SELECT term, doc, (SELECT coalesce(max(seq), 0) FROM memory_change)
 FROM memory_term WHERE term IN (SELECT value FROM json_each(:terms))
