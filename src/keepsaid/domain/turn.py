@@ -86,7 +86,10 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a turn ended: its reply, the records it adds to the transcript, what it cost, and its trace."""
+    """How a turn ended: its reply, the records it adds to the transcript, what it cost, and its trace.
+
+    Without a trace the one that came with the first step stays.
+    """
 
     reply: str
     records: tuple[Record, ...]

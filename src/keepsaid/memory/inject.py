@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from keepsaid.domain.memory import Hit, Injection, Listener, person_of
+from keepsaid.domain.memory import Hit, Injection, Listener, Recalled, person_of
 from keepsaid.domain.message import Message
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.block import PINNED, RELEVANT
@@ -58,13 +58,10 @@ class Injector:
     async def _select(
         self, claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent], missing: list[str]
     ) -> Selection:
-        fresh = await ask("fresh", self._freshen(claimed.batch.lane.conversation), self._settings.fresh_ms)
-        if isinstance(fresh, Missing):
-            missing.append(fresh.why)
         listener = listener_of(claimed, said)
         text = "\n".join(message.text for message in said)
         recalled, pinned = await asyncio.gather(
-            self._recall.recall(listener, text, self._settings.per_leg),
+            self._recalled(claimed, listener, text, missing),
             ask("pinned", self._pinned(listener), self._settings.deadline_ms),
         )
         missing.extend(recalled.missing)
@@ -79,6 +76,19 @@ class Injector:
         for hit in recalled.hits:
             selection.consider(hit, RELEVANT)
         return selection
+
+    async def _recalled(self, claimed: Claimed, listener: Listener, text: str, missing: list[str]) -> Recalled:
+        """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""
+        first = asyncio.ensure_future(self._recall.recall(listener, text, self._settings.per_leg))
+        try:
+            fresh = await ask("fresh", self._freshen(claimed.batch.lane.conversation), self._settings.fresh_ms)
+            if isinstance(fresh, Missing):
+                missing.append(fresh.why)
+            elif fresh:
+                return await self._recall.recall(listener, text, self._settings.per_leg)
+            return await first
+        finally:
+            first.cancel()
 
     async def _freshen(self, conversation: str) -> int:
         """Have the conversation's episodes recorded; giving up the wait does not stop the recording."""

@@ -118,7 +118,7 @@ class Flow:
         turn = Turn(self._mind.model, prompt, tools, self._course.limits, lambda text: self._tell(claimed, text))
         text, records, model = await run(turn, steps)
         chosen = tuple(candidate.hit.memory.id for candidate in injection.candidates if candidate.chosen)
-        await self.commit(claimed, Outcome(text, records, steps.usage, model, trace, chosen))
+        await self.commit(claimed, Outcome(text, records, steps.usage, model, None, chosen))
 
     async def commit(self, claimed: Claimed, outcome: Outcome) -> None:
         """Commit 4; raises LeaseLost when another owner has the batch."""

@@ -52,7 +52,8 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     if turn is None or turn.batch.id != commit.batch_id:
         return False
     batch, outcome = turn.batch, commit.outcome
-    trace, turn_state = json.dumps(outcome.trace), move("turn", turn.state, "commit")
+    trace = turn.trace if outcome.trace is None else json.dumps(outcome.trace)
+    turn_state = move("turn", turn.state, "commit")
     batch.go("commit")
     batch.ended_at = commit.at
     turn.state, turn.ended_at = turn_state, commit.at
