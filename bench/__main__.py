@@ -29,7 +29,7 @@ def main() -> None:
         figures: dict[str, object] = {"machine": machine(), "fsync": fsync_rate(Path(folder))}
         for name in given.only or SUITES:
             place = Path(folder) / name
-            (place / "slow").mkdir(parents=True)
+            place.mkdir()
             figures[name] = SUITES[name](place, given.scale)
     text = json.dumps(figures, indent=2)
     sys.stdout.write(text + "\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -125,12 +124,6 @@ def measure(folder: Path, scale: float) -> dict[str, object]:
         "receive_beside_busy_loop": run(ours(folder, max(500, count // 20), PRODUCERS, busy=True)),
         "sqlite_of_peer": sqlite3.sqlite_version,
     }
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(0.005)
-    result["receive_beside_busy_loop_5ms_switch"] = run(
-        ours(folder / "slow", max(200, count // 100), PRODUCERS, busy=True)
-    )
-    sys.setswitchinterval(interval)
     first, second = result["receive_64_producers"], result["aiosqlite_64_producers"]
     assert isinstance(first, dict)
     assert isinstance(second, dict)
