@@ -237,7 +237,9 @@ async def test_a_retry_shows_the_model_the_same_bytes() -> None:
         await killed_at(stage, "model.after")
         await stage.work()
         first, second = (json.loads(request.raw)["messages"] for request in stage.server.requests)
+        shown = stage.store.state.turns[stage.claimed.turn_id].chosen
     assert first == second
+    assert shown == (4711,), "the retried turn still says which memories it was shown"
 
 
 async def test_an_unsafe_call_without_result_is_parked_and_never_repeated() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
@@ -19,7 +20,7 @@ from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received, Requeue, Shown
-from keepsaid.domain.memory import Injection, Listener, person_of
+from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.attempt import Attempt, Patience
@@ -30,7 +31,7 @@ from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.memory.gates import InjectionSettings
-from keepsaid.memory.inject import Injector
+from keepsaid.memory.inject import Injector, listener_of
 from keepsaid.memory.record import Recorder
 from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
@@ -120,9 +121,7 @@ class Instance:
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         if self.config.memory.injection == "off":
             return ()
-        origin = claimed.messages[-1].inbound.origin
-        listener = Listener(claimed.batch.lane, person_of(origin), origin.direct, cross=True)
-        return (memory_search(self.search, listener),)
+        return (memory_search(self.search, replace(listener_of(claimed, claimed.messages), cross=True)),)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""

@@ -18,7 +18,7 @@ from keepsaid.domain.turn import Claimed, Outcome
 from keepsaid.errors import LeaseLost
 from keepsaid.pipeline.buffer.receive import Door
 from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.trace import recorded, trace_of
+from keepsaid.pipeline.context.trace import chosen, recorded, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route
@@ -117,8 +117,7 @@ class Flow:
         tools = self._mind.tools(claimed)
         turn = Turn(self._mind.model, prompt, tools, self._course.limits, lambda text: self._tell(claimed, text))
         text, records, model = await run(turn, steps)
-        chosen = tuple(candidate.hit.memory.id for candidate in injection.candidates if candidate.chosen)
-        await self.commit(claimed, Outcome(text, records, steps.usage, model, None, chosen))
+        await self.commit(claimed, Outcome(text, records, steps.usage, model, None, chosen(trace)))
 
     async def commit(self, claimed: Claimed, outcome: Outcome) -> None:
         """Commit 4; raises LeaseLost when another owner has the batch."""

@@ -48,3 +48,12 @@ def recorded(trace: Json) -> Injection | None:
         return None
     block = memory.get("block")
     return Injection(block if isinstance(block, str) else "", skipped="as recorded by an earlier attempt")
+
+
+def chosen(trace: Json) -> tuple[int, ...]:
+    """The ids of the memories a trace says the model was shown, in order; of a retried turn too."""
+    memory = trace.get("memory") if isinstance(trace, dict) else None
+    candidates = memory.get("candidates") if isinstance(memory, dict) else None
+    found = candidates if isinstance(candidates, list) else []
+    ids = (one["id"] for one in found if isinstance(one, dict) and one["chosen"])
+    return tuple(memory_id for memory_id in ids if isinstance(memory_id, int))
