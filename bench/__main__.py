@@ -10,10 +10,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import intake, startup, turns
+from bench import backlog, hung, intake, peers, startup, turns
 from bench.disk import fsync_rate
 
-SUITES = {"intake": intake.measure, "turns": turns.measure, "startup": startup.measure}
+SUITES = {
+    "intake": intake.measure,
+    "peers": peers.measure,
+    "backlog": backlog.measure,
+    "turns": turns.measure,
+    "hung": hung.measure,
+    "startup": startup.measure,
+}
 
 
 def main() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
-
-import aiosqlite
 
 from bench.disk import percentile
 from keepsaid.adapters.sqlite.operations import open_operations
@@ -43,10 +42,15 @@ def message(n: int) -> Inbound:
 
 async def produce(put: Put, count: int, producers: int) -> Figures:
     """Let producers put `count` messages made beforehand, each waiting for its acknowledgement."""
-    messages, waits = iter([message(n) for n in range(count)]), []
+    return await sent(put, [message(n) for n in range(count)], producers)
+
+
+async def sent(put: Put, messages: Iterable[Inbound], producers: int) -> Figures:
+    """Let producers put messages, each waiting for its acknowledgement; figures of those that were."""
+    left, waits = iter(messages), []
 
     async def producer() -> None:
-        for one in messages:
+        for one in left:
             start = time.perf_counter()
             await put(one)
             waits.append(time.perf_counter() - start)
@@ -56,23 +60,31 @@ async def produce(put: Put, count: int, producers: int) -> Figures:
     took = time.perf_counter() - start
     waits.sort()
     return {
-        "per_s": count / took,
+        "per_s": len(waits) / took,
         "p50_ms": percentile(waits, 50) * 1e3,
         "p99_ms": percentile(waits, 99) * 1e3,
     }
 
 
+@asynccontextmanager
+async def receiving(path: Path) -> AsyncIterator[Put]:
+    """The public `receive` on a store of its own, de-duplication and ids included, synchronous=FULL."""
+    operations = await open_operations(path)
+    try:
+        yield Door(operations, SystemClock(), SystemIds(), {"http": Window()}, Limits()).receive
+    finally:
+        await operations.close()
+
+
 async def ours(folder: Path, count: int, producers: int, *, busy: bool = False) -> Figures:
-    """The public `receive`, de-duplication and ids included, synchronous=FULL."""
-    operations = await open_operations(folder / f"ours-{producers}-{busy}.db")
-    door = Door(operations, SystemClock(), SystemIds(), {"http": Window()}, Limits())
-    stop = asyncio.Event()
-    burner = asyncio.create_task(burn(stop)) if busy else None
-    figures = await produce(door.receive, count, producers)
-    stop.set()
-    if burner is not None:
-        await burner
-    await operations.close()
+    """The public `receive`, beside a busy loop if asked."""
+    async with receiving(folder / f"ours-{producers}-{busy}.db") as put:
+        stop = asyncio.Event()
+        burner = asyncio.create_task(burn(stop)) if busy else None
+        figures = await produce(put, count, producers)
+        stop.set()
+        if burner is not None:
+            await burner
     return figures
 
 
@@ -85,9 +97,12 @@ async def burn(stop: asyncio.Event) -> None:
         await asyncio.sleep(0)
 
 
-async def peer(folder: Path, count: int, producers: int) -> Figures:
+@asynccontextmanager
+async def one_commit_each(path: Path) -> AsyncIterator[Put]:
     """The same messages through aiosqlite, one durable commit each, de-duplicated, ids returned."""
-    async with aiosqlite.connect(folder / "peer.db", isolation_level=None) as db:
+    import aiosqlite  # noqa: PLC0415 - a peer: where it is not installed, the others can still be measured
+
+    async with aiosqlite.connect(path, isolation_level=None) as db:
         await db.execute("PRAGMA journal_mode=WAL")
         await db.execute("PRAGMA synchronous=FULL")
         await db.executescript(_PEER_SCHEMA)
@@ -110,6 +125,12 @@ async def peer(folder: Path, count: int, producers: int) -> Figures:
             await cursor.close()
             return row
 
+        yield put
+
+
+async def peer(folder: Path, count: int, producers: int) -> Figures:
+    """The same through aiosqlite."""
+    async with one_commit_each(folder / "peer.db") as put:
         return await produce(put, count, producers)
 
 

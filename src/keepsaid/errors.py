@@ -13,10 +13,12 @@ KeepsaidError
 │   └── NotRunning          no runtime answers
 ├── StoreError              the database
 │   ├── StoreFull           no space left
+│   │   └── DiskReserve     what is left is kept for the answers under way
 │   ├── StoreBroken         an I/O error; the process must be restarted
 │   ├── StoreLocked         another program holds the file
 │   ├── ForeignStore        the file is not ours
 │   └── SchemaTooNew        a newer keepsaid wrote it
+├── MessageDamaged          a stored message is not what was stored
 ├── LeaseLost               another owner has the batch now
 ├── ToolError               a tool refused; the model is told
 └── ModelError              a model call failed
@@ -140,6 +142,13 @@ class StoreFull(StoreError):
     hint = "free some space; intake resumes by itself"
 
 
+class DiskReserve(StoreFull):
+    """Less disk is free than `buffer.disk_floor_mb`: answers go on, new messages are not taken in."""
+
+    code = "KS-DB-RESERVE"
+    safe = "This message was not stored; what was stored before is on disk and is answered."
+
+
 class StoreBroken(StoreError):
     """An I/O error; nothing is acknowledged any more until a restart."""
 
@@ -151,6 +160,14 @@ class StoreLocked(StoreError):
 
     code = "KS-DB-LOCKED"
     hint = "close the other program, then try again"
+
+
+class MessageDamaged(KeepsaidError):
+    """What is on disk of a message does not match its hash; it waits for a person, and nothing of it is shown."""
+
+    code = "KS-DB-DAMAGED"
+    safe = "Its row is kept as it is; nothing altered was answered or remembered."
+    hint = "keepsaid doctor --deep"
 
 
 class ForeignStore(StoreError):

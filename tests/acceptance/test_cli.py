@@ -14,8 +14,7 @@ import httpx2
 import pytest
 from tests.acceptance.program import Program, Running, inside, line_of, read_until
 
-from keepsaid.testing.model_script import Refuse, Say, Script
-from keepsaid.testing.model_server import ThreadedModelServer
+from keepsaid.domain.ids import show
 
 FACT = "The blue kettle is kept in the boathouse, shelf 42."
 _DROPPING = """
@@ -54,18 +53,19 @@ def test_what_one_process_is_told_another_remembers(lived: Program) -> None:
 
 
 def test_piped_each_line_has_its_block_and_nothing_else_is_printed(fresh: Program) -> None:
-    lines = b"hello there\n\n   \nbroken \xff bytes\r\na \0 zero\n/nope\n//slash\nthe last, without an end"
-    talked = fresh.run("chat", given=lines)
+    lines = b"hello there\n\n   \nbroken \xff bytes\r\na \0 zero\n/tmp is full\n//slash\n//why\n/help\n"
+    talked = fresh.run("chat", given=lines + b"the last, without an end")
     blocks = talked.out.split("\n\n")
     assert blocks.pop() == ""
-    assert len(blocks) == 5
+    assert blocks.pop(-2).startswith("/help   this list")
+    assert len(blocks) == 7
     assert all(block.startswith("No model is set") for block in blocks)
-    assert "/nope is no command and was not sent" in talked.err
     listed = fresh.run("inbox", "ls", "--json").json["messages"]
     said = [message["text"] for message in reversed(listed)]
-    assert said == ["hello there", "broken � bytes", "a � zero", "/slash", "the last, without an end"]
+    slashed = ["/tmp is full", "//slash", "/why"]
+    assert said == ["hello there", "broken � bytes", "a � zero", *slashed, "the last, without an end"]
     assert {message["state"] for message in listed} == {"done"}
-    assert [reply["state"] for message in listed for reply in message["replies"]] == ["sent"] * 5
+    assert [reply["state"] for message in listed for reply in message["replies"]] == ["sent"] * 7
 
 
 def test_why_in_a_chat_explains_its_last_turn(lived: Program) -> None:
@@ -103,32 +103,6 @@ def test_a_person_at_a_terminal(fresh: Program) -> None:
         process.kill()
         process.wait()
         os.close(ours)
-
-
-def test_a_model_is_tried_before_it_is_saved_and_then_answers(
-    fresh: Program, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fresh.configure("log: {level: debug}\n")
-    with ThreadedModelServer(Script(Refuse(401), default=Say("It is on shelf 42."))) as server:
-        program = Program(fresh.home, {"OPENAI_API_KEY": "k", "KEEPSAID_MODELS__BASE_URL": server.url})
-        for name, value in program.variables.items():
-            monkeypatch.setenv(name, value)
-        refused = inside(program, capsys, "init", "--model", "openai/tiny", code=1)
-        assert "refused the key" in refused.err
-        assert (fresh.home / "config/config.yaml").read_text("utf-8") == "log: {level: debug}\n"
-        assert inside(program, capsys, "init", "--model", "openai/tiny", "--json").json["model"] == "openai/tiny"
-        assert "level: debug" in (fresh.home / "config/config.yaml").read_text("utf-8")
-        assert (fresh.home / "config/config.yaml.bak").exists()
-        assert (fresh.home / "config/agents/main/SOUL.md").exists()
-        assert program.run("chat", given="Where is it?\n").out == "It is on shelf 42.\n\n"
-
-
-def test_init_works_without_a_model(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:
-    made = fresh.run("init", "--non-interactive")
-    assert "No model is set" in made.err
-    assert "Next:  keepsaid chat" in made.err
-    assert inside(fresh, capsys, "init", "--model", "none", "--json").json["model"] == "none"
-    assert "chat: auto" in (fresh.home / "config/config.yaml.bak").read_text("utf-8")
 
 
 # Beside a running instance, and without one
@@ -291,7 +265,9 @@ def test_help_and_wrong_usage(fresh: Program, capsys: pytest.CaptureFixture[str]
 
 def test_nothing_was_ever_stored(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing was ever stored here" in fresh.run("status").out
-    assert "Nothing was stored here so far." in inside(fresh, capsys, "inbox", "ls", code=1).err
-    refused = inside(fresh, capsys, "inbox", "show", "msg_1", "--json", code=1).json["error"]
-    assert refused["code"] == "KS-INP"
+    for looking in (("inbox", "ls"), ("memory", "ls"), ("memory", "search", "kettle")):
+        assert "nothing was ever stored here" in inside(fresh, capsys, *looking).err
+    assert inside(fresh, capsys, "inbox", "ls", "--json").json["messages"] == []
+    for asking in (("why",), ("inbox", "show", show("message", 1)), ("memory", "show", show("memory", 1))):
+        assert inside(fresh, capsys, *asking, "--json", code=1).json["error"]["code"] == "KS-INP"
     assert not fresh.home.exists()

@@ -83,6 +83,16 @@ def test_a_damaged_database_is_found(fresh: Program) -> None:
     assert "fail" in fresh.run("doctor", "--offline", code=6).out
 
 
+def test_text_that_is_not_utf_8(fresh: Program) -> None:
+    odd = "caf\udce9"
+    assert fresh.run("chat", "-m", odd, "--conversation", odd, "--json").json["message"]["text"] == "caf\ufffd"
+    found = fresh.run("inbox", "ls", "--conversation", odd, "--json").json["messages"]
+    assert [message["conversation"] for message in found] == ["caf\ufffd"]
+    assert fresh.run("inbox", "ls", "--channel", odd, "--json").json["messages"] == []
+    refused = fresh.run("inbox", "requeue", found[0]["id"], "--reason", odd, code=1)
+    assert "[KS-INP]" in refused.err
+
+
 def test_a_file_in_place_of_the_home(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("something of mine")
     program = Program(tmp_path / "file" / "home")

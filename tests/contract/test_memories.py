@@ -19,6 +19,9 @@ class Counting:
     def next(self) -> int:
         return next(self._numbers)
 
+    def follow(self, number: int) -> None:
+        raise AssertionError("nothing was made before")
+
 
 @pytest.fixture
 def factory(tmp_path: Path) -> Factory:

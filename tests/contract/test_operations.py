@@ -157,7 +157,23 @@ class TestFail(suite.FailContract):
     """See the contract."""
 
 
+class TestOutage(suite.OutageContract):
+    """See the contract."""
+
+
 class TestRequeue(suite.RequeueContract):
+    """See the contract."""
+
+
+class TestDrop(suite.DropContract):
+    """See the contract."""
+
+
+class TestInterrupt(suite.InterruptContract):
+    """See the contract."""
+
+
+class TestSteer(suite.SteerContract):
     """See the contract."""
 
 
@@ -185,6 +201,10 @@ class TestSettling(suite.SettlingContract):
     """See the contract."""
 
 
+class TestDead(suite.DeadContract):
+    """See the contract."""
+
+
 class TestPulling(suite.PullingContract):
     """See the contract."""
 
@@ -194,6 +214,18 @@ class TestStories(suite.StoriesContract):
 
 
 class TestPoints(suite.PointsContract):
+    """See the contract."""
+
+
+class TestPruning(suite.PruningContract):
+    """See the contract."""
+
+
+class TestPruned(suite.PrunedContract):
+    """See the contract."""
+
+
+class TestBacklog(suite.BacklogContract):
     """See the contract."""
 
 

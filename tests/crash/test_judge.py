@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
-from tests.crash.evidence import gather, number
-from tests.crash.judge import violations
-from tests.crash.stage import Judgement, Stage, judged
+from tests.crash.cast import CAST
+
+from keepsaid.testing.crash.evidence import Ledgers, gather, number, numbers
+from keepsaid.testing.crash.fork import Nursery
+from keepsaid.testing.crash.judge import violations
+from keepsaid.testing.crash.stage import Judgement, Stage, judged
 
 _ACKNOWLEDGED = 80
-_VERDICTS = "SELECT count(DISTINCT action) FROM batch"
+LEDGERS = ("load.jsonl", "replies.jsonl", "effects.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +29,17 @@ class Case:
     folder: Path
 
     @property
-    def told(self) -> Path:
-        """The ledger of the load."""
-        return self.folder / "load.jsonl"
-
-    @property
-    def posted(self) -> Path:
-        """The ledger of the receiver."""
-        return self.folder / "replies.jsonl"
+    def ledgers(self) -> Ledgers:
+        """What was written outside."""
+        return Ledgers(*(self.folder / name for name in LEDGERS))
 
     def judged(self) -> Judgement:
         """What the judge says of it, in a process of its own."""
-        return judged(self.told, self.posted, self.folder / "home")
+        return judged(self.ledgers, self.folder / "home")
 
     def broken(self, violation: str) -> bool:
         """Whether the judge finds a violation; asked in this process, which is quicker."""
-        found = violations(gather(self.told, self.posted, self.folder / "home"))
+        found = violations(gather(self.ledgers, self.folder / "home"))
         assert any(violation in one for one in found), found
         return True
 
@@ -66,13 +64,15 @@ class Case:
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def honest(forks: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a quiet run leaves behind: no kill, all promises kept."""
     folder = tmp_path_factory.mktemp("honest")
-    with Stage(folder, seed=3) as stage:
-        load, server = stage.load(), stage.serve()
+    with Stage(folder, replace(CAST, seed=3), forks) as stage:
+        load, server = stage.load(), stage.fork()
         stage.until(lambda: stage.acknowledged.count() >= _ACKNOWLEDGED, server, 30.0, "messages were taken")
-        stage.until(lambda: stage.number(_VERDICTS) == 3, server, 30.0, "verdicts of every kind")
+        stage.until(lambda: stage.number("verdicts") == 3, server, 30.0, "verdicts of every kind")
+        stage.until(lambda: numbers(stage.home, "dead") not in (None, [[]]), server, 30.0, "a batch is refused")
+        stage.until(lambda: stage.ledgers.effects.stat().st_size > 0, server, 30.0, "a tool is used")
         stage.stop(load)
         stage.drain(server, 30.0)
         stage.stop(server)
@@ -82,7 +82,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def case(honest: Path, tmp_path: Path) -> Case:
     """A copy to tamper with."""
-    for part in ("load.jsonl", "replies.jsonl"):
+    for part in LEDGERS:
         shutil.copy(honest / part, tmp_path)
     shutil.copytree(honest / "home" / "data", tmp_path / "home" / "data")
     return Case(tmp_path)
@@ -95,15 +95,16 @@ def test_honest_evidence_is_accepted(honest: Path) -> None:
     assert judgement.counts["forged_refused"] > 0
 
 
-_FORWARDED = "(SELECT id FROM batch WHERE action = 'forward' LIMIT 1)"
+_FORWARDED = "(SELECT id FROM batch WHERE action = 'forward' AND state = 'done' ORDER BY id LIMIT 1)"
+_DEAD = "(SELECT id FROM batch WHERE state = 'dead' LIMIT 1)"
 _DROPPED = "(SELECT id FROM batch WHERE action = 'drop' LIMIT 1)"
 _SPAWNED = "(SELECT id FROM batch WHERE action = 'spawn' LIMIT 1)"
-_TALK = "(SELECT id FROM message WHERE event = '' LIMIT 1)"
-_URL_REPLY = "(SELECT id FROM reply WHERE url IS NOT NULL LIMIT 1)"
-_LONG_LANE = "(SELECT id FROM lane WHERE channel = 'http' ORDER BY head DESC LIMIT 1)"
+_TALK = "(SELECT id FROM message WHERE external_id LIKE 'said-%' ORDER BY id LIMIT 1)"
+_URL_REPLY = "(SELECT id FROM reply WHERE url IS NOT NULL AND notice = 0 AND state = 'sent' LIMIT 1)"
+_LONG_LANE = "(SELECT id FROM lane WHERE conversation LIKE 'talk:%' ORDER BY head DESC LIMIT 1)"
 _SAME_KEY = f"""
     UPDATE message SET external_id = (SELECT external_id FROM message WHERE id = {_TALK})
-    WHERE id = (SELECT id FROM message WHERE event = '' AND id <> {_TALK} LIMIT 1)
+    WHERE id = (SELECT id FROM message WHERE external_id LIKE 'said-%' AND id <> {_TALK} LIMIT 1)
 """
 _SECOND_TURN = f"""
     INSERT INTO turn (id, lane_id, batch_id, state, started_at)
@@ -151,6 +152,7 @@ _SWAP_COMMITS = f"""
         (f"DELETE FROM reply WHERE batch_id = {_FORWARDED}", "has 0 replies"),
         (f"UPDATE reply SET state = 'unknown' WHERE id = {_URL_REPLY}", "ends unknown"),
         (f"UPDATE reply SET notice = 1 WHERE id = {_URL_REPLY}", "is a notice"),
+        (f"DELETE FROM reply WHERE batch_id = {_DEAD}", "nobody was told of batch"),
         (f"UPDATE reply SET text = 'what?' WHERE id = {_URL_REPLY}", "does not answer all messages"),
     ],
 )  # fmt: skip
@@ -206,9 +208,9 @@ def _changed(lines: Lines) -> None:
     ],
 )
 def test_what_arrived_wrongly_is_found(case: Case, tamper: Callable[[Lines], None], violation: str) -> None:
-    lines = case.lines(case.posted)
+    lines = case.lines(case.ledgers.replies)
     tamper(lines)
-    case.write(case.posted, lines)
+    case.write(case.ledgers.replies, lines)
     assert case.broken(violation)
 
 
@@ -256,9 +258,9 @@ def _failed(lines: Lines) -> None:
     ],
 )
 def test_what_was_told_wrongly_is_found(case: Case, tamper: Callable[[Lines], None], violation: str) -> None:
-    lines = case.lines(case.told)
+    lines = case.lines(case.ledgers.load)
     tamper(lines)
-    case.write(case.told, lines)
+    case.write(case.ledgers.load, lines)
     assert case.broken(violation)
 
 

@@ -28,7 +28,9 @@ lock of the home themselves.
 _SHARED = "These may stand before or after the command:\n"
 
 _CHAT = """\
-A line that begins with a slash is a command of the chat; `//` begins a message with one slash.
+What a person types with a slash before it is a command; `//` begins a message with one slash. Over a
+pipe only a line that is exactly one of these is a command; `//` before such a line sends it, and every
+other line is a message as it is.
 """
 
 _CODES = (
@@ -40,6 +42,7 @@ _CODES = (
     (failure.WARNINGS, "a check found something to look at (`config validate`, `doctor`)"),
     (failure.ERRORS, "a check found something that must be put right (`doctor`)"),
     (failure.INTERRUPTED, "interrupted at the keyboard"),
+    (failure.TERMINATED, "`chat -m` was told to stop (SIGTERM) before there was a reply"),
 )
 
 _VALUES = {str: "TEXT", int: "NUMBER", Path: "PATH"}
@@ -67,7 +70,7 @@ class Parameter:
         # Inside Annotated, typer takes the first name for the default.
         names = [one for one in (self.info.default, *(self.info.param_decls or ())) if isinstance(one, str)]
         names = sorted(names or [f"--{self.name.replace('_', '-')}"], key=len)
-        value = "" if self.kind is bool else f" {_VALUES[self.kind]}"
+        value = "" if self.kind is bool else f" {self.info.metavar or _VALUES[self.kind]}"
         return f"{', '.join(names)}{value}"
 
     @property
@@ -104,9 +107,16 @@ def page() -> str:
 def _group(noun: str, group: Typer) -> Iterator[str]:
     yield f"## keepsaid {noun}\n"
     yield f"{group.info.help}\n"
+    yield from _commands(noun, group)
+
+
+def _commands(line: str, group: Typer) -> Iterator[str]:
     for one in group.registered_commands:
         assert one.callback is not None, f"{one.name} does nothing"
-        yield from _command(f"keepsaid {noun} {one.name}", one.callback, "###")
+        yield from _command(f"keepsaid {line} {one.name}", one.callback, "###")
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None, f"{inner.name} has no commands"
+        yield from _commands(f"{line} {inner.name}", inner.typer_instance)
 
 
 def parameters(callback: Callable[..., Any]) -> Iterator[Parameter]:

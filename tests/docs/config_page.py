@@ -21,14 +21,15 @@ _HEAD = """\
 Settings come from three places; a later one wins: the defaults below, `config.yaml` in the config
 directory, environment variables. Only what you change needs to be in the file. `keepsaid config
 path` says where it is, `keepsaid config show` prints every setting as it stands and where it comes
-from, `keepsaid config validate` checks it: exit code 4 when a setting is wrong, 5 when a key is
-unknown.
+from, `keepsaid config validate` checks it: exit code 4 when a setting is wrong, 5 when one is
+ignored.
 
 - `${NAME}` anywhere in the file stands for an environment variable; one that is not set is an
   error.
 - The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list
   is written as JSON.
-- An unknown key is ignored with a warning that names the nearest known one.
+- An unknown key is ignored with a warning that names the nearest known one; so is, with the reason, a
+  setting that its channel has no use for.
 - Changes take effect when the runtime is started again. The identity files `SOUL.md`, `IDENTITY.md`
   and `USER.md` are read again when they change.
 

@@ -1,16 +1,17 @@
-"""Writes the pages of the reference that are made from code: `python -m tests.docs.generate`."""
+"""Writes the pages that are made from code: `python -m tests.docs.generate`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.docs import commands_page, config_page, errors_page
+from tests.docs import commands_page, config_page, errors_page, map_page
 from tests.docs.markdown import ROOT
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/commands.md": commands_page.page,
     "docs/reference/config.md": config_page.page,
     "docs/reference/errors.md": errors_page.page,
+    "docs/map.md": map_page.page,
 }
 """What is made from what."""
 

@@ -25,6 +25,7 @@ class Work:
     messages: list[Message]
     rule: str
     ready_at: int
+    later: bool = False
     state: str = "queued"
     forwarded: bool = True
     requeued: bool = False
@@ -72,6 +73,8 @@ class Waiting:
     messages: list[Message] = field(default_factory=list)
     batches: list[Work] = field(default_factory=list)
     episodes_due: set[int] = field(default_factory=set)
+    closed: dict[Lane, tuple[list[Message], int]] = field(default_factory=dict)
+    """Windows a start has closed: for the messages that waited then, until others come."""
 
     @property
     def lanes(self) -> list[Lane]:
@@ -95,17 +98,14 @@ class Waiting:
         if len(waiting) >= WINDOW.count_max or sum(len(message.text) for message in waiting) >= WINDOW.chars_max:
             return -1
         times = [message.received_at for message in waiting]
-        return WINDOW.due_at(min(times), max(times))
+        closes = WINDOW.due_at(min(times), max(times))
+        known, closed_at = self.closed.get(lane, ([], 0))
+        return min(closes, closed_at) if known == waiting else closes
 
-    def due(self, now: int) -> list[Lane]:
-        """Lanes to be routed."""
-
-        def rank(lane: Lane) -> tuple[int, int]:
-            waiting = self.waiting(lane)
-            return min(m.inbound.priority for m in waiting), min(m.received_at for m in waiting)
-
+    def due(self, now: int) -> dict[Lane, list[Message]]:
+        """Lanes to be routed, with what waits in them."""
         closing = [(lane, self.closes_at(lane)) for lane in self.lanes]
-        return sorted((lane for lane, at in closing if at is not None and at <= now), key=rank)
+        return {lane: self.waiting(lane) for lane, at in closing if at is not None and at <= now}
 
     def route(self, batch_id: int, messages: Sequence[Message], now: int) -> None:
         """Extend the batch before, or make one."""
@@ -152,7 +152,9 @@ class Plan(Waiting):
     def claimable(self, now: int, limit: int) -> list[Work]:
         """What a claim must lease."""
         leased = self.leased()
-        due = sorted((work for work in self.ready() if work.ready_at <= now), key=lambda work: work.order)
+        for work in self.ready():
+            work.later = work.later and work.ready_at > now
+        due = sorted((work for work in self.ready() if not work.later), key=lambda work: work.order)
         if any(work.alone for work in leased):
             return []
         loners = [work for work in due if work.crashes >= 2]
@@ -163,7 +165,7 @@ class Plan(Waiting):
 
     def lease(self, work: Work, owner: str, turn_id: int, lease_until: int) -> None:
         """Put it in flight."""
-        work.state, work.owner, work.lease_until = "leased", owner, lease_until
+        work.state, work.owner, work.lease_until, work.later = "leased", owner, lease_until, False
         work.fence += 1
         work.alone = work.crashes >= 2
         work.turn_id = work.turn_id or turn_id
@@ -183,9 +185,14 @@ class Plan(Waiting):
     def void(self, owner: str, now: int, reply_id: int) -> list[int]:
         """The process died; the batches that are dead now."""
         dead = []
+        for work in self.ready():
+            work.later = False
+        closing = {lane: self.closes_at(lane) for lane in self.lanes}
+        self.closed = {lane: (self.waiting(lane), min(at, now)) for lane, at in closing.items() if at is not None}
         for work in self.leased():
             if work.owner == owner:
                 continue
+            work.ready_at = now
             work.crashes += 1
             work.attempts += work.alone
             work.leave("dead" if work.attempts >= ATTEMPTS_MAX else "queued")
@@ -195,6 +202,8 @@ class Plan(Waiting):
         for letter in self.replies:
             if letter.state == "sending" and letter.owner != owner:
                 letter.state = "unknown"
+            if letter.state in ("pending", "sending", "unknown"):
+                letter.next_at = min(letter.next_at, now)
         return dead
 
     def sendable(self, now: int, limit: int) -> list[Letter]:

@@ -19,6 +19,7 @@ from keepsaid.domain.commits import (
     Commit,
     Dispatch,
     Doubt,
+    Drop,
     ExpireLeases,
     Fail,
     Failure,
@@ -151,8 +152,9 @@ class Arrivals(Walk):
         """What is due by then is routed, once; what comes meanwhile waits on."""
         self.now += ms
         groups = self.run(self.store.due(self.now, 100))
-        waiting = [(lane, self.plan.waiting(lane)) for lane in self.plan.due(self.now)]
-        assert [(group.lane, list(group.messages)) for group in groups] == waiting
+        assert {group.lane: list(group.messages) for group in groups} == self.plan.due(self.now)
+        best = [min(message.inbound.priority for message in group.messages) for group in groups]
+        assert best == sorted(best)
         for group in groups:
             if latecomer is not None:
                 self.hear(replace(latecomer, room=group.lane.conversation))
@@ -256,7 +258,7 @@ class Turns(Arrivals):
         state = self.apply(Fail(work.id, work.fence, how, "it broke", self.now, self.now + delay, notice))
         work.attempts += how is not Failure.PARK
         work.crashes = 0
-        work.ready_at = self.now + delay
+        work.ready_at, work.later = self.now + delay, True
         third = how is Failure.RETRY and work.attempts >= ATTEMPTS_MAX
         work.leave("dead" if third or how is Failure.BURY else "review" if how is Failure.PARK else "queued")
         assert state == work.state
@@ -266,7 +268,7 @@ class Turns(Arrivals):
     def release(self, work: Work, delay: int, *, deferred: bool) -> None:
         """A batch is given back."""
         assert self.apply(Release(work.id, work.fence, self.now + delay, deferred))
-        work.ready_at = self.now + delay
+        work.ready_at, work.later = self.now + delay, True
         work.deferrals += deferred
         work.crashes = 0 if deferred else work.crashes
         work.leave("queued")
@@ -329,7 +331,19 @@ class Recovery(Turns):
         work = over[pick % len(over)]
         assert self.apply(Requeue(work.id, self.now, "by hand"))
         work.state, work.forwarded, work.requeued, work.ready_at = "queued", True, True, self.now
+        work.later = True
         work.attempts = work.crashes = work.deferrals = 0
+
+    @precondition(lambda self: any(w.state in ("queued", "done") for w in self.plan.batches))
+    @rule(pick=PICK)
+    def drop(self, pick: int) -> None:
+        """A person wants no answer; only what waits can be dropped."""
+        there = [work for work in self.plan.batches if work.state in ("queued", "done")]
+        work = there[pick % len(there)]
+        assert self.apply(Drop(work.id, self.now, "by hand")) == (work.state == "queued")
+        if work.state == "queued":
+            work.later = False
+            work.leave("dropped")
 
 
 class Road(Recovery):

@@ -71,7 +71,7 @@ class BufferMachine(Road):
         assert (next_due is None) == (not closing)
         if next_due is not None:
             assert next_due <= self.now if -1 in closing else next_due == min(closing)
-        ready = [work.ready_at for work in self.plan.ready()]
+        ready = [work.ready_at if work.later else 0 for work in self.plan.ready()]
         assert self.run(self.store.next_ready()) == min(ready, default=None)
         work = self.run(self.store.episode_work(1_000))
         assert {one.batch_id for one in work} == self.plan.episodes_due

@@ -13,7 +13,7 @@ from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.domain.stems import stem
 from keepsaid.domain.text import digest
-from keepsaid.domain.words import STOPWORDS, topic, words
+from keepsaid.domain.words import STOPWORDS, fold, place, root, spelled, topic
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, keys, sample
 
 NASTY = {
@@ -99,9 +99,11 @@ def test_a_quoted_word_of_a_memory_is_found(scene: Stage, word: str, before: str
 
 @given(text=st.text())
 def test_any_text_has_words_and_a_topic(text: str) -> None:
-    found = list(words(text))
-    assert all(text[place : place + 1].isalnum() for place, _ in found)
-    assert topic(text) <= {stem(word) for _, word in found}
+    found = spelled(text)
+    assert all(text[place(text, n) :].startswith(word) for n, word in enumerate(found))
+    assert topic(text) <= set(map(root, found))
+    assert all(root(word) == stem(fold(word)) for word in found)
+    assert all(root(word)[0] == fold(word)[0] for word in found), "injection looks no further at other words"
 
 
 ENDINGS = """
@@ -120,3 +122,4 @@ def test_stems_are_those_of_the_full_text(start: str, endings: list[str]) -> Non
     porter = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
     tokens = porter(word.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False)
     assert tokens == ([(stem(word),)] if word else [])
+    assert stem(word)[:1] == word[:1]

@@ -26,6 +26,7 @@ class Disk:
         self.move_error: Exception | None = None
         self.read_error: Exception | None = None
         self.syncs = 0
+        self.writes = 0
         self._held = threading.Event()
         self._held.set()
         self.reached = threading.Event()
@@ -48,6 +49,7 @@ class Disk:
 
     def written(self, log: bool) -> None:
         """Something is written to the log, or moved from it into the file."""
+        self.writes += 1
         error = self.write_error if log else self.move_error
         if error is not None:
             raise error

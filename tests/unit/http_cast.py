@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import httpx2
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Home, load
 from keepsaid.interfaces.http.server import Address, listening
 
@@ -50,12 +50,16 @@ class Site:
 
     async def events(self, message_id: str) -> list[tuple[str, dict[str, Any]]]:
         """What is told about a message until it is settled: names and data."""
-        response = await self.client.get(f"/v1/messages/{message_id}/events", headers=self.owner)
+        return [(event["event"], json.loads(event["data"])) for event in await self.stages(message_id)]
+
+    async def stages(self, message_id: str, last: str = "") -> list[dict[str, str]]:
+        """The same as it was sent: event, data, and id if it has one; `last` is what arrived before."""
+        headers = {**self.owner, "Last-Event-ID": last}
+        response = await self.client.get(f"/v1/messages/{message_id}/events", headers=headers)
         assert response.status_code == 200, response.text
         assert response.headers["content-type"].startswith("text/event-stream")
         blocks = [block for block in response.text.split("\n\n") if block.startswith("event: ")]
-        parts = [block.removeprefix("event: ").partition("\ndata: ") for block in blocks]
-        return [(name, json.loads(data)) for name, _, data in parts]
+        return [dict(line.split(": ", 1) for line in block.split("\n")) for block in blocks]
 
     async def settled(self, message_id: str) -> dict[str, Any]:
         """The story of a message once it is settled."""
@@ -69,6 +73,7 @@ class Site:
         flags = apsw.SQLITE_OPEN_READWRITE if writing else apsw.SQLITE_OPEN_READONLY
         db = apsw.Connection(str(self.home.store("buffer.db")), flags=flags)
         try:
+            db.set_busy_timeout(2_000)
             yield db
         finally:
             db.close()
@@ -80,12 +85,14 @@ class Site:
 
 
 @asynccontextmanager
-async def site(root: Path, *, answering: bool = True, **settings: Any) -> AsyncIterator[Site]:
+async def site(
+    root: Path, *, answering: bool = True, outside: Outside | None = None, **settings: Any
+) -> AsyncIterator[Site]:
     """A server on the home `root` while the block runs; `settings` are sections of the config."""
     home = Home.at(root)
     config, warnings = load(home.config_file, {**BASE, **settings})
     assert warnings == []
-    async with opened(home, config) as instance:
+    async with opened(home, config, outside=outside) as instance:
         await instance.start(answering=answering)
         async with listening(instance) as address, httpx2.AsyncClient(base_url=address.url, trust_env=False) as client:
             yield Site(home, instance, address, client)

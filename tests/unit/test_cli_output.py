@@ -8,9 +8,11 @@ import logging
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
 from keepsaid.interfaces.cli import converse
 from keepsaid.interfaces.cli.commands import Command
@@ -74,6 +76,10 @@ def test_commands_of_a_chat() -> None:
     assert Command.read("hello /why") == "hello /why"
     assert Command.read("/why  please") == Command("/why")
     assert Command.read("//etc is a folder") == "/etc is a folder"
+    assert Command.piped(" /why ") == Command("/why")
+    assert Command.piped("//quit") == "/quit"
+    for line in ("/why not?", "/etc is a folder", "//etc", "/nope", "hello /why"):
+        assert Command.piped(line) == line
 
 
 def test_a_problem_becomes_the_error_it_was() -> None:
@@ -103,8 +109,8 @@ def test_an_error_nobody_foresaw(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_log_holds_nobodys_words(tmp_path: Path) -> None:
-    record = logging.makeLogRecord({"name": "keepsaid.turn", "levelname": "INFO", "msg": "turn %s", "args": (7,)})
-    record.__dict__ |= {"turn": 7, "text": "a secret"}
+    record = logging.makeLogRecord({"name": "keepsaid.turn", "levelname": "INFO", "msg": "turn ended"})
+    record.__dict__ |= {"turn": 7, "batch": 8, "message": 9, "reply": 10, "how": "done", "text": "a secret"}
     try:
         raise ValueError("a secret")
     except ValueError as error:
@@ -112,7 +118,9 @@ def test_the_log_holds_nobodys_words(tmp_path: Path) -> None:
     line = JsonLines().format(record)
     assert "a secret" not in line
     told = json.loads(line)
-    assert (told["msg"], told["turn"], told["error"]) == ("turn 7", 7, "ValueError")
+    assert (told["msg"], told["how"], told["error"]) == ("turn ended", "done", "ValueError")
+    ids = {"turn": 7, "batch": 8, "message": 9, "reply": 10}
+    assert {kind: told[kind] for kind in ids} == {kind: show(kind, number) for kind, number in ids.items()}
     assert told["trace"]
     assert json.loads(JsonLines(text=True).format(record))["detail"] == "a secret"
     append(tmp_path / "state/keepsaid.log", record)
@@ -190,6 +198,18 @@ async def test_an_answer_is_printed_once(
     assert bool(said.err) == (not printed or "waiting" in [piece.kind for piece in pieces])
 
 
+class Failing(Heard):
+    """A talk with a runtime whose store is in trouble."""
+
+    async def unseen(self) -> list[dict[str, Any]]:
+        raise StoreFull("no space is left")
+
+
+async def test_what_fails_behind_a_prompt_costs_no_typed_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(converse, "_LATE_S", 0.0)
+    await converse._watch(Failing())
+
+
 async def test_lines_end_at_lf_alone() -> None:
     reading, writing = os.pipe()
     lines = Lines(reading)
@@ -230,3 +250,4 @@ def test_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str,
     said = "".join(capsys.readouterr())
     assert told in said
     assert ("[KS-CFG]" in said) == (code == 4)
+    assert "try   keepsaid config validate" not in said

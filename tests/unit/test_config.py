@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.unit.config_cast import Write, our_variables, refused, writing
 
 from keepsaid.config import Config, load
 from keepsaid.domain.batch import Window
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.route import Action, Rule
-from keepsaid.errors import ConfigError
-
-Write = Callable[[str | bytes], Path]
 
 
 @pytest.fixture(autouse=True)
 def no_settings_of_whoever_runs_this(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.upper().startswith("KEEPSAID_")]:
+    for name in our_variables():
         monkeypatch.delenv(name)
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write a config file."""
-
-    def put(text: str | bytes) -> Path:
-        file = tmp_path / "config.yaml"
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return file
-
-    return put
-
-
-def refused(file: Path, settings: Mapping[str, Any] | None = None) -> ConfigError:
-    with pytest.raises(ConfigError) as caught:
-        load(file, settings)
-    assert caught.value.safe
-    assert caught.value.hint
-    return caught.value
+    return writing(tmp_path)
 
 
 # What is read
@@ -180,6 +160,32 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(write: Write, text: 
     assert load(file)[1] == [f"{file}: {told}"]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "channels: {github: {trust: owner}}",
+            "channels.github.trust is ignored: what comes from there is external, whoever wrote it",
+        ),
+        (
+            "channels: {github: {reply_hosts: [x]}}",
+            "channels.github.reply_hosts is ignored: replies cannot be sent there",
+        ),
+        ("channels: {forum: {secret: x}}", "channels.forum.secret is ignored: only channels.github has a use for it"),
+    ],
+)
+def test_a_setting_that_its_channel_ignores_is_named(write: Write, text: str, told: str) -> None:
+    file = write(text)
+    assert load(file)[1] == [f"{file}: {told}"]
+
+
+def test_a_variable_that_its_channel_ignores_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAID_CHANNELS__GITHUB__TRUST", "owner")
+    monkeypatch.setenv("KEEPSAID_CHANNELS__GITHUB__SECRET", "s")
+    [told] = load(tmp_path / "none.yaml")[1]
+    assert told.startswith("environment: KEEPSAID_CHANNELS__GITHUB__TRUST is ignored: ")
+
+
 def test_a_channel_of_ones_own_warns_nobody(write: Write) -> None:
     config, warnings = load(write("channels: {forum: {priority: 30}}"))
     assert (config.channels["forum"].priority, warnings) == (30, [])
@@ -210,115 +216,6 @@ def test_an_unknown_variable_is_named_too(
     monkeypatch.setenv("KEEPSAID_HOME", str(tmp_path))
     monkeypatch.setenv(name, "5")
     assert load(tmp_path / "none.yaml")[1] == [f"environment: {told}"]
-
-
-# What cannot be used
-
-
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("agent: [a]", "agent"),
-        ("buffer: 5", "buffer"),
-        ("buffer: {window_ms: soon}", "buffer.window_ms"),
-        ("buffer: {window_ms: -1}", "buffer.window_ms"),
-        ("server: {port: 70000}", "server.port"),
-        ("memory: {injection: maybe}", "memory.injection"),
-        ("owner: [{channel: http}]", "owner.0.sender"),
-        ("routes: {default: shout}", "routes.default"),
-        ("routes: {rules: [{name: a}]}", "routes.rules.0.action"),
-        ("routes: {rules: [{name: a, action: drop, match: {channel: 5}}]}", "routes.rules.0.match.channel"),
-        ("channels: 5", "channels"),
-        ("channels: {http: yes}", "channels.http"),
-        ("channels: {github: false}", "channels.github"),
-        ("channels: {http: [1]}", "channels.http"),
-        ("channels: {http: {trust: everybody}}", "channels.http.trust"),
-    ],
-)
-def test_a_value_of_the_wrong_type_is_told_with_file_and_key(write: Write, text: str, key: str) -> None:
-    file = write(text)
-    assert refused(file).what.startswith(f"{file}: {key}")
-
-
-def test_what_the_caller_got_wrong_is_not_blamed_on_the_file(write: Write) -> None:
-    error = refused(write("buffer: {window_ms: 5}"), {"buffer": {"window_ms": "soon"}})
-    assert error.what.startswith("settings: buffer.window_ms: ")
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("KEEPSAID_SERVER__PORT", "soon", "environment: KEEPSAID_SERVER__PORT: server.port: "),
-        ("KEEPSAID_OWNER", '[{"channel": 5}]', "environment: KEEPSAID_OWNER: owner.0.channel: "),
-        ("KEEPSAID_OWNER", "ann", 'environment: error parsing value for field "owner"'),
-        ("KEEPSAID_BUFFER", "{", 'environment: error parsing value for field "buffer"'),
-    ],
-)
-def test_a_wrong_variable_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
-) -> None:
-    monkeypatch.setenv(name, value)
-    assert refused(tmp_path / "config.yaml").what.startswith(told)
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("buffer: [", "line 1"),
-        ("a: b: c", "line 1"),
-        ("\tagent: x", "line 1"),
-        ("agent: !!python/object/apply:os.getcwd []", "python/object"),
-        ("agent: !!bool maybe", "maybe"),
-        ("agent: !!timestamp soon", ""),
-        ("agent: 2031-02-31", "day"),
-        (f"agent: {'9' * 5_000}", "digits"),
-        ("[" * 1_500, "recursion"),
-        (b"agent: \xff\xfe", "utf-8"),
-        (b"agent: \0", "#x0000"),
-    ],
-)
-def test_what_is_no_yaml_is_told_with_the_file(write: Write, text: str | bytes, told: str) -> None:
-    file = write(text)
-    error = refused(file)
-    assert error.what.startswith(f"{file} cannot be read: ")
-    assert told in error.what
-
-
-@pytest.mark.parametrize(("text", "kind"), [("- agent\n", "list"), ("agent", "str"), ("5", "int"), ("[]", "list")])
-def test_a_file_must_hold_keys_and_values(write: Write, text: str, kind: str) -> None:
-    file = write(text)
-    assert refused(file).what == f"{file} must hold keys and values, not a {kind}"
-
-
-def test_a_directory_in_place_of_the_file_is_told(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").mkdir()
-    assert "cannot be read" in refused(tmp_path / "config.yaml").what
-
-
-def laughs(template: str) -> str:
-    """Nine lines, each nine times the one before."""
-    lines = [f"a0: &a0 {template.format('1')}"]
-    lines += [f"a{n}: &a{n} {template.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 10)]
-    return "\n".join(lines)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        laughs("[{}]"),
-        laughs("{{<<: [{}]}}").replace("a0: &a0 {<<: [1]}", "a0: &a0 {k: v}"),
-        "agent: &a [*a]",
-        "agent: &a {b: *a}",
-    ],
-    ids=["lists", "merges", "itself", "itself by key"],
-)
-def test_a_file_that_unfolds_without_end_is_refused_at_once(write: Write, text: str) -> None:
-    assert "aliases" in refused(write(text)).what
-
-
-def test_a_few_aliases_are_welcome(write: Write) -> None:
-    config, _ = load(write("channels:\n  http: &slow {quiet_ms: 9}\n  library: {<<: *slow, priority: 11}\n"))
-    assert [config.channels[name].quiet_ms for name in ("http", "library")] == [9, 9]
 
 
 # What the settings mean

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.domain.batch import Window
+from keepsaid.domain.commits import Commit, Dispatch
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.route import Action, Routes, Rule
@@ -54,12 +55,15 @@ class Road:
         default_factory=lambda: {"github": GITHUB, "chat": Window(), "terminal": Window(0)}
     )
 
+    ids: CountingIds = field(default_factory=CountingIds)
+    model: Nothing = field(default_factory=Nothing)
+
     def __post_init__(self) -> None:
-        ids, nothing = CountingIds(), Nothing()
-        mind = Mind(nothing, nothing, nothing, no_tools, ProgressHub())
+        nothing = Nothing()
+        mind = Mind(self.model, nothing, nothing, no_tools, ProgressHub())
         course = Course(self.routes, self.windows)
-        self.flow = Flow(Stores(self.store, self.store, self.store), mind, course, self.clock, ids)
-        self.door = Door(self.store, self.clock, ids, self.windows, Limits())
+        self.flow = Flow(Stores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
+        self.door = Door(self.store, self.clock, self.ids, self.windows, Limits())
 
     @asynccontextmanager
     async def routing(self) -> AsyncIterator[None]:
@@ -166,6 +170,37 @@ async def test_another_rule_starts_another_batch_and_lanes_do_not_mix() -> None:
     dropped = (await road.store.find(MessageFilter(state="dropped")))[0]
     assert dropped.batch is not None
     assert dropped.batch.verdict.reason == 'rule "noise" matched'
+
+
+async def test_what_a_payload_says_can_always_be_stored() -> None:
+    rule = Rule("note", {"channel": ("chat",)}, Action.SPAWN, task="about {{title}}")
+    road = Road(routes=Routes((rule,)))
+    async with road.routing():
+        origin = Origin("chat", "me", "room", "ann", trust=Trust.KNOWN)
+        content = Content(b'{"title": "\\ud800"}', "half a character")
+        await road.flow.receive(road.door, Inbound(origin, content))
+        await road.clock.advance(10_000)
+    (task,) = road.store.state.tasks.values()
+    assert task.description == "about \ufffd"
+
+
+async def test_a_lane_that_cannot_be_routed_stops_no_other() -> None:
+    road = Road(routes=Routes((Rule("odd", {"sender": ("bob",)}, Action.SPAWN, priority=10**30),)))
+    stuck, sent = road.store.apply, []
+
+    async def apply(commit: Commit[object]) -> object:
+        if isinstance(commit, Dispatch) and commit.batches[0].priority > 100:
+            raise OverflowError("no column holds this")
+        sent.append(commit)
+        return await stuck(commit)
+
+    road.store.apply = apply  # type: ignore[method-assign, assignment]
+    async with road.routing():
+        bob = Origin("terminal", "me", "one", "bob", trust=Trust.KNOWN)
+        await road.flow.receive(road.door, Inbound(bob, Content(b"x", "x"), Marks(), 1))
+        await road.say("fine", channel="terminal", room="two")
+        await road.clock.advance(3_000)
+    assert await road.batches() == [["fine"]]
 
 
 async def test_a_clock_that_goes_back_loses_and_delays_nothing_for_long() -> None:

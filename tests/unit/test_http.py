@@ -122,11 +122,34 @@ async def test_a_message_is_shown_with_all_that_became_of_it(one: Site) -> None:
 
 async def test_a_reply_that_was_shown_counts_as_pulled(one: Site) -> None:
     put = (await one.say("hello", "pulled")).json()
-    (reply,) = (await one.settled(put["id"]))["replies"]
     path = f"/v1/messages/{put['id']}"
-    assert (await one.client.head(path)).status_code == 200
+    async with asyncio.timeout(5):
+        while one.rows("SELECT state FROM reply WHERE conversation = 'pulled'") != [("pending",)]:
+            assert (await one.client.head(path)).status_code == 200
     states = [(await one.client.get(path)).json()["replies"][0]["state"] for _ in range(2)]
-    assert (reply["state"], states) == ("pending", ["pending", "sent"])
+    assert states == ["pending", "sent"]
+
+
+async def test_a_reply_that_was_streamed_counts_as_pulled(one: Site) -> None:
+    put = (await one.say("hello", "streamed")).json()
+    (reply,) = (await one.settled(put["id"]))["replies"]
+    assert reply["state"] == "pending"
+    assert one.rows("SELECT state, detail FROM reply WHERE conversation = 'streamed'") == [("sent", "pulled")]
+
+
+async def test_a_dead_reply_is_sent_again_or_accepted(one: Site) -> None:
+    told = []
+    for conversation, body in (("again", {}), ("accepted", {"accept": True})):
+        story = await one.settled((await one.say("hello", f"dead {conversation}")).json()["id"])
+        reply_id = story["replies"][0]["id"]
+        with one.database(writing=True) as db:
+            db.execute("UPDATE reply SET state = 'dead', detail = 'HTTP 410' WHERE id = ?", (read("reply", reply_id),))
+        path = f"/v1/replies/{reply_id}/resend"
+        answers = [(await one.client.post(path, json=body, headers=one.owner)).json() for _ in range(2)]
+        assert answers == [{"done": True}, {"done": False}]
+        (row,) = one.rows("SELECT state, detail, attempts FROM reply WHERE id = ?", read("reply", reply_id))
+        told.append(row)
+    assert told == [("pending", "", 0), ("not_deliverable", "HTTP 410; accepted by a person", 0)]
 
 
 async def test_what_another_channel_took_in_is_shown_to_its_owner_alone(one: Site) -> None:
@@ -162,12 +185,14 @@ async def test_the_answer_is_told_as_it_is_written_and_then_as_it_is_kept(tmp_pa
             put = (await running.say("where is the lantern?")).json()
             events = await running.events(put["id"])
             again = await running.events(put["id"])
-    *deltas, (last, story) = events
+    assert [name for name, _ in events[:2]] == ["received", "batched"]
+    *deltas, (last, story) = events[2:]
     assert {name for name, _ in deltas} == {"delta"}
     assert "".join(data["text"] for _, data in deltas) == text
     assert len(deltas) > 1
     assert (last, story["state"], story["replies"][0]["text"]) == ("settled", "done", text)
-    assert again == [("settled", story)]
+    assert [name for name, _ in again] == ["received", "batched", "settled"]
+    assert again[-1][1]["replies"][0]["text"] == text
 
 
 async def test_a_dropped_message_is_told_as_settled_too(tmp_path: Path) -> None:
@@ -215,8 +240,8 @@ async def test_a_reply_is_pushed_where_its_message_asked_for_it(tmp_path: Path) 
             (posted,) = await receiver.wait_for(1)
             story = await _until_sent(running, put["id"])
             pulled = (await running.say("hello", "elsewhere")).json()
-            await running.settled(pulled["id"])
-            states = [await _state_of_reply(running, pulled["id"]) for _ in range(2)]
+            streamed = (await running.settled(pulled["id"]))["replies"][0]["state"]
+            states = [streamed, await _state_of_reply(running, pulled["id"])]
     (reply,) = story["replies"]
     assert posted.key
     assert (posted.json["id"], posted.json["text"]) == (reply["id"], reply["text"])

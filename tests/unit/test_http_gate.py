@@ -46,6 +46,7 @@ OPERATOR = [
     ("GET", "/v1/replies?channel=http&conversation=room"),
     ("POST", "/v1/replies/rep_0000000000001/seen"),
     ("POST", "/v1/batches/bat_0000000000001/requeue"),
+    ("POST", "/v1/batches/bat_0000000000001/drop"),
     ("POST", "/v1/memories"),
 ]
 WRONG = [None, "Bearer wrong", "Bearer", "Basic {}", "{}", "Bearer {}x", "Bearer \xff"]
@@ -108,21 +109,52 @@ async def test_only_the_owner_speaks_on_another_channel(one: Site) -> None:
     ],
 )
 async def test_no_page_of_another_place_calls_in(one: Site, host: str, origin: str | None, passes: bool) -> None:
-    headers = {"Host": host.format(port=one.address.port), **one.owner}
+    headers = {"Host": host.format(port=one.address.port)}
     if origin is not None:
         headers["Origin"] = origin.format(port=one.address.port)
-    response = await one.client.get("/v1/replies", headers=headers)
-    if passes:
-        assert response.json() == {"replies": []}
+    response = await one.client.get("/v1/messages/msg_1", headers=headers)
+    assert refused(response, 404 if passes else 403)["code"] == ("KS-HTTP-NONE" if passes else "KS-HTTP-HOST")
+    known = await one.client.get("/v1/replies", headers={**headers, **one.owner})
+    if passes or origin is None:
+        assert known.json() == {"replies": []}
     else:
-        assert refused(response, 403)["code"] == "KS-HTTP-HOST"
+        refused(known, 403)
+
+
+MESSAGES = [("POST", "/v1/messages"), ("GET", "/v1/messages/msg_1"), ("GET", "/v1/messages/msg_1/events")]
 
 
 async def test_every_route_under_v1_minds_who_calls(one: Site) -> None:
-    messages = [("POST", "/v1/messages"), ("GET", "/v1/messages/msg_1"), ("GET", "/v1/messages/msg_1/events")]
-    for method, path in (*messages, *OPERATOR):
-        headers = {"Host": "evil.example", "Content-Type": "application/json", **one.owner}
-        refused(await one.client.request(method, path, headers=headers, content=json.dumps(HELLO).encode()), 403)
+    for method, path in (*MESSAGES, *OPERATOR):
+        for foreign in ({"Host": "evil.example"}, {"Origin": "https://evil.example", **one.owner}):
+            headers = {"Content-Type": "application/json", **foreign}
+            refused(await one.client.request(method, path, headers=headers, content=json.dumps(HELLO).encode()), 403)
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "X-Forwarded-For", "x-forwarded-for"])
+async def test_what_a_proxy_passes_on_needs_a_token(one: Site, header: str) -> None:
+    before = one.rows("SELECT count(*) FROM message")
+    for method, path in MESSAGES:
+        headers = {"Content-Type": "application/json", header: "for=203.0.113.7"}
+        told = refused(await one.client.request(method, path, headers=headers, content=json.dumps(HELLO).encode()), 403)
+        assert "server.token" in told["hint"]
+    assert one.rows("SELECT count(*) FROM message") == before
+    assert (await one.put(HELLO, {header: "203.0.113.7", **one.owner})).status_code == 201
+
+
+async def test_with_the_clients_token_a_proxy_on_this_machine_may_pass_calls_on(tmp_path: Path) -> None:
+    async with site(tmp_path, answering=False, server={"port": 0, "token": "the client's"}) as running:
+        proxied = {"Host": "keepsaid.example", "X-Forwarded-For": "203.0.113.7"}
+        assert (await running.put(HELLO, {**proxied, **CLIENT})).status_code == 201
+        refused(await running.put(HELLO, proxied), 403)
+        refused(await running.put(HELLO, {"X-Forwarded-For": "203.0.113.7"}), 401)
+        refused(await running.put(HELLO, {"Host": "keepsaid.example", "Authorization": "Bearer wrong"}), 403)
+
+
+async def test_an_empty_token_is_none(tmp_path: Path) -> None:
+    async with site(tmp_path, answering=False, server={"port": 0, "token": ""}) as running:
+        assert (await running.put(HELLO)).status_code == 201
+        refused(await running.put(HELLO, {"Host": "keepsaid.example", "Authorization": "Bearer"}), 403)
 
 
 async def test_health_tells_anybody_and_only_that(one: Site) -> None:
@@ -214,15 +246,16 @@ async def test_a_port_in_use_is_told_with_another_way(tmp_path: Path) -> None:
         with pytest.raises(HomeError, match=f"port {port} of 127.0.0.1 cannot be used") as caught:
             async with site(tmp_path, server={"port": port}):
                 pytest.fail("it listens")
-    assert caught.value.hint == "keepsaid serve --port 0"
+    assert caught.value.hint == "stop what listens there, or: keepsaid serve --port 0"
     assert not Home.at(tmp_path).runtime_file.exists()
 
 
 async def test_an_address_of_another_machine_is_told(tmp_path: Path) -> None:
     server = {"host": "203.0.113.7", "port": 0, "token": "t"}
-    with pytest.raises(HomeError, match=r"of 203\.0\.113\.7 cannot be used"):
+    with pytest.raises(HomeError, match=r"of 203\.0\.113\.7 cannot be used") as caught:
         async with site(tmp_path, server=server):
             pytest.fail("it listens")
+    assert caught.value.hint == "keepsaid config show server"
 
 
 # What it leaves in the home
@@ -241,7 +274,11 @@ async def test_address_and_token_are_for_the_owner_alone_and_gone_at_the_end(tmp
             assert sorted(path.name for path in file.parent.iterdir()) == ["lock", "runtime.json"]
     finally:
         os.umask(before)
-    assert (sorted(told), told["url"], told["pid"]) == (["pid", "token", "url"], running.address.url, os.getpid())
+    assert (sorted(told), told["url"], told["pid"]) == (
+        ["model", "pid", "token", "url"],
+        running.address.url,
+        os.getpid(),
+    )
     assert len(told["token"]) >= 32
     assert mode == 0o600
     assert not file.exists()

@@ -62,7 +62,6 @@ async def test_what_is_refused_is_told_and_not_stored(one: Site) -> None:
         ({**HELLO, "conversation": {}}, 422, "'conversation' must be text, not dict"),
         ({**HELLO, "topic": True}, 422, "'topic' must be text, not bool"),
         ({**HELLO, "direct": "yes"}, 422, "'direct' must be true or false"),
-        ({**HELLO, "direct": None}, 422, "'direct' must be true or false"),
         ({**HELLO, "reply_url": 5}, 422, "'reply_url' must be text, not int"),
         ({**HELLO, "text": ""}, 422, "the message is empty"),
         ({**HELLO, "text": " \n\t\u2003"}, 422, "the message is empty"),
@@ -78,6 +77,25 @@ async def test_what_is_refused_is_told_and_not_stored(one: Site) -> None:
     for body, status, what in cases:
         assert what in refused(await one.put(body), status)["title"]
     assert stored(one) == before
+
+
+async def test_null_is_as_if_the_field_were_not_there(one: Site) -> None:
+    optional = ("name", "account", "channel", "direct", "topic", "provider_id", "reply_to", "reply_url", "data")
+    response = await one.put({**HELLO, "conversation": "nulls", **dict.fromkeys(optional)})
+    assert response.status_code == 201
+    story = (await one.client.get(f"/v1/messages/{response.json()['id']}")).json()
+    assert (story["channel"], story["account"], story["name"]) == ("http", "default", "")
+
+
+async def test_a_client_is_told_no_command_of_the_owner(one: Site) -> None:
+    calls = [
+        (await one.put({**HELLO, "text": ""}, headers), (await one.put({**HELLO, "channel": "htpp"}, headers)))
+        for headers in ({}, one.owner)
+    ]
+    client, owner = [[refused(response, 422)["hint"] for response in both] for both in calls]
+    assert client == ["see docs/reference/http.md"] * 2
+    assert owner == ["keepsaid inbox send --help", "keepsaid config show channels"]
+    assert refused(await one.client.get("/v1/messages/msg_1"), 404)["hint"] == "see docs/reference/http.md"
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
@@ -227,6 +245,8 @@ async def test_what_no_route_takes_is_a_problem_too(one: Site, method: str, path
         ("/v1/batches/bat_zz/requeue", b"{}", 404),
         ("/v1/batches/bat_0000000000001/requeue", b"[]", 400),
         ("/v1/replies/rep_zz/seen", b"{}", 404),
+        ("/v1/replies/rep_zz/resend", b"{}", 404),
+        ("/v1/replies/rep_0000000000001/resend", b'{"accept": "yes"}', 400),
     ],
 )
 async def test_the_operators_routes_are_as_strict(one: Site, path: str, body: bytes, status: int) -> None:

@@ -16,6 +16,7 @@ from keepsaid.errors import StoreBroken
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import Injector
 from keepsaid.memory.record import Recorder
+from keepsaid.ports.recall import Recall
 from keepsaid.testing.clock import VirtualClock, settle
 
 CAT = message(50, "what is my cat called?")
@@ -54,13 +55,22 @@ class SlowWork(WorkList):
         return await super().episode_work(limit, conversation)
 
 
+class Faltering(FixedRecall):
+    """Answers once; of the second answer nobody hears."""
+
+    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
+        if self.asked:
+            await asyncio.Event().wait()
+        return await super().recall(listener, query, limit)
+
+
 class BrokenMemories(ListedMemories):
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
         raise StoreBroken("the disk is gone")
 
 
 def injector(
-    recall: FixedRecall | BrokenRecall | SilentRecall,
+    recall: Recall,
     settings: InjectionSettings | None = None,
     memories: ListedMemories | None = None,
     work: WorkList | None = None,
@@ -129,7 +139,8 @@ async def test_one_real_word_is_enough() -> None:
 
 
 async def test_what_the_prompt_shows_is_not_said_twice() -> None:
-    recent = Recent((Record(Role.USER, "a cat  said BEFORE"),), frozenset({"message:1", "reply:7"}))
+    said, told = Record(Role.USER, "a cat  said BEFORE"), Record(Role.ASSISTANT, "so it did")
+    recent = Recent((said, told), ("message:1", "reply:7"))
     injection = await reminded(
         memory(1, "cat one"),
         memory(2, "cat two", key="reply:7", sources=()),
@@ -215,12 +226,13 @@ async def test_missing_legs_are_named() -> None:
 
 async def test_a_broken_recall_is_named_and_gives_nothing() -> None:
     injection = await injector(BrokenRecall()).remind(claimed(CAT), read(NOTHING))
-    assert injection == Injection(missing=("recall: RuntimeError: no index",))
+    assert injection.block == ""
+    assert injection.missing == ("recall: RuntimeError: no index",)
 
 
 async def test_a_recall_that_is_too_slow_is_named() -> None:
-    injection = await injector(SilentRecall(), InjectionSettings(deadline_ms=1)).remind(claimed(CAT), read(NOTHING))
-    assert injection == Injection(missing=("recall: slower than 1 ms",))
+    injection = await injector(SilentRecall(), InjectionSettings(deadline_ms=10)).remind(claimed(CAT), read(NOTHING))
+    assert injection == Injection(missing=("recall: slower than 8 ms",))
 
 
 async def test_broken_pins_do_not_cost_the_rest() -> None:
@@ -252,6 +264,37 @@ async def test_late_recording_is_named_and_goes_on() -> None:
     assert memories.writes == 1, "a recording under way is waited for, not begun again"
 
 
+async def test_a_late_second_look_is_named_and_the_first_is_used() -> None:
+    work, recall = WorkList(EpisodeWork(1, (message(1, "I have a cat"),))), Faltering(memory(9, "my cat"))
+    injection = await injector(recall, InjectionSettings(deadline_ms=50), work=work).remind(claimed(CAT), read(NOTHING))
+    assert injection.missing == ("fresh: slower than 20 ms",)
+    assert injection.block.endswith("my cat")
+
+
+async def test_more_work_than_is_done_in_one_go_is_named() -> None:
+    work = WorkList(*(EpisodeWork(n, (message(n, f"cat {n}"),)) for n in range(1, 52)))
+    injection = await injector(FixedRecall(memory(99, "my cat")), work=work).remind(claimed(CAT), read(NOTHING))
+    assert injection.missing == ("fresh: recorded 50 batches, more may be waiting",)
+    assert injection.block
+
+
+async def test_a_slow_tail_is_left_to_the_turn() -> None:
+    slow: asyncio.Future[Recent] = asyncio.get_running_loop().create_future()
+    hasty = injector(FixedRecall(memory(1, "my cat")), InjectionSettings(deadline_ms=1))
+    injection = await hasty.remind(claimed(CAT), slow)
+    assert injection == Injection(missing=("recall: slower than 1 ms",))
+    slow.set_result(NOTHING)
+    assert await slow is NOTHING, "giving up the wait must not take it from the turn"
+
+
+async def test_slow_recall_does_not_cost_the_pins() -> None:
+    settings = InjectionSettings(deadline_ms=50, pinned_kinds=(Kind.TODO,))
+    todo = ListedMemories(memory(1, "feed the cat", kind=Kind.TODO))
+    injection = await injector(SilentRecall(), settings, todo).remind(claimed(CAT), read(NOTHING))
+    assert injection.block.endswith("feed the cat")
+    assert injection.missing == ("recall: slower than 40 ms",)
+
+
 async def test_failed_recording_is_named() -> None:
     class BrokenWork(WorkList):
         async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
@@ -260,3 +303,10 @@ async def test_failed_recording_is_named() -> None:
     injection = await injector(FixedRecall(memory(1, "my cat")), work=BrokenWork()).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ("fresh: StoreBroken: the disk is gone",)
     assert injection.block
+
+
+async def test_huge_texts_are_told_apart_by_their_start_and_length() -> None:
+    huge = "my cat " * 20_000
+    found = [memory(1, huge), memory(2, huge.upper()), memory(3, f"{huge} and dog")]
+    injection = await reminded(*found)
+    assert reasons(injection) == ['shares "cat"', "the same words as another memory", 'shares "cat"']

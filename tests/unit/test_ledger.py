@@ -229,12 +229,12 @@ async def test_an_error_of_the_disk_ends_all_writing(tmp_path: Path) -> None:
         disk.sync_error = apsw.IOError("the disk is on fire")
         with pytest.raises(StoreBroken, match="the disk is on fire"):
             await operations.apply(receive(2))
-        syncs = disk.syncs
+        before = (disk.syncs, disk.writes)
         for number in (2, 3):
             with pytest.raises(StoreBroken, match="the disk is on fire"):
                 await operations.apply(receive(number))
-        assert disk.syncs == syncs
         assert 1 in [story.message.id for story in await operations.find(MessageFilter())]
+    assert (disk.syncs, disk.writes) == before, "nothing is moved or synced any more, not even at the end"
     again = await open_operations(tmp_path / "buffer.db")
     received = await again.apply(receive(4))
     await again.close()

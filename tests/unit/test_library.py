@@ -6,13 +6,13 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
+from tests.unit.library_cast import Change, outside
 
 import keepsaid
 from keepsaid import (
@@ -47,22 +47,9 @@ async def ks(tmp_path: Path) -> AsyncIterator[Keepsaid]:
         yield opened
 
 
-Change = Callable[..., list[tuple[Any, ...]]]
-
-
 @pytest.fixture
 def sql(tmp_path: Path) -> Change:
-    """Read or change the buffer's file from outside."""
-
-    def run(statement: str, *bound: object) -> list[tuple[Any, ...]]:
-        db = apsw.Connection(str(tmp_path / "data" / "buffer.db"))
-        try:
-            db.set_busy_timeout(2_000)
-            return db.execute(statement, bound).fetchall()
-        finally:
-            db.close()
-
-    return run
+    return outside(tmp_path)
 
 
 async def next_batch(ks: Keepsaid) -> Batch:
@@ -143,7 +130,7 @@ async def test_a_batch_is_settled_with_its_reply(ks: Keepsaid, sql: Change) -> N
                 replies += 1
                 if batch.messages[-1].external_id == "m-3":
                     break
-    assert sql("SELECT count(*) FROM reply WHERE state = 'pending'") == [(replies,)]
+    assert sql("SELECT count(*), count(nullif(state, 'sent')) FROM reply") == [(replies, 0)]
     assert sql("SELECT text, reply_to FROM reply ORDER BY id DESC LIMIT 1") == [("answer to part 3", "p-3")]
     assert sql("SELECT DISTINCT state FROM batch") == [("done",)]
     assert sql("SELECT DISTINCT model FROM turn") == [("consumer:the test",)]

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
+import apsw
 import pytest
 
-from keepsaid import Episode, InputError, Keepsaid, Message, Remembered
+from keepsaid import Episode, InputError, Keepsaid, Message, Remembered, StoreError
 
 LANTERN = Episode("The brass lantern hangs in the boathouse.", "Ann", "harbour", 1_000)
 
@@ -78,7 +79,13 @@ async def test_any_query_is_answered(ks: Keepsaid, query: str) -> None:
     [
         (Episode(" ", "Ann", "harbour", 1), "episode 1 needs a text"),
         (Episode("hello", "Ann", "", 1), "episode 1 needs a text and a conversation"),
-        (Episode("hello", "Ann", "harbour", 1, kind="rumour"), "episode 1: there is no kind 'rumour'"),
+        (Episode("hello", "Ann", "harbour", 1, kind="rumour"), "episode 1: there is no kind 'rumour'; one of: episode"),
+        (Episode("hello", "Ann", "harbour", 1, kind="bulletin"), "episode 1: there is no kind 'bulletin'"),
+        (Episode("hello", "Ann", "harbour", 10**15), "episode 1: said_at must be milliseconds UTC"),
+        (Episode("hello", "Ann", "harbour", -(10**15)), "episode 1: said_at must be"),
+        (Episode("hello", "Ann", "harbour", 10**30), "episode 1: said_at must be"),
+        (Episode("hello", "Ann", "harbour", 1.5), "episode 1: said_at must be"),  # type: ignore[arg-type]
+        (Episode("hello", "Ann", "harbour", True), "episode 1: said_at must be"),
     ],
 )
 async def test_an_episode_that_cannot_be_taken_is_named_and_none_is_kept(
@@ -87,6 +94,23 @@ async def test_an_episode_that_cannot_be_taken_is_named_and_none_is_kept(
     with pytest.raises(InputError, match=what):
         await ks.memory.record([LANTERN, episode])
     assert await ks.memory.recall("lantern") == ()
+
+
+async def test_any_limit_is_answered(ks: Keepsaid) -> None:
+    await ks.memory.record([LANTERN])
+    found = [len(await ks.memory.recall("lantern", limit=limit)) for limit in (-(2**70), -1, 0, 1, 2**63, 2**70)]
+    assert found == [0, 0, 0, 1, 1, 1]
+
+
+async def test_a_memory_that_cannot_answer_is_no_empty_memory(ks: Keepsaid, tmp_path: Path) -> None:
+    await ks.memory.record([LANTERN])
+    db = apsw.Connection(str(tmp_path / "data" / "memory.db"))
+    db.execute("ALTER TABLE memory RENAME TO elsewhere")
+    db.close()
+    with pytest.raises(StoreError, match="memory could not answer: text: ") as caught:
+        await ks.memory.recall("lantern")
+    assert "no embedder" in caught.value.what
+    assert caught.value.safe == "Nothing was changed."
 
 
 async def test_nothing_to_record_is_nothing(ks: Keepsaid) -> None:

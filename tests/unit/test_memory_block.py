@@ -4,7 +4,7 @@ import pytest
 from tests.unit.memory_cast import memory
 
 from keepsaid.domain.memory import Kind
-from keepsaid.domain.words import STOPWORDS, topic, words
+from keepsaid.domain.words import STOPWORDS, fold, place, root, spelled, topic
 from keepsaid.memory.block import date, folded, label, line
 
 
@@ -26,8 +26,8 @@ def test_the_day_of_a_time(at: int, day: str) -> None:
 
 
 def test_labels() -> None:
-    assert label(memory(1, "x")) == "[Episode]"
-    assert label(memory(1, "x", kind=Kind.THREAD_SUMMARY)) == "[Thread summary]"
+    assert label(Kind.EPISODE) == "[Episode]"
+    assert label(Kind.THREAD_SUMMARY) == "[Thread summary]"
 
 
 def test_a_long_text_is_cut_around_the_place() -> None:
@@ -48,7 +48,10 @@ def test_a_long_name_is_cut() -> None:
 
 
 def test_words_know_their_places() -> None:
-    assert list(words("Zoë's 2 CAFÉS")) == [(0, "zoe"), (4, "s"), (6, "2"), (8, "cafes")]
+    text = "Zoë's 2 CAFÉS"
+    assert spelled(text) == ["Zoë", "s", "2", "CAFÉS"]
+    assert [place(text, n) for n in range(4)] == [0, 4, 6, 8]
+    assert list(map(root, spelled(text))) == ["zoe", "s", "2", "cafe"]
 
 
 @pytest.mark.parametrize(
@@ -70,4 +73,4 @@ def test_what_a_text_is_about(text: str, stems: set[str]) -> None:
 
 
 def test_stopwords_are_folded_words() -> None:
-    assert all(list(words(word)) == [(0, word)] for word in STOPWORDS)
+    assert all(spelled(word) == [word] == [fold(word)] for word in STOPWORDS)

@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from keepsaid.adapters.channels.web import PullChannel, PushChannel
+from keepsaid.adapters.channels.pull import PullChannel
+from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft, Sending, SendResult

@@ -44,8 +44,9 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     },
 }
 
-ADDED: dict[str, dict[str, set[str]]] = {"reply": {"pending": {"sent", "not_deliverable"}}}
-"""Beyond the words of the design: a pulled reply is shown without being sent, or cannot be delivered at all."""
+ADDED: dict[str, dict[str, set[str]]] = {"reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}}}
+"""Beyond the words of the design: a pulled reply is shown without being sent, or cannot be delivered at all;
+a dead one is accepted as such by a person."""
 
 ENDS = {
     "batch": {"done"},
@@ -106,6 +107,7 @@ VERBS = {
         ("unknown", "resend"): "pending",
         ("unknown", "bury"): "dead",
         ("dead", "requeue"): "pending",
+        ("dead", "refuse"): "not_deliverable",
     },
     "delivery": {
         ("pending", "take"): "processing",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -24,6 +24,7 @@ from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.pipeline.context.assemble import Budget
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.run import TurnLimits
@@ -42,9 +43,13 @@ class Killed(BaseException):
 
 
 class Remembers:
-    """Injects one memory into every turn."""
+    """Injects one memory into every turn, and notes what it was told the prompt shows."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
 
     async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+        self.shown = [record.text for record in (await recent).records]
         new = NewMemory("k", Kind.FACT, f"the word is {SECRET_WORD}", "global", Trust.OWNER)
         hit = Hit(Memory(4711, new, "active", 0), "text", 1, 2.5)
         block = f"[Relevant to this message]\n[Fact] the word is {SECRET_WORD}"
@@ -64,6 +69,8 @@ class Stage:
     store: RamOperations
     tools: Sequence[Tool] = ()
     limits: TurnLimits = TurnLimits(call_s_max=5)
+    budget: Budget = Budget()
+    memory: Remembers = field(default_factory=Remembers)
 
     def __post_init__(self) -> None:
         self.ids = CountingIds()
@@ -72,8 +79,8 @@ class Stage:
 
     def revive(self) -> None:
         """A new process over the same store."""
-        mind = Mind(self.chat, Remembers(), Remembers(), lambda _: self.tools, self.hub)
-        course = Course(Routes(), WINDOWS, limits=self.limits)
+        mind = Mind(self.chat, self.memory, self.memory, lambda _: self.tools, self.hub)
+        course = Course(Routes(), WINDOWS, self.budget, self.limits)
         self.flow = Flow(Stores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
         self.attempt = Attempt(self.store, self.hub, self.clock, self.ids, Patience())
@@ -131,6 +138,17 @@ async def test_an_answer_is_committed_with_transcript_reply_and_trace() -> None:
     assert [reply.draft.text for reply in turn.replies] == ["hi Ann"]
     assert (turn.usage.tokens_in, turn.usage.tokens_out) == (120, 7)
     assert turn.state == "committed"
+
+
+async def test_memory_is_told_what_the_prompt_shows_and_no_more() -> None:
+    async with staged(Say("yes"), Say("no"), budget=Budget(recent_tokens=5)) as stage:
+        for text in ("a text of seven short words, or so", "and now"):
+            await stage.say(text)
+            assert await stage.work() == "done"
+        sent = [
+            entry["content"] for entry in stage.server.requests[-1].body["messages"] if entry["role"] == "assistant"
+        ]
+    assert stage.memory.shown == sent == ["yes"]
 
 
 async def test_what_was_injected_is_seen_by_the_model_and_stored_nowhere_but_in_the_trace() -> None:
@@ -220,15 +238,35 @@ async def test_an_answer_used_by_a_later_step_is_never_sampled_again() -> None:
     assert turn.replies[0].draft.text == "final"
 
 
-@pytest.mark.parametrize("point", ["model.after", "commit.StepEnd.before", "commit.TurnCommit.before"])
-async def test_a_crash_around_the_answer_gives_one_reply(point: str) -> None:
+@pytest.mark.parametrize("point", ["model.after", "commit.TurnCommit.before"])
+async def test_a_crash_around_the_last_answer_gives_one_reply(point: str) -> None:
     async with staged(Say("one"), Say("two")) as stage:
         await stage.say()
         await killed_at(stage, point)
         assert await stage.work() == "done"
         assert len(await stage.replies()) == 1
         texts = [record.text for record in (await stage.turn()).records if record.role is Role.ASSISTANT]
-    assert texts == (["one"] if point == "commit.TurnCommit.before" else ["two"])
+    assert texts == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("point", "asked"), [("model.after", 3), ("commit.StepEnd.before", 3), ("commit.StepEnd.after", 2)]
+)
+async def test_an_answer_with_calls_is_kept_before_they_are_made(point: str, asked: int) -> None:
+    used: list[dict[str, Json]] = []
+
+    def run(arguments: dict[str, Json]) -> str:
+        used.append(arguments)
+        return "r"
+
+    again = [Call("look_up", {"q": "again"})] * (asked - 2)
+    async with staged(Call("look_up", {"q": "first"}), *again, Say("final"), tools=(a_tool(run),)) as stage:
+        await stage.say()
+        await killed_at(stage, point)
+        assert used == []
+        assert await stage.work() == "done"
+        assert len(stage.server.requests) == asked
+    assert used == [{"q": "again" if again else "first"}]
 
 
 async def test_a_retry_shows_the_model_the_same_bytes() -> None:
@@ -269,6 +307,28 @@ async def test_an_outage_charges_nothing_and_is_waited_out() -> None:
         turn = await stage.turn()
     assert turn.batch.attempts == 0
     assert turn.batch.deferrals == 1
+
+
+async def test_an_outage_is_named_while_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
+    async with staged(replace(RATE_LIMITED, retry_after=7), Say("finally")) as stage:
+        await stage.say()
+        assert await stage.work() == "waiting"
+        batch = (await stage.turn()).batch
+    assert batch.error == "openai/scripted asks for fewer requests"
+    assert batch.ready_at == stage.clock.now_ms() + 7_000
+    [warned] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert warned.getMessage() == "turn waits: openai/scripted asks for fewer requests; trying again in 7 s"
+    assert (vars(warned)["code"], vars(warned)["batch"]) == ("KS-MDL-OUTAGE", batch.id)
+
+
+async def test_a_clock_set_back_does_not_shorten_the_wait_for_an_outage() -> None:
+    async with staged(replace(RATE_LIMITED, retry_after=7), Say("finally")) as stage:
+        await stage.say()
+        stage.clock.jump(-3_600_000)
+        assert await stage.work() == "waiting"
+        assert await stage.flow.claim(stage.leases, 1) == ()
+        await stage.clock.advance(7_000)
+        assert await stage.work() == "done"
 
 
 async def test_an_outage_that_does_not_end_is_told() -> None:

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.care import Checkup, copy, examine, library_version
+from keepsaid.adapters.sqlite.deep import DeepLook, look_deep
+from keepsaid.adapters.system.lock import FileLock, holder
+from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.config import Config, Home
-from keepsaid.errors import KeepsaidError, StoreError
+from keepsaid.errors import HomeBusy, KeepsaidError, StoreError
 
 
 def store_version() -> str:
     """The version of SQLite in use; raises StoreError for one that can corrupt a database."""
     return library_version()
+
+
+def held_by(home: Home) -> int | None:
+    """The process that works in a home, 0 when it is not known which; None when nobody does."""
+    return holder(home.lock_file)
+
+
+@contextmanager
+def alone(home: Home) -> Iterator[bool]:
+    """Hold the home's lock, if nobody else does; says whether."""
+    lock = FileLock(home.lock_file)
+    try:
+        lock.acquire()
+    except HomeBusy:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def free_space(home: Home, config: Config) -> int:
+    """Bytes that are free where the stores are, or will be."""
+    return DiskSpace(*(home.store(path).parent for path in (config.buffer.path, config.memory.path))).free_bytes()
 
 
 def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:
@@ -32,6 +61,19 @@ async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]
             continue
         try:
             found.append(await examined(path, parts))
+        except KeepsaidError as error:
+            found.append(error)
+    return found
+
+
+async def deep_looks(home: Home, config: Config, *, mend: bool) -> list[DeepLook | KeepsaidError]:
+    """Every row of every database that is there, against its hash and its neighbours; mending needs the home's lock."""
+    found: list[DeepLook | KeepsaidError] = []
+    for path, parts in _files(home, config):
+        if not path.exists():
+            continue
+        try:
+            found.append(await asyncio.to_thread(look_deep, path, parts, mend=mend))
         except KeepsaidError as error:
             found.append(error)
     return found

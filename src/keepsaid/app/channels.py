@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hmac
+
 from keepsaid.adapters.channels.github import GitHubHook
-from keepsaid.adapters.channels.web import PullChannel, PushChannel, allowed
+from keepsaid.adapters.channels.pull import PullChannel, allowed
 from keepsaid.config import Config
+from keepsaid.domain.message import Inbound
 from keepsaid.ports.channel import Channel, Hook
+
+_SAMPLE = "sample"
+"""Secret and delivery of a webhook that is only tried."""
 
 
 def channels_of(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
@@ -20,6 +26,8 @@ def channels_of(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
             secret = one.secret.get_secret_value() if one.secret else ""
             channels[name] = hooks[name] = GitHubHook(secret, priority=one.priority)
         elif one.reply_hosts:
+            from keepsaid.adapters.channels.push import PushChannel  # noqa: PLC0415 - its client costs a start 60 ms
+
             channels[name] = PushChannel(name, one.reply_hosts)
         else:
             channels[name] = PullChannel(name)
@@ -29,3 +37,11 @@ def channels_of(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
 def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:
     """Why a reply must not be pushed to `url`; None when it may."""
     return allowed(url, hosts)
+
+
+def github_sample(config: Config, event: str, body: bytes) -> Inbound | None:
+    """The message that a raw GitHub webhook would be, signed here; None for a ping. Raises InputError."""
+    hook = GitHubHook(_SAMPLE, priority=config.channels["github"].priority)
+    signature = hmac.digest(_SAMPLE.encode(), body, "sha256").hex()
+    headers = {"x-hub-signature-256": f"sha256={signature}", "x-github-event": event, "x-github-delivery": _SAMPLE}
+    return hook.read(headers, body)

@@ -6,35 +6,40 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from keepsaid.adapters.models.punctual import Punctual
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.lock import FileLock
+from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.channels import channels_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.config import Config, Home
-from keepsaid.domain.commits import Received, Requeue, Shown
-from keepsaid.domain.memory import Injection
+from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
+from keepsaid.domain.memory import Injection, NewMemory
 from keepsaid.domain.message import Inbound
+from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.attempt import Attempt, Patience
+from keepsaid.engine.gauge import Gauge, Marks
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.progress import ProgressHub
+from keepsaid.engine.pruner import Pruner
 from keepsaid.engine.rescuer import Rescuer
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
-from keepsaid.engine.workers import Workers
+from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.memory.gates import InjectionSettings
-from keepsaid.memory.inject import Injector, listener_of
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
+from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.pipeline.context.assemble import Budget
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
@@ -42,17 +47,19 @@ from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.notices import DIED
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel
+from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.space import Space
+from keepsaid.ports.store import Store
 
-if TYPE_CHECKING:
-    pass
+_SPACE_MS = 2_000
+"""How often the disk is looked at."""
 
+_GAUGE_MS = 10_000
+"""How often what waits is measured."""
 
-_TRIAL_S_MAX = 30.0
-"""Seconds a model gets to answer when it is tried."""
-
-_RECORDED_MAX = 50
-"""Batches whose episodes are recorded in one go."""
+_PRUNE_MS = 60_000
+"""How often it is asked whether a run of the pruner is due."""
 
 
 class NoReminder:
@@ -66,32 +73,54 @@ class NoReminder:
         return Injection(skipped=f"memory.injection is {self._setting}")
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=SystemIds)
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    tools: Sequence[Tool] = ()
+    space: Space | None = None
+
+
 class Instance:
     """One home, opened for work under its lock. `start` makes it the runtime; without, it only takes commands."""
 
     def __init__(
-        self, home: Home, config: Config, stores: tuple[SqliteOperations, SqliteMemories], model: Model
+        self,
+        home: Home,
+        config: Config,
+        stores: tuple[Store, SqliteMemories],
+        model: Model,
+        outside: Outside | None = None,
     ) -> None:
+        outside = outside or Outside()
         self.home = home
         self.config = config
         self.operations, self.memories = stores
         self.model = model
-        self.clock = SystemClock()
-        self.ids = SystemIds()
+        self.clock, self.ids = outside.clock, outside.ids
         self.hub = ProgressHub()
         self.channels, self.hooks = channels_of(config)
-        self.recall = recollection(self.memories, self.clock, config.memory.deadline_ms)
+        self.channels.update(outside.channels)
+        self._more_tools = outside.tools
+        self.recall = recollection(self.memories, self.clock, LEG_SHARE * config.memory.deadline_ms)
         self.search = recollection(self.memories, self.clock, PATIENT_MS)
         self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock)
         self.flow = self._flow()
+        self.recorder.watch(self.flow.hints.record)
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
-        operations, clock, ids = self.operations, self.clock, self.ids
-        self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms())
+        operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
+        self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
         patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
         self.attempt = Attempt(operations, self.hub, clock, ids, patience)
         windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
         limits = Limits(config.buffer.payload_bytes_max, config.buffer.text_chars_max)
-        self._door = Door(operations, clock, ids, windows, limits)
+        self.reserve = Reserve(outside.space or DiskSpace(*_folders(home, config)), config.buffer.disk_floor_mb)
+        self._door = Door(operations, clock, ids, windows, limits, self.reserve)
+        self.pruner = Pruner(operations, clock, config.buffer.terms())
+        self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
 
     def _flow(self) -> Flow:
@@ -104,7 +133,9 @@ class Instance:
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         identity = IdentityFiles(self.home.agent(config.agent))
         mind = Mind(self.model, reminder, identity, self._tools, self.hub)
-        course = Course(config.table(), windows, budget, limits)
+        busy = {name: channel.busy for name, channel in config.channels.items()}
+        stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
+        course = Course(config.table(), windows, budget, limits, busy, stale)
         stores = Stores(self.operations, self.operations, self.operations)
         return Flow(stores, mind, course, self.clock, self.ids)
 
@@ -120,8 +151,9 @@ class Instance:
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         if self.config.memory.injection == "off":
-            return ()
-        return (memory_search(self.search, replace(listener_of(claimed, claimed.messages), cross=True)),)
+            return self._more_tools
+        listener = replace(listener_of(claimed, claimed.messages), cross=True)
+        return (memory_search(self.search, listener), *self._more_tools)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
@@ -129,13 +161,30 @@ class Instance:
 
     async def requeue(self, batch_id: int, reason: str) -> bool:
         """Queue a dead, dropped or parked batch again."""
-        done = await self.operations.apply(Requeue(batch_id, self.clock.now_ms(), reason))
+        done = await self.operations.apply(Requeue(batch_id, self.clock.now_ms(), normalise(reason)))
         self.flow.hints.work.set()
         return done
+
+    async def drop(self, batch_id: int, reason: str) -> bool:
+        """Drop a queued batch."""
+        done = await self.operations.apply(Drop(batch_id, self.clock.now_ms(), normalise(reason)))
+        self.flow.hints.work.set()
+        return done
+
+    async def remember(self, memory: NewMemory) -> int:
+        """Keep a memory a person added; returns its id, 0 when it was forgotten before. Raises StoreError."""
+        [number] = await self.memories.keep([memory], memory.said_at)
+        return number
 
     async def shown(self, reply_id: int) -> bool:
         """A reply was pulled."""
         return await self.operations.apply(Shown(reply_id, self.clock.now_ms()))
+
+    async def decide(self, reply_id: int, *, again: bool) -> bool:
+        """A person's word on a dead reply: send it again, or accept that it will not arrive."""
+        done = await self.operations.apply(Decide(reply_id, self.clock.now_ms(), again))
+        self.flow.hints.deliver.set()
+        return done
 
     @property
     def broken(self) -> bool:
@@ -150,18 +199,31 @@ class Instance:
     async def start(self, *, answering: bool = True) -> Recovered:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
         post = Post(self.operations, self.operations, self.channels, self.clock, self.owner, self.flow.hints.deliver)
-        turns_max = self.config.turns.concurrent_max
+        turns = self.config.turns
+        places = Places(turns.concurrent_max, turns.slow_s, turns.open_max)
         workers = None
         if answering:
-            workers = Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, turns_max)
+            workers = Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)
         crew = Crew(self.flow, rescuer, post, workers)
+        self.ids.follow(await self.operations.last_reply())
         self._supervisor = Supervisor(crew, self.operations, self.clock, self.owner)
-        return await self._supervisor.start([Stage("record", self._record, self.flow.hints.record)])
+        self.reserve.look()
+        return await self._supervisor.start(
+            [
+                Stage("record", self._record, self.flow.hints.record, vital=False),
+                Stage("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
+                Stage("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
+                Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
+            ]
+        )
+
+    async def _look_at_disk(self) -> None:
+        self.reserve.look()
 
     async def _record(self) -> int | None:
         """Episodes of settled batches; at once again while there are many."""
-        return 0 if await self.recorder.catch_up(_RECORDED_MAX) == _RECORDED_MAX else None
+        return 0 if await self.recorder.catch_up() == RECORDED_MAX else None
 
     async def until_broken(self) -> StoreBroken:
         """Wait until the disk fails; only after `start`."""
@@ -175,11 +237,18 @@ class Instance:
             await supervisor.stop(self.config.turns.stop_s)
 
 
+def _folders(home: Home, config: Config) -> Sequence[Path]:
+    """Where the stores are."""
+    return [home.store(path).parent for path in (config.buffer.path, config.memory.path)]
+
+
 @asynccontextmanager
-async def opened(home: Home, config: Config, model: Model | None = None) -> AsyncIterator[Instance]:
+async def opened(
+    home: Home, config: Config, model: Model | None = None, outside: Outside | None = None
+) -> AsyncIterator[Instance]:
     """A home under its lock; raises HomeBusy, ConfigError or StoreError with nothing changed.
 
-    `model` replaces the one the config names.
+    `model` replaces the one the config names, `outside` the machine.
     """
     async with AsyncExitStack() as closing:
         home.make()
@@ -188,7 +257,9 @@ async def opened(home: Home, config: Config, model: Model | None = None) -> Asyn
         closing.callback(lock.release)
         paths = home.store(config.buffer.path), home.store(config.memory.path)
         stores = await open_stores(*paths, SystemIds(), closing)
-        instance = Instance(home, config, stores, model or model_of(config, closing))
+        answering = Punctual(model) if model else model_of(config, closing)
+        instance = Instance(home, config, stores, answering, outside)
+        instance.reserve.look()
         closing.push_async_callback(_close_channels, instance.channels)
         try:
             yield instance

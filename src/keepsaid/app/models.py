@@ -6,11 +6,12 @@ import os
 from contextlib import AsyncExitStack
 
 from keepsaid.adapters.models.choose import Found, LazyChat, chosen, found, served
-from keepsaid.adapters.models.offline import NAME, OfflineResponder
+from keepsaid.adapters.models.offline import OfflineResponder
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config
 from keepsaid.domain.prompt import Prompt
-from keepsaid.errors import ModelMalformed
+from keepsaid.domain.turn import NO_MODEL
+from keepsaid.errors import ConfigError, ModelMalformed
 from keepsaid.ports.model import Model, ModelRequest
 
 _TRIAL_S_MAX = 30.0
@@ -20,7 +21,7 @@ _TRIAL_S_MAX = 30.0
 def model_of(config: Config, closing: AsyncExitStack) -> Model:
     """The model that answers; `closing` closes its client."""
     name = chosen(config.models)
-    if name == NAME:
+    if name == NO_MODEL:
         return OfflineResponder()
     chat = LazyChat(name, config.models)
     closing.push_async_callback(chat.close)
@@ -42,7 +43,10 @@ def model_named(config: Config) -> str:
 async def try_model(config: Config, name: str) -> float:
     """Seconds until a real reply of a model was there; raises ModelError, or ConfigError for no model's name."""
     models, clock = config.models, SystemClock()
-    chat = LazyChat(chosen(models.model_copy(update={"chat": name})), models)
+    named = chosen(models.model_copy(update={"chat": name}))
+    if named == NO_MODEL:
+        raise ConfigError(f"models.chat {name!r} names no model to try: no key and no address is at hand")
+    chat = LazyChat(named, models)
     prompt = Prompt("You are being tested.", (), "", "Reply with one word: ready")
     request = ModelRequest(prompt, tokens_max=models.tokens_max, limit_s=min(models.timeout_s, _TRIAL_S_MAX))
     started = clock.monotonic_ms()

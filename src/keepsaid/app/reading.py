@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.adapters.sqlite.operations import SqliteLanes
 from keepsaid.adapters.sqlite.stores import read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.config import Config, Home
@@ -23,7 +23,7 @@ PATIENT_MS = 10_000
 class Reading:
     """Both stores, for reading."""
 
-    views: SqliteLanes
+    views: SqliteChronicles
     memories: SqliteMemories
     recall: Recollection
 

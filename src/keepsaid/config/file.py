@@ -13,10 +13,14 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
-from keepsaid.config.tree import CHANNELS, ENV_PREFIX, Config
+from keepsaid.config.tree import CHANNELS, ENV_PREFIX, Config, ignored
 from keepsaid.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+_OF_YAML = ("tag:yaml", "<")
+"""How names begin that are YAML's own; what else an error quotes is the file's."""
+
 _VALUES_MAX = 50_000
 """Values one file may hold with every alias written out: a few lines of aliases of aliases can mean billions."""
 
@@ -27,7 +31,7 @@ Key = tuple[str, ...]
 
 
 def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config, list[str]]:
-    """Read the config file, if there is one; returns the tree and warnings about unknown keys.
+    """Read the config file, if there is one; returns the tree and warnings about keys that change nothing.
 
     `settings` replaces whole top-level sections. Raises ConfigError naming file (or variable) and key when a
     value is wrong or a variable is not set.
@@ -44,7 +48,8 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
             hint=f"set one key at a time, e.g. {ENV_PREFIX}BUFFER__WINDOW_MS=0",
         ) from error
     unknown = [f"{path}: {_misnamed(key, near, '.'.join)}" for key, near in _unknown(data, Config)]
-    return config, [*unknown, *_unknown_variables()]
+    useless = [f"{path}: {'.'.join(key)} is ignored: {why}" for key, why in _useless(data)]
+    return config, [*unknown, *useless, *_variables_of_no_use()]
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -55,7 +60,31 @@ def read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, *_UNREADABLE) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        # The text of an error of YAML quotes the file, and with it secrets; so does its cause.
+        raise ConfigError(f"{path} cannot be read: {_fault(error)}") from None
+
+
+def _fault(error: Exception) -> str:
+    """What is wrong with a file and where, in no words of the file."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        problem = _QUOTED.sub(_masked, error.problem or error.context or "it is not YAML")
+        mark = error.problem_mark or error.context_mark
+        return f"{problem} (line {mark.line + 1}, column {mark.column + 1})" if mark else problem
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"{error.reason}: #x{error.character:04x} (position {error.position})"
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 (byte {error.start})"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return f"a value in it is not what it looks like, or what its tag says ({type(error).__name__})"
+
+
+def _masked(quoted: re.Match[str]) -> str:
+    """One character, or what YAML calls something, stays."""
+    name = quoted.group()[1:-1]
+    return quoted.group() if len(name) < 2 or name.startswith(_OF_YAML) else "..."
 
 
 def _parsed(text: str, path: Path) -> dict[Any, Any] | None:
@@ -161,8 +190,17 @@ def _unknown_inside(value: object, annotation: Any, above: Key) -> Iterator[tupl
             yield from _unknown(inner, kinds[0], key)
 
 
-def _unknown_variables() -> Iterator[str]:
-    """A warning for every variable of ours that sets nothing."""
+def _useless(data: Mapping[Any, Any]) -> Iterator[tuple[Key, str]]:
+    """Every setting of a channel that has no use for it, and why."""
+    channels = data.get("channels")
+    for name, given in channels.items() if isinstance(channels, Mapping) else ():
+        for setting, why in ignored(str(name)).items():
+            if isinstance(given, Mapping) and setting in given:
+                yield ("channels", str(name), setting), why
+
+
+def _variables_of_no_use() -> Iterator[str]:
+    """A warning for every variable of ours that changes nothing."""
     for name in sorted(os.environ):
         bare = name.upper().removeprefix(ENV_PREFIX).lower()
         if bare == name.lower() or bare == "home" or "bench" in bare:
@@ -172,3 +210,5 @@ def _unknown_variables() -> Iterator[str]:
             data = {part: data}
         for key, near in _unknown(data, Config):
             yield f"environment: {_misnamed(key, near, _variable)}"
+        for key, why in _useless(data):
+            yield f"environment: {_variable(key)} is ignored: {why}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
@@ -9,10 +10,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, f
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keepsaid.domain.batch import Window
+from keepsaid.domain.busy import Busy
 from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.priority import Ageing
+from keepsaid.domain.retention import DAY_MS, Terms
 from keepsaid.domain.route import FIELDS, Action, Routes, Rule
 
 ENV_PREFIX = "KEEPSAID_"
+_DEFAULT = "default"
+
+Unmatched = Literal["forward", "drop"]
+"""What can happen to a message that no rule matches: a task needs a rule that describes it."""
 
 
 class Section(BaseModel):
@@ -47,6 +55,8 @@ class ModelsConfig(Section):
     """Tokens of one answer."""
     steps_max: int = Field(20, ge=1, le=200)
     """Model calls of one turn."""
+    concurrent_max: int = Field(64, ge=1, le=1_000)
+    """Calls of the model at the same time; more wait for a place."""
     outage_s: float = Field(900.0, ge=0)
     """How long an outage of the provider is waited out before a message is given up."""
 
@@ -66,23 +76,40 @@ class BufferConfig(Section):
     """Bytes of a payload the door lets in."""
     text_chars_max: int = Field(1_000_000, ge=100)
     """Characters of text the door lets in."""
+    retention_days: float = Field(7.0, gt=0, le=36_500)
+    """Days after which messages that are done or dropped are pruned, with the steps of their turns."""
+    trace_days: float = Field(30.0, gt=0, le=36_500)
+    """Days after which their batches, turns, traces and settled replies are; never before the messages."""
+    keys_days: float | None = Field(None, ge=1, le=36_500)
+    """Days after which a pruned message's key may be used for a new one; by default it is a duplicate for ever."""
+    warn_count: int = Field(10_000, ge=1)
+    """Messages waiting for an answer at which a warning is given."""
+    warn_age_s: float = Field(600.0, gt=0)
+    """Seconds the oldest of them waits at which a warning is given."""
+    disk_floor_mb: int = Field(64, ge=0)
+    """Megabytes (of 1,000,000 bytes) of free disk below which no message is taken in; 0 takes all."""
+
+    def terms(self) -> Terms:
+        """How long what is settled is kept."""
+        keys = None if self.keys_days is None else int(self.keys_days * DAY_MS)
+        return Terms(int(self.retention_days * DAY_MS), int(self.trace_days * DAY_MS), keys)
 
 
 class RuleConfig(Section):
     """One routing rule; the first that matches decides."""
 
-    name: str
-    """What verdicts call it."""
+    name: str = Field(min_length=1)
+    """What verdicts call it; no two rules have one name, and none is called default."""
     match: dict[str, str | list[str]] = Field(default_factory=dict)
     """Fields and patterns: channel, account, sender, conversation, event, trust, text, payload.a.b."""
     action: Action
     """forward, spawn or drop."""
-    priority: int | None = None
+    priority: int | None = Field(None, ge=0, le=100)
     """Priority of the batch, instead of its messages'."""
     task: str = ""
-    """Description of spawned work; {{payload.path}}, {{count}} and {{text}} are filled in."""
+    """Description of spawned work; {{payload.path}}, {{count}}, {{text}} and others are filled in."""
     reason: str = ""
-    """Why, for `inbox show`."""
+    """Why, for `inbox why`; places are filled in as in a task."""
 
     @field_validator("match")
     @classmethod
@@ -104,10 +131,22 @@ class RuleConfig(Section):
 class RoutesConfig(Section):
     """The routing table."""
 
-    default: Action = Action.FORWARD
+    default: Unmatched = "forward"
     """What happens to a message that no rule matches."""
     rules: tuple[RuleConfig, ...] = ()
     """The rules, in order."""
+
+    @field_validator("rules")
+    @classmethod
+    def known_apart(cls, rules: tuple[RuleConfig, ...]) -> tuple[RuleConfig, ...]:
+        """Refuse names that do not tell which rule decided."""
+        names = [rule.name for rule in rules]
+        twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
+        if twice is not None:
+            raise ValueError(f"two rules are called {twice!r}")
+        if _DEFAULT in names:
+            raise ValueError(f"no rule may be called {_DEFAULT!r}: that is what decides when none matches")
+        return rules
 
 
 class ChannelConfig(Section):
@@ -117,20 +156,25 @@ class ChannelConfig(Section):
     """Whether it is open."""
     priority: int = Field(10, ge=0, le=1_000)
     """10 people, 50 webhooks, 100 schedules; lower is served first."""
-    window_ms: int | None = None
+    window_ms: int | None = Field(None, ge=0, le=600_000)
     """Instead of buffer.window_ms."""
-    quiet_ms: int | None = None
+    quiet_ms: int | None = Field(None, ge=0, le=600_000)
     """Instead of buffer.quiet_ms."""
-    max_wait_ms: int | None = None
+    max_wait_ms: int | None = Field(None, ge=0, le=3_600_000)
     """Instead of buffer.max_wait_ms."""
     trust: Trust = Trust.KNOWN
-    """What its senders are trusted as: owner, known or external."""
-    unmatched: Action | None = None
+    """What its senders are trusted as: owner, known or external. GitHub's are external whatever it says."""
+    unmatched: Unmatched | None = None
     """Instead of routes.default."""
+    busy: Busy = Busy.QUEUE
+    """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
+    between its steps) or interrupt (the turn begins anew with it)."""
+    stale_after_s: float = Field(3_600.0, ge=0, le=31_536_000)
+    """Seconds after which a message counts as late: its answer says so, to model and person. 0 for never."""
     secret: SecretStr | None = None
-    """The webhook secret; without it the hook is closed."""
+    """GitHub's webhook secret; without it the hook is closed. Other channels have no use for one."""
     reply_hosts: tuple[str, ...] = ()
-    """Hosts (or host:port) that replies may be pushed to."""
+    """Hosts (or host:port) that replies may be pushed to. Replies cannot be sent to GitHub."""
 
     def window(self, buffer: BufferConfig) -> Window:
         """The channel's window."""
@@ -151,9 +195,21 @@ CHANNELS: dict[str, dict[str, Any]] = {
         "max_wait_ms": 15_000,
         "trust": "external",
         "unmatched": "drop",
+        "stale_after_s": 86_400.0,
     },
 }
 """The built-in channels with what differs from the defaults."""
+
+_ELSEWHERE = {"secret": "only channels.github has a use for it"}
+_AT_GITHUB = {
+    "trust": "what comes from there is external, whoever wrote it",
+    "reply_hosts": "replies cannot be sent there",
+}
+
+
+def ignored(channel: str) -> Mapping[str, str]:
+    """The settings that a channel has no use for, each with the reason."""
+    return _AT_GITHUB if channel == "github" else _ELSEWHERE
 
 
 def _with_builtin(value: object) -> object:
@@ -199,8 +255,24 @@ class TurnsConfig(Section):
 
     concurrent_max: int = Field(8, ge=1, le=1_000)
     """Turns at the same time."""
-    stop_s: float = Field(10.0, ge=0)
-    """Seconds running turns get to end at a graceful stop."""
+    slow_s: float = Field(2.0, gt=0)
+    """A turn that takes longer gives its place to another and goes on beside it; after a tenth of it where an outage
+    sent the turn back before."""
+    open_max: int = Field(256, ge=1, le=10_000)
+    """Turns open at the same time, slow ones counted."""
+    stop_s: float = Field(3.0, ge=0)
+    """Seconds running turns, and replies on their way, get to end at a graceful stop."""
+
+
+class PriorityConfig(Section):
+    """Who goes first. Lower is better: 10 people, 50 webhooks, 100 schedules."""
+
+    age_s: dict[int, float] = Field(default_factory=lambda: {50: 120.0, 100: 600.0})
+    """Seconds after which a priority up to the given one counts as 10, so that nothing waits for ever."""
+
+    def ageing(self) -> Ageing:
+        """The rule as claims apply it."""
+        return Ageing(tuple((upto, int(seconds * 1000)) for upto, seconds in sorted(self.age_s.items())))
 
 
 class ServerConfig(Section):
@@ -243,6 +315,7 @@ class Config(BaseSettings):
     context: ContextConfig = ContextConfig()
     memory: MemoryConfig = MemoryConfig()
     turns: TurnsConfig = TurnsConfig()
+    priority: PriorityConfig = PriorityConfig()
     server: ServerConfig = ServerConfig()
     log: LogConfig = LogConfig()
 
@@ -265,5 +338,5 @@ class Config(BaseSettings):
 
     def table(self) -> Routes:
         """The routing table."""
-        unmatched = {name: channel.unmatched for name, channel in self.channels.items() if channel.unmatched}
-        return Routes(tuple(rule.rule() for rule in self.routes.rules), self.routes.default, unmatched)
+        unmatched = {name: Action(one.unmatched) for name, one in self.channels.items() if one.unmatched}
+        return Routes(tuple(rule.rule() for rule in self.routes.rules), Action(self.routes.default), unmatched)

@@ -34,15 +34,24 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """A batch as the router decided it: the numbers of its first and last message, and the verdict."""
+    """A batch as the router decided it: the numbers of its first and last message, and the verdict.
+
+    `first_at` is when the first came, in milliseconds UTC, `last_id` the id of the last.
+    """
 
     id: int
     first: int
     last: int
+    first_at: int
+    last_id: int
     chars: int
     verdict: Verdict
     priority: int
     task: TaskDraft | None = None
+
+
+DESCRIPTION_CHARS_MAX = 50_000
+"""A pending task that is described by more characters takes in more batches, but no more words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,8 @@ class Batch:
 
     `fence` only grows; a write with an old fence is refused. `crashes` counts the processes that died
     in a row while it was in flight, `attempts` what was charged to it, `deferrals` how often an outage
-    sent it back.
+    sent it back. `error` is what went wrong last, `ready_at` when a queued batch may be tried (milliseconds UTC).
+    Its messages are gone, or going, since `pruned_at`.
     """
 
     id: int
@@ -75,6 +85,9 @@ class Batch:
     crashes: int = 0
     deferrals: int = 0
     created_at: int = 0
+    error: str = ""
+    ready_at: int = 0
+    pruned_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,19 @@ from typing import Generic, NamedTuple, TypeVar
 from keepsaid.domain.batch import Routed, Window
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
+from keepsaid.domain.priority import Ageing
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.retention import Cursor, Pruned, Stale
 from keepsaid.domain.turn import Claimed, Outcome, Step, Usage
 
 R_co = TypeVar("R_co", covariant=True)
 
 ATTEMPTS_MAX = 3
 """Attempts charged to a batch before it is dead."""
+
+LONER_PATIENCE_MS = 60_000
+"""A batch that must run alone waits so long for what runs to end; after that nothing new is claimed before it."""
 
 
 class Commit(Generic[R_co]):
@@ -87,9 +92,9 @@ class Dispatch(Commit[bool]):
 class Claim(Commit[tuple[Claimed, ...]]):
     """Lease up to `limit` batches, each the first of its lane that is not settled.
 
-    Best priority first, then arrival. A batch in flight at one crash is claimed only when no other such
-    batch is leased; one in flight at two or more, only when nothing is leased, and then nothing beside it.
-    `turn_ids` are used for batches that have no open turn.
+    Best priority first, then arrival; what has waited long counts as better (`ageing`). A batch in flight
+    at one crash is claimed only when no other such batch is leased; one in flight at two or more, only when
+    nothing is leased, and then nothing beside it. `turn_ids` are used for batches that have no open turn.
     """
 
     owner: str
@@ -97,6 +102,7 @@ class Claim(Commit[tuple[Claimed, ...]]):
     turn_ids: tuple[int, ...]
     at: int
     lease_until: int
+    ageing: Ageing = Ageing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +118,15 @@ class Renew(Commit[bool]):
 class Release(Commit[bool]):
     """Give a batch back without charging it: a graceful stop, or an outage that is not its fault.
 
-    Its turn stays open and is continued. `not_before` delays the next claim; `deferred` counts an outage.
+    Its turn stays open and is continued. `not_before` delays the next claim; `deferred` counts an outage,
+    and `reason` says which, for whoever asks what the batch waits for.
     """
 
     batch_id: int
     fence: int
     not_before: int
     deferred: bool = False
+    reason: str = ""
 
 
 class Failure(StrEnum):
@@ -178,7 +186,9 @@ class StepEnd(Commit[bool]):
 class TurnCommit(Commit[bool]):
     """Settle a turn: transcript, reply, batch done, trace, session mark, journal and episode work, or nothing.
 
-    Refused (False) with an old fence. `reply` None answers nothing.
+    Refused (False) with an old fence. `reply` None answers nothing. `ending` is the end of the model call
+    whose answer settles the turn: no later step uses it, so that one commit keeps both. `steered` are the batches
+    that joined the turn, in order; they are done with it. Refused when the turn has others.
     """
 
     turn_id: int
@@ -187,12 +197,15 @@ class TurnCommit(Commit[bool]):
     outcome: Outcome
     reply: ReplyDraft | None
     at: int
+    ending: StepEnd | None = None
+    steered: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class VoidLeases(Commit[tuple[int, ...]]):
     """At start, when the instance lock proves former owners dead: every lease of another owner ends.
 
+    What waited for a time, for a window or for an outage to end, is due at once.
     Each batch that was in flight counts one more crash, and an attempt only if it ran alone. Returns the
     ids of batches that are dead now; the person is told with `notice`. Replies that were being sent are
     left to `Doubt`.
@@ -222,6 +235,18 @@ class Relinquish(Commit[int]):
 @dataclass(frozen=True, slots=True)
 class Requeue(Commit[bool]):
     """Queue a dead, dropped or parked batch again, by a person's word; False when it is none of these."""
+
+    batch_id: int
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Commit[bool]):
+    """Drop a queued batch, by a person's word; False when it is not queued, or was shown to a turn.
+
+    Nothing is deleted: a `Requeue` brings it back. A turn that an earlier attempt left open is abandoned.
+    """
 
     batch_id: int
     at: int
@@ -259,7 +284,10 @@ class Settle(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Doubt(Commit[int]):
-    """Mark replies whose sending was cut short by the death of another owner as unknown; returns how many."""
+    """At start: mark replies whose sending was cut short by the death of another owner as unknown; returns how many.
+
+    What waits for a time to be tried again is due at once: who set that time may have had another clock.
+    """
 
     owner: str
     at: int
@@ -282,7 +310,51 @@ class Shown(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class Decide(Commit[bool]):
+    """A person's word on a dead reply: send it again, or accept that it will not arrive; False when it is not dead.
+
+    Sent again, its tries count anew and it says that it may be a duplicate.
+    """
+
+    reply_id: int
+    at: int
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodesKept(Commit[int]):
     """Clear the episode work of batches whose episodes are in memory; returns how many."""
 
     batch_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginPruning(Commit[None]):
+    """Record that a run of the pruner begins, so that the next can tell how far the clock has come."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prune(Commit[Pruned]):
+    """Remove one piece of what was settled before a time: about `rows_max` rows and `bytes_max` bytes.
+
+    Only of batches that are done or dropped, whose replies are settled, whose task has ended and whose episodes
+    are in memory; records only after their messages. Keys: those of pruned messages up to the id `before`.
+    """
+
+    what: Stale
+    before: int
+    at: int
+    after: Cursor = ()
+    rows_max: int = 200
+    bytes_max: int = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tell(Commit[None]):
+    """Write a fact to the journal; `payload` is JSON text."""
+
+    topic: str
+    payload: str
+    at: int

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.text import joined
 
 
 class Kind(StrEnum):
@@ -39,6 +40,15 @@ IMPORTANCE = {
 }
 """Default importance by kind (seed 001); episodes and summaries have 0.5."""
 
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The first and the last millisecond of the calendar: years 1 to 9999."""
+
+
+def is_time(ms: int) -> bool:
+    """Whether a number of milliseconds UTC is a time that a date can be written for."""
+    return _EARLIEST_MS <= ms <= _LATEST_MS
+
+
 OWNER = "owner"
 """The person who owns this instance, in scopes."""
 
@@ -47,12 +57,12 @@ GLOBAL = "global"
 
 def conversation_scope(lane: Lane) -> str:
     """The scope of what is heard in one conversation."""
-    return f"conversation:{lane.channel}:{lane.account}:{lane.conversation}"
+    return joined(":", "conversation", lane.channel, lane.account, lane.conversation)
 
 
 def lane_scope(lane: Lane) -> str:
     """The scope of what is heard in one lane."""
-    return f"lane:{lane.channel}:{lane.account}:{lane.conversation}:{lane.key}"
+    return joined(":", "lane", *lane)
 
 
 def person_scope(person: str) -> str:
@@ -62,7 +72,7 @@ def person_scope(person: str) -> str:
 
 def person_of(origin: Origin) -> str:
     """Who someone is: the owner, or (channel, account, sender) until people are joined."""
-    return OWNER if origin.trust is Trust.OWNER else f"{origin.channel}:{origin.account}:{origin.sender}"
+    return OWNER if origin.trust is Trust.OWNER else joined(":", origin.channel, origin.account, origin.sender)
 
 
 def episode_scope(origin: Origin, lane: Lane) -> str:
@@ -151,11 +161,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What recall found, best first, and the legs that could not answer, each with its reason."""
+    """What recall found, best first, and the legs that are not set up or could not answer, each with its reason.
+
+    `answered` is false when no leg could.
+    """
 
     hits: tuple[Hit, ...]
     missing: tuple[str, ...] = ()
     took_ms: float = 0.0
+    answered: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,13 +100,17 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A stored message: its number is its place in the lane, `received_at` is milliseconds UTC."""
+    """A stored message: its number is its place in the lane, `received_at` is milliseconds UTC.
+
+    `damaged` says that what is on disk is not what was stored: its words and payload are left out then.
+    """
 
     id: int
     lane: Lane
     number: int
     inbound: Inbound
     received_at: int
+    damaged: bool = False
 
     @property
     def text(self) -> str:

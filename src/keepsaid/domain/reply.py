@@ -42,7 +42,7 @@ def address(messages: Sequence[Message]) -> tuple[str | None, str | None]:
 class Reply:
     """A stored reply. `key` is stable over retries and restarts, for providers that take one.
 
-    `possible_duplicate` is set once an earlier try may have arrived.
+    `possible_duplicate` is set once an earlier try may have arrived. `detail` is what came of the last try.
     """
 
     id: int
@@ -54,6 +54,7 @@ class Reply:
     attempts: int = 0
     possible_duplicate: bool = False
     created_at: int = 0
+    detail: str = ""
 
     @property
     def key(self) -> str:
@@ -79,3 +80,12 @@ class SendResult:
     detail: str = ""
     provider_id: str | None = None
     retry_after_ms: int | None = None
+
+
+IN_DOUBT = "it may have arrived; the channel's policy is not to repeat"
+SENT_AGAIN = "sent again: it may have arrived"
+
+
+def accepted(detail: str) -> str:
+    """What a reply says that a person has given up: why it could not be delivered, and who said so."""
+    return f"{detail}; accepted by a person" if detail else "accepted by a person"

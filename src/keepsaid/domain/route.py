@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -37,7 +38,8 @@ class Rule:
 
     `match` maps a field (channel, account, sender, conversation, event, trust, `payload.a.b`) to
     patterns with `*`, `?` and `[...]`; every field must match, any pattern of a field will do.
-    `task` is the description of spawned work, with `{{path.in.payload}}`, `{{count}}`, `{{text}}`.
+    `task` is the description of spawned work, `reason` what the verdict says; both may hold places to fill in
+    from the batch and its first message, such as `{{path.in.payload}}`, `{{count}}`, `{{senders}}`.
     """
 
     name: str
@@ -58,18 +60,22 @@ class Routes:
     rules: tuple[Rule, ...] = ()
     default: Action = Action.FORWARD
     channel_defaults: Mapping[str, Action] = field(default_factory=dict)
+    version: str = field(init=False, default="")
+    """Twelve letters that change whenever a rule does."""
 
-    @property
-    def version(self) -> str:
-        """Twelve letters that change whenever a rule does."""
-        lines = [repr((r.name, sorted(r.match.items()), r.action, r.priority, r.task)) for r in self.rules]
-        return digest(*lines, self.default, repr(sorted(self.channel_defaults.items()))).hex()[:12]
+    def __post_init__(self) -> None:
+        """Name the version."""
+        lines = [repr((r.name, sorted(r.match.items()), r.action, r.priority, r.task, r.reason)) for r in self.rules]
+        version = digest(*lines, self.default, repr(sorted(self.channel_defaults.items()))).hex()[:12]
+        object.__setattr__(self, "version", version)
 
     @property
     def reads_payload(self) -> bool:
         """Whether any rule looks inside the payload, so that it must be parsed."""
         return any(name.startswith("payload.") for rule in self.rules for name in rule.match)
 
+
+_SHOWN_CHARS_MAX = 60
 
 FIELDS = ("channel", "account", "sender", "conversation", "event", "trust", "text")
 """What a rule can match, beside `payload.` and a path."""
@@ -102,11 +108,24 @@ def judge(routes: Routes, message: Message, payload: Fields) -> tuple[Verdict, R
 
 
 def _matches(rule: Rule, message: Message, payload: Fields) -> bool:
+    return next(_astray(rule, message, payload), None) is None
+
+
+def unmatched(rule: Rule, message: Message, payload: Fields) -> str | None:
+    """Why a rule does not match a message, in words: its first field that does not; None when it matches."""
+    for name, value in _astray(rule, message, payload):
+        wanted = " or ".join(map(repr, rule.match[name]))
+        found = "the message has none" if value is None else f"it is {cut(value, _SHOWN_CHARS_MAX)!r}"
+        return f"{name} is not {wanted}: {found}"
+    return None
+
+
+def _astray(rule: Rule, message: Message, payload: Fields) -> Iterator[tuple[str, str | None]]:
+    """The fields of a rule that the message does not match, with the message's values."""
     for name, patterns in rule.match.items():
         value = field_of(message, payload, name)
         if value is None or not any(fnmatchcase(value, pattern) for pattern in patterns):
-            return False
-    return True
+            yield name, value
 
 
 def field_of(message: Message, payload: Fields, name: str) -> str | None:
@@ -142,23 +161,56 @@ def _at(payload: Fields, path: str) -> str | None:
 
 _PLACE = re.compile(r"\{\{\s*([\w.\-]+)\s*\}\}")
 _VALUE_CHARS_MAX = 2_000
+_REASON_CHARS_MAX = 500
+_TEXT = "{{text}}"
 
 
 def describe(template: str, messages: Sequence[Message], payload: Fields) -> str:
-    """Render the description of spawned work from its first message's payload.
+    """Render the description of spawned work from a batch and the payload of its first message.
 
     Unknown places stay as they are written, so that a typo shows.
     """
-    first = messages[0]
-    known = {
-        "count": str(len(messages)),
-        "text": first.text,
-        "messages": "\n".join(message.text for message in messages),
-    }
+    return _filled(template or _TEXT, messages, payload)
+
+
+def has_places(template: str) -> bool:
+    """Whether a template holds anything to fill in."""
+    return _PLACE.search(template) is not None
+
+
+def reasoned(template: str, messages: Sequence[Message], payload: Fields) -> str:
+    """Render the reason of a verdict as `describe` does, in one line of at most 500 characters."""
+    return cut(" ".join(_filled(template, messages, payload).split()), _REASON_CHARS_MAX)
+
+
+def _filled(template: str, messages: Sequence[Message], payload: Fields) -> str:
+    first, known = messages[0], _of_batch(messages)
 
     def fill(place: re.Match[str]) -> str:
         name = place.group(1)
         value = known[name] if name in known else field_of(first, payload, name)
         return place.group(0) if value is None else cut(value, _VALUE_CHARS_MAX)
 
-    return _PLACE.sub(fill, template or "{{text}}")
+    return _PLACE.sub(fill, template)
+
+
+def _of_batch(messages: Sequence[Message]) -> Mapping[str, str]:
+    """What a template can say of the whole batch."""
+    origins = [message.inbound.origin for message in messages]
+    return {
+        "count": str(len(messages)),
+        "messages": "\n".join(message.text for message in messages),
+        "senders": _each(origin.name or origin.sender for origin in origins),
+        "events": _each(message.inbound.content.event for message in messages),
+        "first_at": _time(messages[0].received_at),
+        "last_at": _time(messages[-1].received_at),
+    }
+
+
+def _each(values: Iterable[str]) -> str:
+    """The values, each once, in the order they first came."""
+    return ", ".join(dict.fromkeys(value for value in values if value))
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -77,6 +77,7 @@ sending -refuse-> not_deliverable
 unknown -resend-> pending
 unknown -bury-> dead
 dead -requeue-> pending
+dead -refuse-> not_deliverable
 """)
 
 DELIVERY = _table("""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 _LENGTH_MAX = 64
+_ENDING_MAX = 7
 
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "logi": "log", "bli": "ble",
@@ -70,7 +71,8 @@ def _mended(bare: str) -> str:
 
 def _replaced(word: str, endings: dict[str, str], above: int) -> str:
     """The word with its longest listed ending replaced, if what stands before it has a measure above `above`."""
-    ending = max((known for known in endings if word.endswith(known) and len(word) > len(known)), key=len, default="")
+    sizes = range(min(_ENDING_MAX, len(word) - 1), 1, -1)
+    ending = next((word[-size:] for size in sizes if word[-size:] in endings), "")
     if not ending:
         return word
     bare = word[: -len(ending)]

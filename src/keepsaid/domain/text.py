@@ -24,6 +24,13 @@ def digest(*parts: str | bytes | None) -> bytes:
     return blake2b(b"".join(fields), digest_size=16).digest()
 
 
+def joined(separator: str, *parts: str) -> str:
+    """The parts as one name, which no other parts give: `%` and the separator are escaped in all but the last."""
+    code = f"%{ord(separator):02X}"
+    escaped = [part.replace("%", "%25").replace(separator, code) for part in parts[:-1]]
+    return separator.join([*escaped, *parts[-1:]])
+
+
 def cut(text: str, limit: int) -> str:
     """The text, at most `limit` characters, with a mark where it was cut."""
     return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"

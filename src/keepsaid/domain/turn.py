@@ -9,6 +9,9 @@ from keepsaid.domain.batch import Batch
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record, ToolCall
 
+NO_MODEL = "none"
+"""The model of turns that none answered; what it says is no answer, and not remembered."""
+
 
 class StepKind(StrEnum):
     """What a step calls."""
@@ -47,7 +50,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A recorded outside call; `output` is None until it is finished. `subject` is a model or tool name."""
+    """A recorded outside call; `output` is None until it is finished. `subject` is a model or tool name.
+
+    One that is not `repeatable` is never made again, whether or not its result is known.
+    """
 
     n: int
     kind: StepKind
@@ -56,6 +62,16 @@ class Step:
     state: str = "started"
     output: Json = None
     usage: Usage = Usage()
+    repeatable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """A batch whose messages the turn of an earlier one was shown, from its step `n` on."""
+
+    batch_id: int
+    n: int
+    messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +89,8 @@ class Claimed:
     """A batch leased to this runtime, with its messages, its open turn and the steps already recorded.
 
     `alone` says that it was in flight at two crashes in a row and runs with nothing beside it. `trace`
-    is what an earlier attempt recorded of its context.
+    is what an earlier attempt recorded of its context, `steered` what its recorded steps were shown beside it.
+    Messages received before `late_before` (milliseconds UTC) are answered late, and marked.
     """
 
     batch: Batch
@@ -82,6 +99,13 @@ class Claimed:
     steps: tuple[Step, ...] = ()
     alone: bool = False
     trace: Json = None
+    steered: tuple[Steered, ...] = ()
+    late_before: int | None = None
+
+    @property
+    def heard(self) -> tuple[Message, ...]:
+        """Every message this turn answers, in order."""
+        return (*self.messages, *(message for one in self.steered for message in one.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +125,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The tail of a lane's transcript, and the ids of messages and replies it shows."""
+    """The tail of a lane's transcript: records, and beside each the message or reply it shows, or "".
+
+    `left_out` older records were read and did not fit the prompt.
+    """
 
     records: tuple[Record, ...] = ()
-    shown: frozenset[str] = frozenset()
+    refs: tuple[str, ...] = ()
+    left_out: int = 0
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """The messages and replies it shows, such as `message:17` and `reply:9`."""
+        return frozenset(filter(None, self.refs))

@@ -23,7 +23,7 @@ class ChannelDepth:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Counts over the whole operational store."""
+    """Counts over the whole operational store; `deferred` batches are queued because of an outage."""
 
     channels: tuple[ChannelDepth, ...]
     batches: Mapping[str, int]
@@ -33,6 +33,16 @@ class Overview:
     usage: Usage
     episodes_due: int
     messages: int
+    deferred: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """Work that a rule wrote down for a batch."""
+
+    id: int
+    state: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +53,19 @@ class Story:
     state: str
     batch: Batch | None = None
     turn_id: int | None = None
-    task_id: int | None = None
+    task: Spawned | None = None
     replies: tuple[Reply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """Which messages to list; None means any. Newest first."""
+    """Which messages to list; None means any. Newest first. `reply` is the state of a reply."""
 
     channel: str | None = None
     state: str | None = None
     conversation: str | None = None
     limit: int = 20
+    reply: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +88,15 @@ class TurnStory:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeWork:
-    """A batch whose messages and reply are not in memory yet."""
+    """A batch whose messages and reply are not in memory yet.
+
+    `external` says that its lane held an external message by the time it was answered.
+    """
 
     batch_id: int
     messages: tuple[Message, ...]
     turn_id: int | None = None
     reply: str = ""
     replied_at: int = 0
+    model: str = ""
+    external: bool = False

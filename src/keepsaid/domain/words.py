@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 
 from keepsaid.domain.stems import stem
 
@@ -37,6 +38,8 @@ _LONGEST = max(len(phrase) for phrase in _PHRASES)
 _GREETINGS = frozenset({"morning", "afternoon", "evening", "night", "everyone", "everybody", "folks"})
 
 _WORD = re.compile(r"[^\W_]+")
+_APART = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
+_KEPT_CHARS_MAX = 64
 
 
 def fold(word: str) -> str:
@@ -47,9 +50,24 @@ def fold(word: str) -> str:
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
-def words(text: str) -> Iterator[tuple[int, str]]:
-    """The folded words of a text in order, each with the place where it starts."""
-    return ((match.start(), fold(match.group())) for match in _WORD.finditer(text))
+def spelled(text: str) -> list[str]:
+    """The words of a text in order, as they stand there."""
+    return text.translate(_APART).split() if text.isascii() else _WORD.findall(text)
+
+
+def place(text: str, n: int) -> int:
+    """Where word `n` of a text starts, counted from 0."""
+    return next(islice(_WORD.finditer(text), n, None)).start()
+
+
+def root(word: str) -> str:
+    """What the forms of one word have in common, however it is written: the stem of the folded word."""
+    return _root(word) if len(word) <= _KEPT_CHARS_MAX else fold(word)
+
+
+@lru_cache(20_000)
+def _root(word: str) -> str:
+    return stem(fold(word))
 
 
 def topic(text: str) -> frozenset[str]:
@@ -57,7 +75,7 @@ def topic(text: str) -> frozenset[str]:
 
     Empty for "good morning", for a bare "Morning, everyone!" and for text without words.
     """
-    said = [word for _, word in words(text)]
+    said = [fold(word) for word in spelled(text)]
     rest: list[str] = []
     at = 0
     while at < len(said):
@@ -68,7 +86,7 @@ def topic(text: str) -> frozenset[str]:
     telling = {word for word in rest if word not in STOPWORDS}
     if len(said) <= 3 and telling <= _GREETINGS:
         return frozenset()
-    return frozenset(stem(word) for word in telling)
+    return frozenset(root(word) for word in telling)
 
 
 def _phrase_at(said: list[str], at: int) -> int:

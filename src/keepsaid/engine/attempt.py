@@ -13,10 +13,12 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.errors import (
     KeepsaidError,
     LeaseLost,
+    MessageDamaged,
     ModelAuth,
     ModelQuota,
     ModelRejected,
     ModelUnavailable,
+    StoreBroken,
     StoreError,
 )
 from keepsaid.pipeline.turn.notices import gave_up
@@ -26,6 +28,12 @@ from keepsaid.ports.operations import Operations
 from keepsaid.ports.progress import Progress, Progresses
 
 _log = logging.getLogger("keepsaid.turn")
+TOO_LATE = "it took longer than a message that stopped the program twice may take"
+"""Why a batch that ran alone was stopped."""
+
+TAKEN = "this try was broken off; the message is taken up again"
+"""What those hear who wait for a batch that was interrupted, or that another owner has."""
+
 _HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
 """Trying again cannot help before a person does something."""
 
@@ -62,53 +70,58 @@ class Attempt:
     async def at(self, claimed: Claimed, work: Callable[[], Awaitable[None]]) -> str:
         """Try once; returns how it ended: done, lost, waiting, or the state the failure led to.
 
-        What the batch raised itself is charged to it; an outage or a stop is not. A StoreError passes
-        through: nothing can be recorded then, and the lease runs out.
+        What the batch raised itself is charged to it; an outage or a stop is not. A StoreError comes out when
+        the store does not take that either: the lease runs out.
         """
         try:
             await work()
         except LeaseLost:
+            self._progress.tell(claimed.messages, Progress("waiting", TAKEN))
             return "lost"
         except asyncio.CancelledError:
             await asyncio.shield(self.released(claimed))
             raise
         except ModelUnavailable as outage:
             return await self._wait_out(claimed, outage)
-        except NeedsReview as unknown:
+        except (NeedsReview, MessageDamaged) as unknown:
             return await self.failed(claimed, Failure.PARK, unknown)
         except _HOPELESS as refusal:
             return await self.failed(claimed, Failure.BURY, refusal)
-        except StoreError:
+        except StoreBroken:
             raise
+        except StoreError as refusal:
+            return await self._wait_out(claimed, refusal)
         except TimeoutError:
-            late = KeepsaidError("it took longer than a message that stopped the program twice may take")
-            return await self.failed(claimed, Failure.RETRY, late)
+            return await self.failed(claimed, Failure.RETRY, KeepsaidError(TOO_LATE))
         except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing turn is charged to its own batch
             _log.error("turn failed", exc_info=error, extra={"turn": claimed.turn_id, "batch": claimed.batch.id})
             return await self.failed(claimed, Failure.RETRY, error)
         return "done"
 
-    async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable) -> str:
-        now, batch = self._clock.now_ms(), claimed.batch
+    async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable | StoreError) -> str:
+        batch = claimed.batch
         if self._patience.is_over(batch.deferrals):
             return await self.failed(claimed, Failure.BURY, outage)
         wait = self._patience.wait_ms(batch.deferrals)
-        if outage.retry_after_s is not None:
-            wait = min(int(outage.retry_after_s * 1000), self._patience.wait_ms_max)
+        if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
+            wait = max(wait, min(int(outage.retry_after_s * 1000), self._patience.outage_ms_max))
         self._progress.tell(claimed.messages, Progress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s"))
-        await self.released(claimed, now + wait, deferred=True)
+        told = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
+        _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
+        await self.released(claimed, self._clock.due_ms() + wait, outage.what)
         return "waiting"
 
-    async def released(self, claimed: Claimed, not_before: int = 0, *, deferred: bool = False) -> None:
-        """Give a batch back without charge."""
-        await self._operations.apply(Release(claimed.batch.id, claimed.batch.fence, not_before, deferred))
+    async def released(self, claimed: Claimed, not_before: int = 0, outage: str = "") -> None:
+        """Give a batch back without charge; `outage` says what it waits for, if it does."""
+        batch = claimed.batch
+        await self._operations.apply(Release(batch.id, batch.fence, not_before, bool(outage), outage))
 
     async def failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:
         """Charge, park or bury a batch for what it raised; returns its new state."""
         now, batch = self._clock.now_ms(), claimed.batch
         notice = ReplyDraft(self._ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
         reason = error.what if isinstance(error, KeepsaidError) else f"{type(error).__name__}"
-        retry_at = now + self._patience.wait_ms(batch.attempts)
+        retry_at = self._clock.due_ms() + self._patience.wait_ms(batch.attempts)
         state = await self._operations.apply(Fail(batch.id, batch.fence, how, reason, now, retry_at, notice))
         self._progress.tell(claimed.messages, Progress("settled" if state != "queued" else "waiting", reason))
         return state

@@ -12,6 +12,7 @@ from keepsaid.ports.clock import Clock
 
 _log = logging.getLogger("keepsaid.engine")
 _FAILED_WAIT_MS = 1_000
+_BROKEN_WAIT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,15 @@ class Stage:
     """A stage as a loop sees it.
 
     `work` does what there is to do and returns when to come again, wall milliseconds: 0 at once, None when
-    only a hint or the poll interval can tell.
+    only a hint or the poll interval can tell. `vital` says that nothing is kept any more when its store is
+    broken; the others go on without what it does.
     """
 
     name: str
     work: Callable[[], Awaitable[int | None]]
     hint: asyncio.Event
     poll_ms: int = 5_000
+    vital: bool = True
 
 
 async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken], None]) -> None:
@@ -34,8 +37,11 @@ async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken],
         try:
             wait_ms = await _round(stage, clock)
         except StoreBroken as error:
-            broken(error)
-            return
+            if stage.vital:
+                broken(error)
+                return
+            _log.error("stage %s: %s", stage.name, error.what, extra={"code": error.code})
+            wait_ms = _BROKEN_WAIT_MS
         except KeepsaidError as error:
             _log.warning("stage %s: %s", stage.name, error.what, extra={"code": error.code})
             wait_ms = _FAILED_WAIT_MS
@@ -48,4 +54,4 @@ async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken],
 async def _round(stage: Stage, clock: Clock) -> float:
     """One round of work; returns how long to wait for the next, in milliseconds."""
     due = await stage.work()
-    return stage.poll_ms if due is None else max(0, min(stage.poll_ms, due - clock.now_ms()))
+    return stage.poll_ms if due is None else max(0, min(stage.poll_ms, due - clock.due_ms()))

@@ -26,4 +26,4 @@ class Rescuer:
 
     async def rescue(self) -> int:
         """Continuously: leases that ran out; returns how many."""
-        return await self._operations.apply(ExpireLeases(self._clock.now_ms()))
+        return await self._operations.apply(ExpireLeases(self._clock.steady_ms()))

@@ -82,8 +82,8 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._crew.workers is not None:
-            await self._crew.workers.stop(patience_s)
-        await self._crew.post.stop(patience_s)
+        crew = self._crew
+        ends = [crew.post.stop(patience_s), *([crew.workers.stop(patience_s)] if crew.workers is not None else [])]
+        await asyncio.gather(*ends)
         if not self.broken.done():
             await self._operations.apply(Relinquish(self._owner, self._clock.now_ms()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.attempt import Attempt
@@ -17,37 +18,68 @@ _log = logging.getLogger("keepsaid.turn")
 _MOMENT_MS = 20
 """After a claim the next is looked for a moment later, so that the turns just started go first."""
 
+_SENT_BACK = 0.1
+"""The share of its time in a place that a turn gets which an outage sent back: not none, or all would call at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many turns run at a time.
+
+    A turn that takes longer than `slow_s` seconds gives its place to another, so that lanes whose model hangs
+    hold up nobody else; one that an outage sent back does so after a tenth of that. No more than `open_max` are ever
+    open.
+    """
+
+    at_once: int = 8
+    slow_s: float = 2.0
+    open_max: int = 256
+
 
 class Workers:
     """Runs turns."""
 
     def __init__(
-        self, flow: Flow, lanes: LaneView, leases: Leases, attempt: Attempt, clock: Clock, turns_max: int
+        self, flow: Flow, lanes: LaneView, leases: Leases, attempt: Attempt, clock: Clock, places: Places
     ) -> None:
         self._flow = flow
         self._lanes = lanes
         self._leases = leases
         self._attempt = attempt
         self._clock = clock
-        self._turns_max = turns_max
+        self._places = places
         self._running: set[asyncio.Task[None]] = set()
+        self._slow: set[asyncio.Task[None]] = set()
 
     async def claim(self) -> int | None:
         """Fill the free places; returns when the next batch is ready, or None while all places are taken."""
-        free = self._turns_max - len(self._running)
-        if not free:
+        places = self._places
+        free = min(places.at_once + len(self._slow), places.open_max) - len(self._running)
+        if free < 1:
             return None
+        now = self._clock.due_ms()
         claimed = await self._flow.claim(self._leases, free)
         for one in claimed:
             task = asyncio.create_task(self._work(one), name=f"turn-{one.turn_id}")
             self._running.add(task)
             task.add_done_callback(self._finished)
+            slow_after_s = places.slow_s * (_SENT_BACK if one.batch.deferrals else 1)
+            asyncio.get_running_loop().call_later(slow_after_s, self._slowed, task)
         if len(claimed) == free:
             return None
-        return self._clock.now_ms() + _MOMENT_MS if claimed else await self._lanes.next_ready()
+        if claimed:
+            return now + _MOMENT_MS
+        due = await self._lanes.next_ready()
+        return due if due is None or due > now else None  # what is ready and was not given waits for a turn to end
+
+    def _slowed(self, task: asyncio.Task[None]) -> None:
+        if task in self._running:
+            self._slow.add(task)
+            self._flow.hints.work.set()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._slow.discard(task)
         self._flow.hints.work.set()
 
     async def _work(self, claimed: Claimed) -> None:
@@ -58,11 +90,12 @@ class Workers:
         try:
             how = await self._attempt.at(claimed, answer)
         except StoreError as error:
-            _log.error("turn %s: %s", claimed.turn_id, error.what, extra={"code": error.code})
+            _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": claimed.turn_id})
             return
         finally:
             self._flow.hints.deliver.set()
-        _log.info("turn ended", extra={"turn": claimed.turn_id, "batch": claimed.batch.id, "how": how})
+        if how != "waiting":
+            _log.info("turn ended", extra={"turn": claimed.turn_id, "batch": claimed.batch.id, "how": how})
 
     async def stop(self, patience_s: float) -> None:
         """Let running turns end; those that take too long are returned to the queue."""

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain.batch import Batch
+from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Memory
+from keepsaid.domain.memory import Memory, is_time
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Reply
-from keepsaid.domain.views import Story, TurnStory
+from keepsaid.domain.views import Spawned, Story, TurnStory
+
+if TYPE_CHECKING:
+    from keepsaid.engine.pruner import Run
 
 Shape = dict[str, Any]
 
 
 def when(ms: int | None) -> str | None:
-    """A time as RFC 3339, UTC, milliseconds."""
-    if ms is None:
+    """A time as RFC 3339, UTC, milliseconds; None for none, and for what no calendar holds."""
+    if ms is None or not is_time(ms):
         return None
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def receipt_shape(received: Received) -> Shape:
+    """What a sender is told once a message is on disk."""
+    return {
+        "id": show("message", received.id),
+        "intake": str(received.intake),
+        "number": received.number,
+        "conversation": received.lane.conversation,
+        "lane": received.lane.key,
+    }
 
 
 def story_shape(story: Story) -> Shape:
@@ -38,17 +54,28 @@ def story_shape(story: Story) -> Shape:
         "event": message.inbound.content.event,
         "external_id": message.inbound.marks.external_id,
         "text": message.text,
+        "damaged": message.damaged,
         "priority": message.inbound.priority,
         "received_at": when(message.received_at),
         "batch": batch_shape(story.batch) if story.batch else None,
         "turn": show("turn", story.turn_id) if story.turn_id else None,
-        "task": show("task", story.task_id) if story.task_id else None,
+        "task": task_shape(story.task) if story.task else None,
         "replies": [reply_shape(reply) for reply in story.replies],
     }
 
 
+def task_shape(task: Spawned) -> Shape:
+    """Work that a rule wrote down."""
+    return {"id": show("task", task.id), "state": task.state, "description": task.description}
+
+
+def next_try(batch: Batch) -> int | None:
+    """When a batch that went wrong is tried again; None when it is not going to be."""
+    return batch.ready_at if batch.state == "queued" and (batch.deferrals or batch.attempts) else None
+
+
 def batch_shape(batch: Batch) -> Shape:
-    """A batch and its verdict."""
+    """A batch, its verdict, and what it waits for."""
     verdict = batch.verdict
     return {
         "id": show("batch", batch.id),
@@ -59,7 +86,11 @@ def batch_shape(batch: Batch) -> Shape:
         "rules_version": verdict.version,
         "reason": verdict.reason,
         "attempts": batch.attempts,
+        "deferrals": batch.deferrals,
+        "error": batch.error,
+        "next_try_at": when(next_try(batch)),
         "created_at": when(batch.created_at),
+        "pruned_at": when(batch.pruned_at),
     }
 
 
@@ -72,9 +103,16 @@ def reply_shape(reply: Reply) -> Shape:
         "notice": reply.draft.notice,
         "turn": show("turn", reply.turn_id) if reply.turn_id else None,
         "attempts": reply.attempts,
+        "detail": reply.detail,
         "possible_duplicate": reply.possible_duplicate,
         "created_at": when(reply.created_at),
     }
+
+
+def prune_shape(run: Run) -> Shape:
+    """What a run of the pruner removed, whether it is over, and why it removed nothing."""
+    counts = {"messages": run.messages, "batches": run.batches, "keys": run.keys}
+    return {**counts, "over": run.over, "refused": run.refusal}
 
 
 def memory_shape(memory: Memory) -> Shape:
@@ -105,7 +143,7 @@ def turn_shape(turn: TurnStory) -> Shape:
         "lane": {"conversation": turn.batch.lane.conversation, "key": turn.batch.lane.key},
         "batch": batch_shape(turn.batch),
         "messages": [{"id": show("message", one.id), "text": one.text} for one in turn.messages],
-        "context": turn.trace,
+        "context": _context(turn.trace),
         "steps": [
             {"n": step.n, "kind": str(step.kind), "subject": step.subject, "state": step.state} for step in turn.steps
         ],
@@ -115,3 +153,18 @@ def turn_shape(turn: TurnStory) -> Shape:
         "started_at": when(turn.started_at),
         "ended_at": when(turn.ended_at),
     }
+
+
+def _context(trace: Json) -> Json:
+    """The trace, with memories named as everywhere else."""
+    memory = trace.get("memory") if isinstance(trace, dict) else None
+    if not isinstance(trace, dict) or not isinstance(memory, dict):
+        return trace
+    candidates = memory.get("candidates")
+    named = [_candidate(one) for one in candidates] if isinstance(candidates, list) else candidates
+    return {**trace, "memory": {**memory, "candidates": named}}
+
+
+def _candidate(one: Json) -> Json:
+    number = one.get("id") if isinstance(one, dict) else None
+    return {**one, "id": show("memory", number)} if isinstance(one, dict) and isinstance(number, int) else one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from keepsaid.domain.memory import Kind, Memory
 from keepsaid.domain.text import cut
@@ -12,6 +13,8 @@ PINNED = "[Pinned context]"
 RELEVANT = "[Relevant to this message]"
 
 _SPEAKER_CHARS = 60
+_SPEAKER_READ = 256
+_DAY_MS = 86_400_000
 _CONTEXT = 80
 _LAST_MS = 253_402_300_799_999
 _BRACKETED = re.compile(r"\[([^\[\]]{1,80})\]")
@@ -27,7 +30,8 @@ _RESERVED = frozenset(_letters(name) for name in (PINNED, RELEVANT, "Context fro
 
 def folded(text: str) -> str:
     """A text on one line, in which nothing in brackets can pass for a heading or label of ours."""
-    return _BRACKETED.sub(_disarmed, " ".join(text.split()))
+    text = " ".join(text.split())
+    return _BRACKETED.sub(_disarmed, text) if "[" in text else text
 
 
 def _disarmed(found: re.Match[str]) -> str:
@@ -36,14 +40,17 @@ def _disarmed(found: re.Match[str]) -> str:
 
 def date(said_at: int) -> str:
     """The day of a time in milliseconds UTC, as 2026-11-20; empty when the time is not known."""
-    if not 0 < said_at <= _LAST_MS:
-        return ""
-    return datetime.fromtimestamp(said_at // 1_000, UTC).date().isoformat()
+    return _day(said_at // _DAY_MS) if 0 < said_at <= _LAST_MS else ""
 
 
-def label(memory: Memory) -> str:
-    """The kind of a memory as a label: `[Episode]`, `[Thread summary]`."""
-    return f"[{memory.new.kind.replace('_', ' ').capitalize()}]"
+@lru_cache(1_024)
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(number * _DAY_MS // 1_000, UTC).date().isoformat()
+
+
+def label(kind: Kind) -> str:
+    """A kind of memory as a label: `[Episode]`, `[Thread summary]`."""
+    return f"[{kind.replace('_', ' ').capitalize()}]"
 
 
 def line(memory: Memory, chars_max: int, at: int = 0) -> str:
@@ -51,10 +58,16 @@ def line(memory: Memory, chars_max: int, at: int = 0) -> str:
 
     Of a text longer than `chars_max` characters the part around place `at` is shown.
     """
-    speaker = cut(" ".join(memory.new.speaker.split()).translate(_ROUND), _SPEAKER_CHARS)
-    about = ", ".join(part for part in (speaker, date(memory.new.said_at)) if part)
-    head = f"{label(memory)} {about}:" if about else label(memory)
+    new = memory.new
+    head = _head(new.kind, new.speaker[:_SPEAKER_READ], date(new.said_at))
     return f"{head} {folded(_excerpt(memory.text, chars_max, at))}"
+
+
+@lru_cache(1_024)
+def _head(kind: Kind, speaker: str, day: str) -> str:
+    speaker = cut(" ".join(speaker.split()).translate(_ROUND), _SPEAKER_CHARS)
+    about = ", ".join(part for part in (speaker, day) if part)
+    return f"{label(kind)} {about}:" if about else label(kind)
 
 
 def _excerpt(text: str, chars_max: int, at: int) -> str:

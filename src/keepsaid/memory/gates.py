@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from keepsaid.domain.memory import Candidate, Hit, Kind, Memory
 from keepsaid.domain.prompt import Record, estimate_tokens
-from keepsaid.domain.stems import stem
-from keepsaid.domain.words import topic, words
+from keepsaid.domain.words import fold, place, root, spelled, topic
 from keepsaid.memory.block import PINNED, RELEVANT, line
 
 _MESSAGE_CHARS = 4_000
 _MEMORY_CHARS = 8_000
+_KEPT_CHARS_MAX = 1_000
+_BREAK_TOKENS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +45,31 @@ class Visible:
     def __init__(self, shown: frozenset[str], own: frozenset[str], records: Sequence[Record], said: str) -> None:
         self._shown = shown
         self._own = own
-        self._texts = {_plain(record.text) for record in records} | {_plain(said)}
+        self._all = shown | own
+        self._texts = {plain(record.text) for record in records} | {plain(said)}
         self._topic = topic(said[:_MESSAGE_CHARS])
+        self._initials = {letter for shared in self._topic for letter in (shared[0], shared[0].upper())}
 
-    def overlap(self, memory: Memory) -> str:
-        """Why the memory would tell nothing new; empty when it would."""
+    def overlap(self, memory: Memory, said: str) -> str:
+        """Why the memory, whose plain text is `said`, would tell nothing new; empty when it would."""
         refs = {f"{source.kind}:{source.ref}" for source in memory.new.sources} or {memory.new.key}
         if memory.new.key in self._own or refs <= self._own:
             return "part of this message"
-        if memory.new.key in self._shown or refs <= self._shown | self._own or _plain(memory.text) in self._texts:
+        if memory.new.key in self._shown or refs <= self._all or said in self._texts:
             return "already in this prompt"
         return ""
 
     def shared(self, memory: Memory) -> tuple[int, str] | None:
-        """The first word of the memory that the messages share with it, and its place; None when there is none.
+        """The first word of the memory that the messages share, counted from 0; None when they share none.
 
         This is the first version of the relevance test: one word is enough, if it is not a stopword or
         small talk. It does not depend on ranks, and looks at the first 8,000 characters of the memory.
         """
-        if not self._topic:
-            return None
-        return next((found for found in words(memory.text[:_MEMORY_CHARS]) if stem(found[1]) in self._topic), None)
+        if self._topic:
+            for n, word in enumerate(spelled(memory.text[:_MEMORY_CHARS])):
+                if (word[0] in self._initials or not word[0].isascii()) and root(word) in self._topic:
+                    return n, fold(word)
+        return None
 
 
 class Selection:
@@ -85,19 +91,22 @@ class Selection:
 
     def consider(self, hit: Hit, heading: str) -> None:
         """Choose the memory of a hit for the part under `heading`, or note why not."""
-        reason = self._repeated(hit.memory) or self._visible.overlap(hit.memory)
+        said = plain(hit.memory.text)
+        reason = self._repeated(hit.memory, said) or self._visible.overlap(hit.memory, said)
         chosen = False
         if not reason:
             chosen, reason = self._judge(hit.memory, heading)
+        if chosen:
+            self._texts.add(said)
         self.candidates.append(Candidate(hit, chosen, reason))
 
-    def _repeated(self, memory: Memory) -> str:
+    def _repeated(self, memory: Memory, said: str) -> str:
         if memory.id in self._ids:
             return "the same memory again"
         self._ids.add(memory.id)
         if memory.state != "active":
             return f"no longer valid: {memory.state}"
-        return "the same words as another memory" if _plain(memory.text) in self._texts else ""
+        return "the same words as another memory" if said in self._texts else ""
 
     def _judge(self, memory: Memory, heading: str) -> tuple[bool, str]:
         shared = (0, "") if heading == PINNED else self._visible.shared(memory)
@@ -105,16 +114,28 @@ class Selection:
             return False, "no shared words"
         if sum(map(len, self._lines.values())) >= self._settings.items_max:
             return False, f"over the limit of {self._settings.items_max} memories"
-        place, word = shared
-        written = line(memory, self._settings.chars_max, place)
-        tokens = estimate_tokens(f"{written}\n" if self._lines[heading] else f"{heading}\n{written}\n")
+        n, word = shared
+        long = word and len(memory.text) > self._settings.chars_max
+        written = line(memory, self._settings.chars_max, place(memory.text, n) if long else 0)
+        tokens = estimate_tokens(written) + _BREAK_TOKENS
+        if not self._lines[heading]:
+            tokens += estimate_tokens(heading) + _BREAK_TOKENS
         if tokens > self._tokens_left:
             return False, "over the token budget"
         self._tokens_left -= tokens
         self._lines[heading].append(written)
-        self._texts.add(_plain(memory.text))
         return True, f'shares "{word}"' if word else "pinned"
+
+
+def plain(text: str) -> str:
+    """A text without its case and spacing, to tell whether two are the same; of a long one its start and length."""
+    if len(text) > _MEMORY_CHARS:
+        return f"{_plain(text[:_MEMORY_CHARS])} … {len(text)}"
+    return _plain_kept(text) if len(text) < _KEPT_CHARS_MAX else _plain(text)
 
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+_plain_kept = lru_cache(4_096)(_plain)

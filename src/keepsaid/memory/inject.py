@@ -11,10 +11,16 @@ from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.block import PINNED, RELEVANT
 from keepsaid.memory.gates import InjectionSettings, Selection, Visible
 from keepsaid.memory.recall.legs import Missing, ask
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.recall import Recall
+
+LEG_SHARE = 0.6
+"""How much of the deadline one leg of recall may take, so that a slow one leaves time for what the others found."""
+
+_RECALL_SHARE, _FRESH_SHARE, _AGAIN_SHARE = 0.8, 1 / 3, 0.4
+"""Of the deadline: all of recall, recording what is new, and looking again after it."""
 
 SYSTEM = "system"
 """The sender of messages the program wrote itself; they are never injected into (seed 001)."""
@@ -60,16 +66,19 @@ class Injector:
     ) -> Selection:
         listener = listener_of(claimed, said)
         text = "\n".join(message.text for message in said)
+        limit = _RECALL_SHARE * self._settings.deadline_ms
         recalled, pinned = await asyncio.gather(
-            self._recalled(claimed, listener, text, missing),
-            ask("pinned", self._pinned(listener), self._settings.deadline_ms),
+            ask("recall", self._recalled(claimed, listener, text, missing), limit),
+            ask("pinned", self._pinned(listener), limit),
         )
+        if isinstance(recalled, Missing):
+            recalled = Recalled((), (recalled.why,))
         missing.extend(recalled.missing)
         if isinstance(pinned, Missing):
             missing.append(pinned.why)
             pinned = []
         own = frozenset(f"message:{message.id}" for message in claimed.messages)
-        shown = await recent
+        shown = await asyncio.shield(recent)
         selection = Selection(Visible(shown.shown, own, shown.records, text), self._settings)
         for hit in pinned:
             selection.consider(hit, PINNED)
@@ -79,13 +88,23 @@ class Injector:
 
     async def _recalled(self, claimed: Claimed, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""
-        first = asyncio.ensure_future(self._recall.recall(listener, text, self._settings.per_leg))
+        settings = self._settings
+        first = asyncio.ensure_future(self._recall.recall(listener, text, settings.per_leg))
+        if self._recorder.caught_up:
+            return await first
         try:
-            fresh = await ask("fresh", self._freshen(claimed.batch.lane.conversation), self._settings.fresh_ms)
+            wait = min(settings.fresh_ms, _FRESH_SHARE * settings.deadline_ms)
+            fresh = await ask("fresh", self._freshen(claimed.batch.lane.conversation), wait)
             if isinstance(fresh, Missing):
                 missing.append(fresh.why)
             elif fresh:
-                return await self._recall.recall(listener, text, self._settings.per_leg)
+                if fresh >= RECORDED_MAX:
+                    missing.append(f"fresh: recorded {fresh} batches, more may be waiting")
+                again = self._recall.recall(listener, text, settings.per_leg)
+                anew = await ask("fresh", again, _AGAIN_SHARE * settings.deadline_ms)
+                if isinstance(anew, Recalled):
+                    return anew
+                missing.append(anew.why)
             return await first
         finally:
             first.cancel()
@@ -94,7 +113,7 @@ class Injector:
         """Have the conversation's episodes recorded; giving up the wait does not stop the recording."""
         task = self._recording.get(conversation)
         if task is None:
-            task = asyncio.create_task(self._recorder.catch_up(conversation=conversation))
+            task = asyncio.create_task(self._recorder.catch_up(RECORDED_MAX, conversation))
             self._recording[conversation] = task
             task.add_done_callback(lambda done: self._recorded(conversation, done))
         return await asyncio.shield(task)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, episode_scope
 from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
+
+RECORDED_MAX = 50
+"""Batches whose episodes are recorded in one go."""
 
 ASSISTANT = "assistant"
 """The speaker of replies."""
@@ -28,26 +35,49 @@ class Recorder:
         self._memories = memories
         self._operations = operations
         self._clock = clock
+        self._hint: asyncio.Event | None = None
+        self._running = 0
+        self._left = True
 
-    async def catch_up(self, limit: int = 50, conversation: str | None = None) -> int:
-        """Record up to `limit` batches, oldest first, of one conversation or of all; returns how many it cleared.
+    def watch(self, hint: asyncio.Event) -> None:
+        """Learn of new work from the hint that wakes who records: only one runtime makes work in a store."""
+        self._hint = hint
 
-        Raises a StoreError when a store refuses; the work is then still due.
+    @property
+    def caught_up(self) -> bool:
+        """Whether nothing is due, so that nobody need ask the store."""
+        return self._hint is not None and not (self._hint.is_set() or self._running or self._left)
+
+    async def catch_up(self, limit: int = RECORDED_MAX, conversation: str | None = None) -> int:
+        """Record up to `limit` batches, oldest first, of one conversation or of all; returns how many were due.
+
+        Another may have cleared them meanwhile. Raises a StoreError when a store refuses; the work is then
+        still due.
         """
-        work = await self._buffer.episode_work(limit, conversation)
-        if not work:
-            return 0
+        self._running += 1
+        try:
+            self._left = self._left or conversation is None
+            work = await self._buffer.episode_work(limit, conversation)
+            if work:
+                await self._record(work)
+            if conversation is None:
+                self._left = len(work) >= limit
+            return len(work)
+        finally:
+            self._running -= 1
+
+    async def _record(self, work: Sequence[EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
         if said:
             await self._memories.keep(said, self._clock.now_ms())
         point("episodes.kept")
-        return await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work)))
+        await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work)))
 
 
 def episodes(work: EpisodeWork) -> list[NewMemory]:
-    """The episodes of one batch: each message that says something, and the reply to them."""
+    """The episodes of one batch: each message that says something, and the reply a model or program gave."""
     said = [_heard(message) for message in work.messages if message.text.strip()]
-    if work.turn_id is not None and work.reply.strip() and work.messages:
+    if work.turn_id is not None and work.messages and work.reply.strip() and work.model != NO_MODEL:
         said.append(_answered(work, work.turn_id))
     return said
 
@@ -68,15 +98,18 @@ def _heard(message: Message) -> NewMemory:
 
 
 def _answered(work: EpisodeWork, turn_id: int) -> NewMemory:
-    """The reply: heard in its conversation only, and external when anything it answers is."""
+    """The reply: heard in its conversation only, and external when anything the model was shown is.
+
+    Other lanes never show external words, and within a lane they live on in the replies to them: so the
+    model was shown some if any stood in the lane before.
+    """
     lane = work.messages[0].lane
-    external = any(message.inbound.origin.trust is Trust.EXTERNAL for message in work.messages)
     return NewMemory(
         key=f"reply:{turn_id}",
         kind=Kind.EPISODE,
         text=work.reply,
         scope=conversation_scope(lane),
-        trust=Trust.EXTERNAL if external else Trust.KNOWN,
+        trust=Trust.EXTERNAL if work.external else Trust.KNOWN,
         lane=lane,
         speaker=ASSISTANT,
         said_at=work.replied_at,

@@ -6,22 +6,29 @@ Every stage reads rows and ends in one commit; between any two commits a crash l
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from keepsaid.domain.batch import Group, Window
-from keepsaid.domain.commits import Dispatch, Received, TurnCommit
+from keepsaid.domain.busy import Busy, Interrupt
+from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
-from keepsaid.domain.turn import Claimed, Outcome
-from keepsaid.errors import LeaseLost
+from keepsaid.domain.turn import Claimed, Outcome, Recent
+from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
-from keepsaid.pipeline.context.assemble import Budget, assemble
+from keepsaid.pipeline.context.assemble import Budget, assemble, fitted, spoken
+from keepsaid.pipeline.context.late import judged, noted, owned_up
 from keepsaid.pipeline.context.trace import chosen, recorded, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route
+from keepsaid.pipeline.turn.offers import Offers
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.steps import StepLog
 from keepsaid.ports.buffer import BufferView
@@ -31,10 +38,13 @@ from keepsaid.ports.identity import Identity
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.operations import Operations
+from keepsaid.ports.points import point
 from keepsaid.ports.progress import Progress, Progresses
 from keepsaid.ports.recall import Reminder
 
+_log = logging.getLogger("keepsaid.route")
 _GROUPS_MAX = 64
+_FAILED_MS = 1_000
 _MOMENT_MS = 20
 """After work the next is looked for a moment later, so that what was just routed goes first."""
 
@@ -61,12 +71,21 @@ class Mind:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How the road runs: rules, windows by channel, budgets and limits."""
+    """How the road runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane."""
 
     routes: Routes
     windows: Mapping[str, Window]
     budget: Budget = Budget()
     limits: TurnLimits = TurnLimits()
+    busy: Mapping[str, Busy] = field(default_factory=dict)
+    stale_ms: Mapping[str, int] = field(default_factory=dict)
+
+
+def check(claimed: Claimed) -> None:
+    """Raise MessageDamaged for a batch that is not all there."""
+    for message in claimed.heard:
+        if message.damaged:
+            raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
 
 
 class Flow:
@@ -82,25 +101,50 @@ class Flow:
 
     async def receive(self, door: Door, inbound: Inbound) -> Received:
         """Commit 1: the message is on disk before anybody is told."""
+        point("receive.before")
         received = await door.receive(inbound)
+        point("receive.after")
         self.hints.route.set()
         return received
 
     async def route(self) -> int | None:
         """Commit 2: lanes whose window has closed become batches with a verdict; returns when the next closes."""
-        now = self._clock.now_ms()
+        now = self._clock.due_ms()
         groups = await self._stores.buffer.due(now, _GROUPS_MAX)
-        for group in groups:
-            window = self._course.windows.get(group.lane.channel, Window())
-            dispatch = await route(self._course.routes, group, window, self._ids, now)
-            await self._stores.operations.apply(dispatch)
-            self._tell_settled(group, dispatch)
-            self.hints.work.set()
-            if any(batch.task is not None for batch in dispatch.batches):
-                self.hints.record.set()
-        if groups:
-            return 0 if len(groups) == _GROUPS_MAX else now + _MOMENT_MS
-        return await self._stores.buffer.next_due()
+        routed = await asyncio.gather(*(self._routed(group, now) for group in groups))
+        if not groups:
+            return await self._stores.buffer.next_due()
+        if not all(routed):
+            return now + _FAILED_MS
+        return now if len(groups) == _GROUPS_MAX else now + _MOMENT_MS
+
+    async def _routed(self, group: Group, now: int) -> bool:
+        """Whether a lane could be routed."""
+        try:
+            await self._dispatch(group, now)
+        except KeepsaidError:
+            raise
+        except Exception as error:  # noqa: BLE001  # guard: engine loop - one lane must not stop the others
+            _log.error("lane %s cannot be routed", group.lane.key, exc_info=error)
+            return False
+        return True
+
+    async def _dispatch(self, group: Group, now: int) -> None:
+        window = self._course.windows.get(group.lane.channel, Window())
+        dispatch = await route(self._course.routes, group, window, self._ids, now)
+        await self._stores.operations.apply(dispatch)
+        self._tell_settled(group, dispatch)
+        if self._course.busy.get(group.lane.channel) is Busy.INTERRUPT:
+            await self._interrupt(group.lane, window)
+        self.hints.work.set()
+        if any(batch.task is not None for batch in dispatch.batches):
+            self.hints.record.set()
+
+    async def _interrupt(self, lane: Lane, window: Window) -> None:
+        """What was just routed joins the batch at work, which begins anew; its holder is told."""
+        begun_anew = await self._stores.operations.apply(Interrupt(lane, window, self._clock.now_ms()))
+        if begun_anew is not None:
+            self.hints.taken(begun_anew)
 
     async def claim(self, leases: Leases, limit: int) -> tuple[Claimed, ...]:
         """Take the next batches, each under a lease."""
@@ -108,29 +152,51 @@ class Flow:
 
     async def answer(self, claimed: Claimed) -> None:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
-        reading = self._stores.lanes.recent(claimed.batch.lane, self._course.budget.recent_records)
-        recent = asyncio.ensure_future(reading)
+        check(claimed)
+        claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
+        recent = asyncio.ensure_future(self._recent(claimed))
         injection = recorded(claimed.trace) or await self._mind.reminder.remind(claimed, recent)
         prompt = assemble(claimed, await recent, injection, await self._mind.identity.read(), self._course.budget)
-        trace = claimed.trace or trace_of(prompt, injection)
+        trace = noted(claimed.trace or trace_of(prompt, injection), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
         tools = self._mind.tools(claimed)
-        turn = Turn(self._mind.model, prompt, tools, self._course.limits, lambda text: self._tell(claimed, text))
+        offers = Offers(self._stores.operations, claimed, self._joining(claimed), lambda said: spoken(claimed, said))
+        delta = partial(self._tell, offers)
+        turn = Turn(self._mind.model, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
-        await self.commit(claimed, Outcome(text, records, steps.usage, model, None, chosen(trace)))
+        await self.commit(offers.claimed, Outcome(text, records, steps.usage, model, None, chosen(trace)), steps.ending)
 
-    async def commit(self, claimed: Claimed, outcome: Outcome) -> None:
-        """Commit 4; raises LeaseLost when another owner has the batch."""
-        url, reply_to = address(claimed.messages)
-        reply = ReplyDraft(self._ids.next(), outcome.reply, url=url, reply_to=reply_to) if outcome.reply else None
-        batch = claimed.batch
-        settled = TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, self._clock.now_ms())
+    async def _recent(self, claimed: Claimed) -> Recent:
+        budget = self._course.budget
+        return fitted(await self._stores.lanes.recent(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
+
+    async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
+        """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
+        batch, now = claimed.batch, self._clock.now_ms()
+        reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
+        steered = tuple(one.batch_id for one in claimed.steered)
+        settled = TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         if not await self._stores.operations.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
-        self._mind.progress.tell(claimed.messages, Progress("settled"))
+        self._mind.progress.tell(claimed.heard, Progress("settled"))
         self.hints.deliver.set()
         self.hints.record.set()
         self.hints.work.set()
+        return reply.id if reply else None
+
+    def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:
+        """The reply; one that comes late says so."""
+        url, reply_to = address(claimed.heard)
+        told = owned_up(text, claimed, self._stale_ms(claimed), now)
+        return ReplyDraft(self._ids.next(), told, url=url, reply_to=reply_to)
+
+    def _stale_ms(self, claimed: Claimed) -> int:
+        return self._course.stale_ms.get(claimed.batch.lane.channel, 0)
+
+    def _joining(self, claimed: Claimed) -> Window | None:
+        """Within which bounds what comes meanwhile may join this turn, if it may."""
+        channel = claimed.batch.lane.channel
+        return self._course.windows.get(channel, Window()) if self._course.busy.get(channel) is Busy.STEER else None
 
     async def deliver(self, post: Post) -> int | None:
         """Replies leave, in order per conversation; returns when the next may be tried."""
@@ -143,5 +209,5 @@ class Flow:
                 settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
                 self._mind.progress.tell(settled, Progress("settled", routed.verdict.reason))
 
-    def _tell(self, claimed: Claimed, text: str) -> None:
-        self._mind.progress.tell(claimed.messages, Progress("delta", text))
+    def _tell(self, offers: Offers, text: str) -> None:
+        self._mind.progress.tell(offers.claimed.heard, Progress("delta", text))

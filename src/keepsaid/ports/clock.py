@@ -10,7 +10,18 @@ class Clock(Protocol):
     """Wall time in milliseconds UTC, and waiting."""
 
     def now_ms(self) -> int:
-        """Wall time, milliseconds UTC. It may jump; nothing is ordered by it."""
+        """Wall time, milliseconds UTC. It may jump."""
+        ...
+
+    def steady_ms(self) -> int:
+        """Milliseconds UTC as they would be had the wall clock not been set since the start: leases go by it."""
+        ...
+
+    def due_ms(self) -> int:
+        """The latest time the wall clock told since the start, and what has passed since: what waits goes by it.
+
+        A clock that is set back, or ahead by mistake and right again, delays nothing.
+        """
         ...
 
     def monotonic_ms(self) -> float:
@@ -27,4 +38,8 @@ class Ids(Protocol):
 
     def next(self) -> int:
         """A new 63-bit number, larger than any this source made before."""
+        ...
+
+    def follow(self, number: int) -> None:
+        """Make every later number larger than this one, which was made before the start."""
         ...

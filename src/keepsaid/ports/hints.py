@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """One event a stage; set when there may be work for it."""
+    """One event a stage; set when there may be work for it.
+
+    `held` has one for every batch at work here: set when somebody may have taken it away.
+    """
 
     route: asyncio.Event = field(default_factory=asyncio.Event)
     work: asyncio.Event = field(default_factory=asyncio.Event)
     deliver: asyncio.Event = field(default_factory=asyncio.Event)
     record: asyncio.Event = field(default_factory=asyncio.Event)
+    held: dict[int, asyncio.Event] = field(default_factory=dict)
+
+    def taken(self, batch_id: int) -> None:
+        """Let the holder of a batch look at once whether it is still his."""
+        if batch_id in self.held:
+            self.held[batch_id].set()

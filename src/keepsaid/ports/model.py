@@ -49,5 +49,5 @@ class Model(Protocol):
         ...
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
-        """Make one call; raises a ModelError that says whether trying again can help."""
+        """Make one call, in `limit_s` seconds at most; raises a ModelError that says whether trying again can help."""
         ...

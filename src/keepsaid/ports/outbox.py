@@ -15,6 +15,10 @@ class OutboxView(Protocol):
         """Replies of a pulled conversation that nobody has pulled yet, in order."""
         ...
 
+    async def last_reply(self) -> int:
+        """The largest id of all replies, 0 before the first: new ones are larger, or their order is lost."""
+        ...
+
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply of these channels may be tried; None when none waits."""
         ...

@@ -48,6 +48,8 @@ def routed(batch_id: int, messages: Sequence[Message], by: Verdict, task: TaskDr
         id=batch_id,
         first=messages[0].number,
         last=messages[-1].number,
+        first_at=messages[0].received_at,
+        last_id=messages[-1].id,
         chars=sum(len(message.text) for message in messages),
         verdict=by,
         priority=min(message.inbound.priority for message in messages),

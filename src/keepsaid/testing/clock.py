@@ -14,20 +14,30 @@ class VirtualClock:
 
     def __init__(self, start_ms: int = 1_750_000_000_000) -> None:
         self._now = start_ms
+        self._off = self._ahead = 0
         self._order = count()
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
     def now_ms(self) -> int:
         """The virtual wall time."""
+        return self._now + self._off
+
+    def steady_ms(self) -> int:
+        """The virtual time without the jumps of the wall clock."""
         return self._now
 
+    def due_ms(self) -> int:
+        """The latest virtual wall time, and what has passed since."""
+        self._ahead = max(self._ahead, self._off)
+        return self._now + self._ahead
+
     def monotonic_ms(self) -> float:
-        """The same time, as a float."""
+        """The steady time, as a float."""
         return float(self._now)
 
     def jump(self, ms: int) -> None:
         """Set the wall clock off by `ms`, waking nobody: a user changed it."""
-        self._now += ms
+        self._off += ms
 
     async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
         """Return when the hint is set, and clear it, or once time has been advanced by the timeout."""
@@ -69,6 +79,10 @@ class CountingIds:
     def next(self) -> int:
         """The next number."""
         return next(self._numbers)
+
+    def follow(self, number: int) -> None:
+        """Go on after this number, unless it is past already."""
+        self._numbers = count(max(next(self._numbers), number + 1))
 
 
 async def settle() -> None:

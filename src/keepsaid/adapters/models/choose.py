@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
@@ -17,6 +19,8 @@ from keepsaid.ports.model import Delta, Model, ModelRequest
 if TYPE_CHECKING:
     from keepsaid.adapters.models.provider import ProviderChat
     from keepsaid.domain.turn import Answer
+
+_OLLAMA_PORT = 11_434
 
 DEFAULTS: Mapping[str, str] = {
     "openai": "gpt-5-mini",
@@ -42,7 +46,8 @@ def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Found]:
     """Providers with a key or an address at hand, best first; nothing is called."""
     at_hand = []
     if models.base_url:
-        at_hand.append(Found(f"openai/{DEFAULTS['openai']}", f"models.base_url {models.base_url}"))
+        name = models.chat if "/" in models.chat else f"openai/{DEFAULTS['openai']}"
+        at_hand.append(Found(name, f"models.base_url {models.base_url}"))
     for provider, variable in _KEYS.items():
         if environment.get(variable):
             at_hand.append(Found(f"{provider}/{DEFAULTS[provider]}", f"{variable} is set"))
@@ -53,12 +58,12 @@ def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Found]:
 
 def served(environment: Mapping[str, str]) -> list[Found]:
     """The models an Ollama on this machine, or at OLLAMA_HOST, says it has; asks it, for a second at most."""
-    address = _ollama(environment.get("OLLAMA_HOST")).removesuffix("/v1")
+    address = ollama_address(environment.get("OLLAMA_HOST")).removesuffix("/v1")
     try:
         with urlopen(f"{address}/api/tags", timeout=_OLLAMA_S) as answer:  # noqa: S310 - the user's own address
             models = json.load(answer)["models"]
         return [Found(f"ollama/{model['name']}", f"ollama answers at {address}") for model in models]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return []
 
 
@@ -85,6 +90,7 @@ class LazyChat:
         self._models = models
         self._chat: ProviderChat | None = None
         self._opening = asyncio.Lock()
+        self._places = asyncio.Semaphore(models.concurrent_max)
 
     @property
     def name(self) -> str:
@@ -92,8 +98,9 @@ class LazyChat:
         return self._name
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
-        """One call; raises a ModelError."""
-        return await (await self._ready()).answer(request, delta)
+        """One call, once fewer than `models.concurrent_max` others are under way; raises a ModelError."""
+        async with self._places:
+            return await (await self._ready()).answer(request, delta)
 
     async def _ready(self) -> Model:
         async with self._opening:
@@ -109,11 +116,9 @@ class LazyChat:
         key = (
             self._models.api_key.get_secret_value() if self._models.api_key else os.environ.get(_KEYS.get(provider, ""))
         )
-        if not key and not self._models.base_url and provider in _KEYS:
+        address = _address(provider, self._models)
+        if not key and not address and provider in _KEYS:
             raise ModelAuth(f"{self._name} needs a key: {_KEYS[provider]} is not set", hint="keepsaid init")
-        address = self._models.base_url
-        if provider == "ollama":
-            address = address or _ollama(os.environ.get("OLLAMA_HOST"))
         return ProviderChat(self._name, lambda: build(provider, model, key or _NO_KEY, address))
 
     async def close(self) -> None:
@@ -122,7 +127,16 @@ class LazyChat:
             await self._chat.close()
 
 
-def _ollama(host: str | None) -> str:
-    address = host or "127.0.0.1:11434"
-    address = address if "://" in address else f"http://{address}"
-    return f"{address.rstrip('/')}/v1"
+def _address(provider: str, models: ModelsConfig) -> str | None:
+    """Where a provider's server is; None where its library knows. `models.base_url` is for openai/ names alone."""
+    if provider == "openai":
+        return models.base_url
+    return ollama_address(os.environ.get("OLLAMA_HOST")) if provider == "ollama" else None
+
+
+def ollama_address(host: str | None) -> str:
+    """Ollama's address as its own client reads it: the port is 11434 where neither port nor scheme is named."""
+    address = (host or "127.0.0.1").rstrip("/")
+    if "://" not in address:
+        address = f"http://{address}" if re.search(r":\d+$", address) else f"http://{address}:{_OLLAMA_PORT}"
+    return f"{address}/v1"

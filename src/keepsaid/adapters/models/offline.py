@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from keepsaid.domain.prompt import Prompt, Role
+from keepsaid.domain.prompt import Prompt, Record, Role
 from keepsaid.domain.text import cut
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import NO_MODEL, Answer
 from keepsaid.domain.words import STOPWORDS
 from keepsaid.ports.model import Delta, ModelRequest
 
-NAME = "none"
 _QUOTED_MAX = 5
 _QUOTE_CHARS_MAX = 300
 _HEADERS = ("[Context from memory]", "[Pinned context]", "[Relevant to this message]")
@@ -22,14 +21,14 @@ class OfflineResponder:
 
     @property
     def name(self) -> str:
-        """`none`."""
-        return NAME
+        """The word for no model."""
+        return NO_MODEL
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Answer from the prompt alone."""
         text = _answer([*_recalled(request.prompt), *_said_here(request.prompt)])
         delta(text)
-        return Answer(text, model=NAME)
+        return Answer(text, model=NO_MODEL)
 
 
 def _answer(quotes: list[str]) -> str:
@@ -54,7 +53,11 @@ def _said_here(prompt: Prompt) -> list[str]:
     """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows."""
     asked = _content_words(prompt.user)
     said = [record for record in prompt.history if record.role is Role.USER and asked & _content_words(record.text)]
-    return [" ".join(f"{record.speaker}: {record.text}".split()) for record in reversed(said)]
+    return [" ".join(_named(record).split()) for record in reversed(said)]
+
+
+def _named(record: Record) -> str:
+    return f"{record.speaker}: {record.text}" if record.speaker else record.text
 
 
 def _content_words(text: str) -> set[str]:

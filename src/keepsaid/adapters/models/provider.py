@@ -146,27 +146,31 @@ def _cost(response: messages.ModelResponse) -> int | None:
         return None
 
 
+_WORDS: tuple[tuple[type[Exception], type[ModelError], str], ...] = (
+    (exceptions.ModelAuthenticationError, ModelAuth, "refused the key"),
+    (exceptions.ModelQuotaExceededError, ModelQuota, "says there is no credit left"),
+    (exceptions.ModelContextWindowExceededError, ModelRejected, "says the prompt is too long"),
+    (exceptions.ModelNotFoundError, ModelRejected, "is not known to the provider"),
+    (exceptions.ModelTimeoutError, ModelTimeout, "did not answer in time"),
+    (exceptions.ModelRequestTimeout, ModelTimeout, "did not answer in time"),
+    (exceptions.ModelConnectionError, ModelUnreachable, "cannot be reached"),
+)
+
+
 def _ours(name: str, error: Exception) -> ModelError:
     """The error tree's word for a provider's failure."""
-    if isinstance(error, exceptions.ModelAuthenticationError):
-        return ModelAuth(f"{name} refused the key")
-    if isinstance(error, exceptions.ModelQuotaExceededError):
-        return ModelQuota(f"the account of {name} has no credit left")
-    if isinstance(error, exceptions.ModelContextWindowExceededError):
-        return ModelRejected(f"{name} says the prompt is too long", hint="keepsaid config show context")
-    if isinstance(error, exceptions.ModelNotFoundError):
-        return ModelRejected(f"the provider knows no model {name}")
-    if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
-        return ModelTimeout(f"{name} did not answer in time")
     if isinstance(error, exceptions.ModelRateLimitError):
         wait = min(error.retry_after, _RETRY_AFTER_S_MAX) if error.retry_after is not None else None
         return ModelUnavailable(f"{name} asks for fewer requests", retry_after_s=wait)
-    if isinstance(error, exceptions.ModelConnectionError):
-        return ModelUnreachable(f"no connection to {name}")
+    for theirs, ours, said in _WORDS:
+        if isinstance(error, theirs):
+            return ours(f"{name} {said}")
     if isinstance(error, exceptions.ModelHTTPError):
         return _http(name, error)
-    if isinstance(error, exceptions.UserError):
+    if isinstance(error, exceptions.UserError | exceptions.ModelRequestRejectedError):
         return ModelRejected(f"{name}: {error}")
+    if isinstance(error, exceptions.ModelAPIError):
+        return ModelUnavailable(f"{name} broke its answer off")
     return ModelMalformed(f"the answer of {name} cannot be read")
 
 

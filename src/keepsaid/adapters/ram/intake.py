@@ -41,7 +41,7 @@ def collect_rest(row: LaneRow, window: Window, at: int) -> None:
     """Begin the window of what a dispatch left behind."""
     row.oldest_at = row.newest_at = row.due_at = None
     row.chars = 0
-    rest = row.messages[row.batched :]
+    rest = row.waiting
     for message in rest:
         _collect(row, message, window)
     if rest and _full(row, window):
@@ -55,7 +55,9 @@ def _known(state: State, arrival: Arrival) -> Received | None:
         return None
     content_hash, message_id = kept
     intake = Intake.DUPLICATE if content_hash == arrival.content_hash else Intake.CONFLICT
-    first = state.messages[message_id]
+    first = state.messages.get(message_id)
+    if first is None:
+        return Received(intake, message_id, arrival.inbound.lane, 0)
     return Received(intake, first.id, first.lane, first.number)
 
 

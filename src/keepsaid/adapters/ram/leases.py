@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from keepsaid.adapters.ram.busy import abandon, steered
 from keepsaid.adapters.ram.outbox import keep_notice
 from keepsaid.adapters.ram.state import BatchRow, State, TurnRow
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
+    LONER_PATIENCE_MS,
     Claim,
     ExpireLeases,
     Fail,
@@ -23,7 +25,6 @@ from keepsaid.domain.commits import (
 )
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
-from keepsaid.domain.states import move
 from keepsaid.domain.turn import Claimed
 
 _ALONE_AFTER = 2
@@ -40,24 +41,31 @@ def claim(state: State, commit: Claim) -> tuple[Claimed, ...]:
 
 
 def _choose(state: State, commit: Claim) -> Sequence[BatchRow]:
+    ready = [batch for batch in (lane.ready for lane in state.lanes.values()) if batch is not None]
+    for batch in ready:
+        batch.later = batch.later and batch.ready_at > commit.at
     limit = min(commit.limit, len(commit.turn_ids))
     leased = list(state.leased())
     if limit < 1 or any(batch.alone for batch in leased):
         return ()
-    ready = [lane.ready for lane in state.lanes.values()]
-    due = [batch for batch in ready if batch is not None and batch.ready_at <= commit.at]
-    due.sort(key=lambda batch: (batch.priority, batch.first_at, batch.id))
+    due = sorted((batch for batch in ready if not batch.later), key=lambda batch: _order(commit, batch))
     loner = next((batch for batch in due if batch.crashes >= _ALONE_AFTER), None)
     if loner is not None and not leased:
         return (loner,)
+    if loner is not None and commit.at - loner.ready_at >= LONER_PATIENCE_MS:
+        return ()
     taken = next((batch for batch in leased if batch.crashes), None)
     suspect = taken or next((batch for batch in due if batch.crashes == 1), None)
     return list(islice((batch for batch in due if not batch.crashes or batch is suspect), limit))
 
 
+def _order(commit: Claim, batch: BatchRow) -> tuple[int, int, int]:
+    return commit.ageing.counts_as(batch.priority, commit.at - batch.first_at), batch.first_at, batch.id
+
+
 def _lease(state: State, batch: BatchRow, commit: Claim, next_turn_id: Callable[[], int]) -> Claimed:
     batch.go("claim")
-    batch.owner, batch.lease_until = commit.owner, commit.lease_until
+    batch.owner, batch.lease_until, batch.later = commit.owner, commit.lease_until, False
     batch.fence += 1
     batch.alone = batch.crashes >= _ALONE_AFTER
     turn = batch.open_turn
@@ -65,7 +73,8 @@ def _lease(state: State, batch: BatchRow, commit: Claim, next_turn_id: Callable[
         turn = TurnRow(next_turn_id(), batch, commit.at)
         state.turns[turn.id] = turn
         batch.turns.append(turn)
-    return Claimed(batch.value, turn.id, batch.messages, turn.recorded, batch.alone, json.loads(turn.trace))
+    trace, joined = json.loads(turn.trace), steered(turn)
+    return Claimed(batch.value, turn.id, batch.messages, turn.recorded, batch.alone, trace, joined)
 
 
 def renew(state: State, commit: Renew) -> bool:
@@ -83,10 +92,11 @@ def release(state: State, commit: Release) -> bool:
     if batch is None:
         return False
     batch.go("release")
-    batch.ready_at = max(batch.ready_at, commit.not_before)
+    batch.ready_at, batch.later = commit.not_before or batch.ready_at, commit.not_before > 0
     if commit.deferred:
         batch.deferrals += 1
         batch.crashes = 0
+    batch.error = commit.reason or batch.error
     return True
 
 
@@ -100,7 +110,7 @@ def fail(state: State, commit: Fail) -> str:
     how = Failure.BURY if commit.how is Failure.RETRY and attempts >= ATTEMPTS_MAX else commit.how
     batch.go(how)
     batch.attempts, batch.crashes, batch.error = attempts, 0, commit.error
-    batch.ready_at = max(commit.not_before, commit.at)
+    batch.ready_at, batch.later = max(commit.not_before, commit.at), True
     if batch.state != "queued":
         _end(batch, commit.error, commit.at)
         if commit.notice is not None:
@@ -111,21 +121,22 @@ def fail(state: State, commit: Fail) -> str:
 def _end(batch: BatchRow, reason: str, at: int) -> None:
     """Nobody goes on with this batch by itself: its turn is over."""
     batch.ended_at = at
-    turn = batch.open_turn
-    if turn is not None:
-        turn.state = move("turn", turn.state, "abandon")
-        turn.reason, turn.ended_at = reason, at
+    abandon(batch, reason, at)
 
 
 def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
     """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
     reply_ids = iter(commit.reply_ids)
+    for lane in state.lanes.values():
+        lane.due_at = None if lane.due_at is None else min(lane.due_at, commit.at)
+        if lane.ready is not None:
+            lane.ready.later = False
     in_flight = sorted((batch for batch in state.leased() if batch.owner != commit.owner), key=lambda batch: batch.id)
     dead = []
     for batch in in_flight:
         batch.crashes += 1
         batch.attempts += batch.alone
-        batch.error = _CRASHED
+        batch.error, batch.ready_at = _CRASHED, commit.at
         if batch.attempts < ATTEMPTS_MAX:
             batch.go("expire")
             continue
@@ -157,10 +168,10 @@ def _give_back(batches: Sequence[BatchRow], verb: str) -> int:
 def requeue(state: State, commit: Requeue) -> bool:
     """Queue a settled batch again by a person's word, which is a verdict of its own."""
     batch = state.batches.get(commit.batch_id)
-    if batch is None or batch.state not in ("dead", "dropped", "review"):
+    if batch is None or batch.state not in ("dead", "dropped", "review") or batch.pruned_at is not None:
         return False
     batch.go("requeue")
     batch.attempts = batch.crashes = batch.deferrals = 0
-    batch.ready_at, batch.ended_at, batch.error = commit.at, None, ""
+    batch.ready_at, batch.later, batch.ended_at, batch.error = commit.at, True, None, ""
     batch.verdict = replace(batch.verdict, action=Action.FORWARD, reason=commit.reason)
     return True

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from keepsaid.adapters.ram import intake, leases, outbox, routing, turns
+from keepsaid.adapters.ram import busy as busy_lanes
+from keepsaid.adapters.ram import intake, leases, outbox, pruning, routing, turns
+from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import commits
+from keepsaid.domain import busy, commits
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.points import point
 
@@ -27,6 +29,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.ExpireLeases: leases.expire_leases,
         commits.Relinquish: leases.relinquish,
         commits.Requeue: leases.requeue,
+        commits.Drop: drop,
         commits.StepStart: turns.start_step,
         commits.StepEnd: turns.end_step,
         commits.TurnCommit: turns.commit_turn,
@@ -35,7 +38,13 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.Doubt: outbox.doubt,
         commits.Resend: outbox.resend,
         commits.Shown: outbox.shown,
+        commits.Decide: outbox.decide,
         commits.EpisodesKept: turns.keep_episodes,
+        busy.Interrupt: busy_lanes.interrupt,
+        busy.Steer: busy_lanes.steer,
+        commits.BeginPruning: pruning.begin,
+        commits.Prune: pruning.prune,
+        commits.Tell: turns.tell,
     }
 )
 

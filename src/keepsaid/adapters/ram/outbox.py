@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from keepsaid.adapters.ram.intake import name_target
 from keepsaid.adapters.ram.state import OPEN_REPLIES, BatchRow, Place, ReplyRow, State
-from keepsaid.domain.commits import Doubt, Resend, Settle, Shown, TakeReplies
-from keepsaid.domain.reply import Reply, ReplyDraft
+from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Reply, ReplyDraft, accepted, address
 from keepsaid.domain.states import move
 
 
@@ -21,10 +21,10 @@ def keep_reply(state: State, batch: BatchRow, draft: ReplyDraft, made: tuple[int
 
 
 def keep_notice(state: State, batch: BatchRow, draft: ReplyDraft, at: int) -> None:
-    """Tell the people of a batch's conversation what became of it, where its last message wanted the reply."""
-    last = batch.messages[-1].inbound
-    url, reply_to = draft.url or last.reply_url, draft.reply_to or last.marks.provider_id
-    keep_reply(state, batch, replace(draft, notice=True, url=url, reply_to=reply_to), (None, at))
+    """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply."""
+    url, reply_to = address(batch.messages)
+    placed = replace(draft, notice=True, url=draft.url or url, reply_to=draft.reply_to or reply_to)
+    keep_reply(state, batch, placed, (None, at))
 
 
 def first_to_push(state: State, channels: tuple[str, ...]) -> Iterator[ReplyRow]:
@@ -54,8 +54,10 @@ def take(state: State, commit: TakeReplies) -> tuple[Reply, ...]:
 
 def _go(state: State, reply: ReplyRow, verb: str) -> None:
     reply.state = move("reply", reply.state, verb)
-    if reply.state not in OPEN_REPLIES:
-        del state.unsettled[reply.draft.id]
+    if reply.state in OPEN_REPLIES:
+        state.unsettled[reply.draft.id] = reply
+    else:
+        state.unsettled.pop(reply.draft.id, None)
 
 
 def settle(state: State, commit: Settle) -> bool:
@@ -79,6 +81,8 @@ def doubt(state: State, commit: Doubt) -> int:
     for reply in cut_short:
         _go(state, reply, "doubt")
         reply.detail = "the process died while sending it"
+    for reply in state.unsettled.values():
+        reply.next_at = min(reply.next_at, commit.at)
     return len(cut_short)
 
 
@@ -88,10 +92,10 @@ def resend(state: State, commit: Resend) -> int:
     for reply in unknown:
         if reply.lane.channel in commit.bury_channels:
             _go(state, reply, "bury")
-            reply.ended_at = commit.at
+            reply.detail, reply.ended_at = IN_DOUBT, commit.at
         else:
             _go(state, reply, "resend")
-            reply.possible_duplicate = True
+            reply.possible_duplicate, reply.detail = True, SENT_AGAIN
             reply.next_at = commit.at
     return len(unknown)
 
@@ -103,4 +107,19 @@ def shown(state: State, commit: Shown) -> bool:
         return False
     _go(state, reply, "show")
     reply.detail, reply.ended_at = "pulled", commit.at
+    return True
+
+
+def decide(state: State, commit: Decide) -> bool:
+    """A dead reply goes again, or is given up for good."""
+    reply = state.replies.get(commit.reply_id)
+    if reply is None or reply.state != "dead":
+        return False
+    if commit.again:
+        _go(state, reply, "requeue")
+        reply.attempts, reply.next_at, reply.detail, reply.ended_at = 0, commit.at, "", None
+        reply.possible_duplicate = True
+    else:
+        _go(state, reply, "refuse")
+        reply.detail, reply.ended_at = accepted(reply.detail), commit.at
     return True

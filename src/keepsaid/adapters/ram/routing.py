@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keepsaid.adapters.ram.intake import collect_rest
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TaskRow
-from keepsaid.domain.batch import Routed, TaskDraft
+from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.route import Action
 
@@ -53,7 +53,7 @@ def _extended(lane: LaneRow, routed: Routed, commit: Dispatch) -> bool:
 
 def _untouched(batch: BatchRow) -> bool:
     charged = batch.attempts or batch.crashes or batch.deferrals
-    return batch.state == "queued" and not charged and batch.open_turn is None
+    return batch.state == "queued" and not charged and batch.open_turn is None and batch.steered is None
 
 
 def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> None:
@@ -65,7 +65,7 @@ def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> None:
         chars=routed.chars,
         verdict=routed.verdict,
         priority=routed.priority,
-        first_at=lane.messages[routed.first - 1].received_at,
+        first_at=lane.span(routed.first, routed.first)[0].received_at,
         ready_at=at,
         created_at=at,
     )
@@ -87,7 +87,8 @@ def _task(state: State, batch: BatchRow, draft: TaskDraft) -> int:
     count = batch.last - batch.first + 1
     pending = next((task for task in state.tasks.values() if task.key == draft.key and task.state == "pending"), None)
     if pending is not None:
-        pending.description += "\n" + draft.description
+        if len(pending.description) < DESCRIPTION_CHARS_MAX:
+            pending.description += "\n" + draft.description
         pending.messages += count
         return pending.id
     lane, rule = batch.lane.lane, batch.verdict.rule

@@ -1,6 +1,6 @@
 """What the RAM store holds: small mutable records in plain dictionaries and lists.
 
-Nothing is ever removed but episode work, so that a message's place in its lane is its index.
+A message's place in its lane is its index; pruned, it leaves None there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.reply import Reply, ReplyDraft
+from keepsaid.domain.retention import PruneRun
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Step, Usage
@@ -32,7 +33,7 @@ class LaneRow:
     """A lane: its messages by number, its batches in order, and what waits for a batch."""
 
     lane: Lane
-    messages: list[Message] = field(default_factory=list)
+    messages: list[Message | None] = field(default_factory=list)
     batches: list[BatchRow] = field(default_factory=list)
     open: list[BatchRow] = field(default_factory=list)
     transcript: list[Entry] = field(default_factory=list)
@@ -43,6 +44,7 @@ class LaneRow:
     newest_at: int | None = None
     chars: int = 0
     due_at: int | None = None
+    external_from: int | None = None
 
     @property
     def head(self) -> int:
@@ -56,9 +58,14 @@ class LaneRow:
             return None
         return min(self.open, key=lambda batch: batch.first)
 
+    @property
+    def waiting(self) -> tuple[Message, ...]:
+        """The messages that no batch holds."""
+        return self.span(self.batched + 1, self.head)
+
     def span(self, first: int, last: int) -> tuple[Message, ...]:
         """The messages numbered `first` to `last`."""
-        return tuple(self.messages[first - 1 : last])
+        return tuple(message for message in self.messages[first - 1 : last] if message is not None)
 
     def batch_of(self, number: int) -> BatchRow | None:
         """The batch that holds a message."""
@@ -80,6 +87,7 @@ class BatchRow:
     first_at: int
     ready_at: int
     created_at: int
+    later: bool = False
     state: str = "queued"
     task_id: int | None = None
     owner: str = ""
@@ -91,6 +99,9 @@ class BatchRow:
     deferrals: int = 0
     error: str = ""
     ended_at: int | None = None
+    pruned_at: int | None = None
+    steered: int | None = None
+    steered_at: int = 0
     turns: list[TurnRow] = field(default_factory=list)
     replies: list[ReplyRow] = field(default_factory=list)
 
@@ -120,6 +131,9 @@ class BatchRow:
             crashes=self.crashes,
             deferrals=self.deferrals,
             created_at=self.created_at,
+            error=self.error,
+            ready_at=self.ready_at,
+            pruned_at=self.pruned_at,
         )
 
     def go(self, verb: str) -> None:
@@ -174,6 +188,7 @@ class Entry:
     record: Record
     ref: str
     created_at: int
+    unprompted: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -225,6 +240,7 @@ class ReplyRow:
             attempts=self.attempts,
             possible_duplicate=self.possible_duplicate,
             created_at=self.created_at,
+            detail=self.detail,
         )
 
 
@@ -267,6 +283,7 @@ class State:
     tasks: dict[int, TaskRow] = field(default_factory=dict)
     journal: list[JournalRow] = field(default_factory=list)
     episodes_due: dict[int, int | None] = field(default_factory=dict)
+    prune_runs: list[PruneRun] = field(default_factory=list)
 
     def leased(self) -> Iterator[BatchRow]:
         """The batches in flight."""

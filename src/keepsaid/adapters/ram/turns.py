@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keepsaid.adapters.ram.busy import steered_into
 from keepsaid.adapters.ram.outbox import keep_reply
 from keepsaid.adapters.ram.state import Entry, JournalRow, LaneRow, SessionRow, State, StepRow, TurnRow
-from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, TurnCommit
+from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, Tell, TurnCommit
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
 
@@ -29,7 +30,8 @@ def start_step(state: State, commit: StepStart) -> bool:
     if known is None:
         turn.steps[commit.step.n] = StepRow(replace(commit.step, state="started"))
     else:
-        known.step = replace(known.step, subject=commit.step.subject, input_hash=commit.step.input_hash)
+        step = commit.step
+        known.step = replace(known.step, subject=step.subject, input_hash=step.input_hash, repeatable=step.repeatable)
         known.tries += 1
     return True
 
@@ -51,6 +53,11 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     turn = state.held_turn(commit.turn_id, commit.fence)
     if turn is None or turn.batch.id != commit.batch_id:
         return False
+    joined = [batch for batch in steered_into(turn) if batch.state == "queued"]
+    if tuple(batch.id for batch in joined) != commit.steered:
+        return False
+    if commit.ending is not None and not end_step(state, commit.ending):
+        return False
     batch, outcome = turn.batch, commit.outcome
     trace = turn.trace if outcome.trace is None else json.dumps(outcome.trace)
     turn_state = move("turn", turn.state, "commit")
@@ -62,9 +69,15 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     _keep_records(batch.lane, turn, commit)
     if commit.reply is not None:
         keep_reply(state, batch, commit.reply, (turn.id, commit.at))
-    payload = {"turn": turn.id, "batch": batch.id, "replied": commit.reply is not None}
+    payload: dict[str, object] = {"turn": turn.id, "batch": batch.id, "replied": commit.reply is not None}
+    if commit.steered:
+        payload["steered"] = list(commit.steered)
     state.journal.append(JournalRow("turn.committed", json.dumps(payload), str(turn.id), commit.at))
     state.episodes_due[batch.id] = turn.id
+    for one in joined:
+        one.go("steer")
+        one.ended_at = commit.at
+        state.episodes_due[one.id] = None
     return True
 
 
@@ -86,7 +99,7 @@ def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]
     records = commit.outcome.records
     spoken = [n for n, record in enumerate(records) if record.role is Role.ASSISTANT and record.text]
     for n, record in enumerate(records):
-        yield record, f"reply:{turn.id}" if n in spoken[-1:] else "", commit.at
+        yield replace(record, ref=""), f"reply:{turn.id}" if n in spoken[-1:] else record.ref, commit.at
 
 
 def _session(lane: LaneRow, commit: TurnCommit) -> SessionRow:
@@ -95,6 +108,11 @@ def _session(lane: LaneRow, commit: TurnCommit) -> SessionRow:
         lane.session = SessionRow(commit.turn_id)
     lane.session.active_at = commit.at
     return lane.session
+
+
+def tell(state: State, commit: Tell) -> None:
+    """Write a fact to the journal."""
+    state.journal.append(JournalRow(commit.topic, commit.payload, "", commit.at))
 
 
 def keep_episodes(state: State, commit: EpisodesKept) -> int:

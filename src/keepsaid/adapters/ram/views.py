@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 
+from keepsaid.adapters.ram import pruning
+from keepsaid.adapters.ram.busy import steered_into
 from keepsaid.adapters.ram.outbox import first_to_push
-from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
+from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State
 from keepsaid.domain.batch import Group
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.priority import shared
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import Reply
+from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.states import message_state
-from keepsaid.domain.turn import Recent, Usage
-from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Story, TurnStory
+from keepsaid.domain.turn import NO_MODEL, Recent, Usage
+from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story, TurnStory
 
 GROUP_MAX = 100
 """Messages in one group at most."""
@@ -30,8 +35,9 @@ class RamBuffer:
     async def due(self, at: int, limit: int) -> tuple[Group, ...]:
         """Lanes whose window has closed by `at`."""
         rows = [row for row in self._state.lanes.values() if row.due_at is not None and row.due_at <= at]
-        rows.sort(key=lambda row: (row.priority, row.oldest_at))
-        return tuple(_group(row) for row in rows[:limit])
+        rows.sort(key=lambda row: (row.priority, row.due_at))
+        levels = [list(level) for _, level in groupby(rows, key=lambda row: row.priority)]
+        return tuple(_group(row) for row in shared(levels, limit))
 
     async def next_due(self) -> int | None:
         """When the next window closes."""
@@ -66,14 +72,27 @@ class RamBuffer:
             turns=dict(Counter(turn.state for turn in state.turns.values())),
             usage=sum((turn.usage for turn in state.turns.values()), Usage()),
             episodes_due=len(state.episodes_due),
-            messages=len(state.messages),
+            messages=sum(row.head for row in state.lanes.values()),
+            deferred=sum(b.state == "queued" and b.deferrals > 0 for b in state.batches.values()),
         )
 
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
         """Batches whose episodes may not be in memory yet."""
         due = [self._state.batches[batch_id] for batch_id in sorted(self._state.episodes_due)]
         wanted = [batch for batch in due if conversation in (None, batch.lane.lane.conversation)]
-        return [_work(batch, self._state.episodes_due[batch.id]) for batch in wanted[:limit]]
+        return [_work(self._state, batch, self._state.episodes_due[batch.id]) for batch in wanted[:limit]]
+
+    async def backlog(self) -> Backlog:
+        """What waits."""
+        return pruning.backlog(self._state)
+
+    async def prune_history(self) -> PruneHistory:
+        """The runs of the pruner."""
+        return pruning.history(self._state)
+
+    async def prunable(self, messages_before: int, records_before: int) -> Prunable:
+        """What a run of the pruner would remove."""
+        return pruning.prunable(self._state, messages_before, records_before)
 
 
 class RamLanes(RamBuffer):
@@ -82,10 +101,16 @@ class RamLanes(RamBuffer):
     async def recent(self, lane: Lane, limit: int) -> Recent:
         """The tail of a lane's transcript."""
         row = self._state.lanes.get(lane)
-        tail = row.transcript[-limit:] if row and limit > 0 else []
+        told = [entry for entry in row.transcript if not self._without_model(entry)] if row else []
+        tail = told[-limit:] if limit > 0 else []
         while tail and tail[0].record.role is Role.TOOL:
             tail = tail[1:]
-        return Recent(tuple(entry.record for entry in tail), frozenset(entry.ref for entry in tail if entry.ref))
+        return Recent(tuple(entry.record for entry in tail), tuple(entry.ref for entry in tail))
+
+    def _without_model(self, entry: Entry) -> bool:
+        turn = self._state.turns.get(entry.turn_id)
+        silent = turn is not None and turn.model == NO_MODEL
+        return entry.unprompted or (entry.record.role is Role.ASSISTANT and silent)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""
@@ -97,7 +122,7 @@ class RamLanes(RamBuffer):
             turn_id=turn.id,
             state=turn.state,
             batch=batch.value,
-            messages=batch.messages,
+            messages=tuple(message for one in (batch, *steered_into(turn)) for message in one.messages),
             steps=turn.recorded,
             records=tuple(entry.record for entry in batch.lane.transcript if entry.turn_id == turn.id),
             replies=_replies(batch),
@@ -116,8 +141,8 @@ class RamLanes(RamBuffer):
 
     async def next_ready(self) -> int | None:
         """When the next queued batch may be claimed."""
-        ready = (row.ready for row in self._state.lanes.values())
-        return min((batch.ready_at for batch in ready if batch is not None), default=None)
+        ready = [batch for batch in (row.ready for row in self._state.lanes.values()) if batch is not None]
+        return min((batch.ready_at if batch.later else 0 for batch in ready), default=None)
 
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet; those with a URL are pushed there instead."""
@@ -126,6 +151,10 @@ class RamLanes(RamBuffer):
         here = [reply for reply in pulled if (reply.lane.channel, reply.lane.conversation) == (channel, conversation)]
         return [reply.value for reply in here]
 
+    async def last_reply(self) -> int:
+        """The largest id of all replies."""
+        return max(self._state.replies, default=0)
+
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply may be pushed, or one in doubt be queued again."""
         firsts = first_to_push(self._state, channels)
@@ -133,7 +162,7 @@ class RamLanes(RamBuffer):
 
 
 def _group(row: LaneRow) -> Group:
-    return Group(row.lane, row.batched, tuple(row.messages[row.batched : row.batched + GROUP_MAX]))
+    return Group(row.lane, row.batched, row.waiting[:GROUP_MAX])
 
 
 def _replies(batch: BatchRow) -> tuple[Reply, ...]:
@@ -144,15 +173,25 @@ def _story(state: State, message: Message) -> Story:
     batch = state.lanes[message.lane].batch_of(message.number)
     if batch is None:
         return Story(message, message_state(None))
-    turn_id = max((turn.id for turn in batch.turns), default=None)
-    return Story(message, message_state(batch.state), batch.value, turn_id, batch.task_id, _replies(batch))
+    turn_id = batch.steered or max((turn.id for turn in batch.turns), default=None)
+    replies = _replies(batch)
+    if batch.steered in state.turns:
+        replies += tuple(one for one in _replies(state.turns[batch.steered].batch) if one.turn_id == batch.steered)
+    return Story(message, message_state(batch.state), batch.value, turn_id, _task(state, batch), replies)
+
+
+def _task(state: State, batch: BatchRow) -> Spawned | None:
+    task = None if batch.task_id is None else state.tasks[batch.task_id]
+    return None if task is None else Spawned(task.id, task.state, task.description)
 
 
 def _is_wanted(story: Story, wanted: MessageFilter) -> bool:
     lane = story.message.lane
     asked = (wanted.channel, wanted.conversation, wanted.state)
     found = (lane.channel, lane.conversation, story.state)
-    return all(want in (None, have) for want, have in zip(asked, found, strict=True))
+    replies = {reply.state for reply in story.replies}
+    same = all(want in (None, have) for want, have in zip(asked, found, strict=True))
+    return same and (wanted.reply is None or wanted.reply in replies)
 
 
 def _depth(state: State, channel: str) -> ChannelDepth:
@@ -161,11 +200,15 @@ def _depth(state: State, channel: str) -> ChannelDepth:
     return ChannelDepth(channel, sum(row.head - row.batched for row in rows), min(oldest, default=None))
 
 
-def _work(batch: BatchRow, turn_id: int | None) -> EpisodeWork:
+def _work(state: State, batch: BatchRow, turn_id: int | None) -> EpisodeWork:
     if turn_id is None:
         return EpisodeWork(batch.id, batch.messages)
     ref = f"reply:{turn_id}"
     answer = next((entry for entry in batch.lane.transcript if entry.ref == ref), None)
     if answer is None:
         return EpisodeWork(batch.id, batch.messages, turn_id)
-    return EpisodeWork(batch.id, batch.messages, turn_id, answer.record.text, answer.created_at)
+    model = state.turns[turn_id].model
+    before = batch.lane.span(1, max(one.last for one in (batch, *steered_into(state.turns[turn_id]))))
+    external = batch.lane.external_from is not None and batch.lane.external_from <= batch.last
+    external = external or any(message.inbound.origin.trust is Trust.EXTERNAL for message in before)
+    return EpisodeWork(batch.id, batch.messages, turn_id, answer.record.text, answer.created_at, model, external)

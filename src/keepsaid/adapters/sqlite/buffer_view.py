@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.leases import SQL as LEASES
-from keepsaid.adapters.sqlite.query import Row, every, one, only
+from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
+from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Batch, Group
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.priority import shared
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Usage
-from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Story
+from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story
 
 SQL = load("views")
 _GROUP_MAX = 100
@@ -23,8 +25,11 @@ _COUNTED = ("batches", "replies", "tasks")
 
 def due(db: apsw.Connection, at: int, limit: int) -> tuple[Group, ...]:
     """Lanes whose window has closed, with their waiting messages."""
+    levels = [
+        every(db, SQL["due"], (priority, at, limit)) for priority, first in every(db, SQL["due_levels"]) if first <= at
+    ]
     groups = []
-    for lane_id, *identity, batched in every(db, SQL["due"], (at, limit)):
+    for lane_id, *identity, batched in shared(levels, limit):
         waiting = every(db, SQL["waiting"], (lane_id, _GROUP_MAX))
         groups.append(Group(Lane(*identity), batched, tuple(rows.message(row) for row in waiting)))
     return tuple(groups)
@@ -32,8 +37,7 @@ def due(db: apsw.Connection, at: int, limit: int) -> tuple[Group, ...]:
 
 def next_due(db: apsw.Connection) -> int | None:
     """When the next window closes."""
-    at: int | None = only(db, SQL["next_due"])[0]
-    return at
+    return min((first for _, first in every(db, SQL["due_levels"])), default=None)
 
 
 def story(db: apsw.Connection, message_id: int) -> Story | None:
@@ -48,32 +52,51 @@ def story(db: apsw.Connection, message_id: int) -> Story | None:
     batch, stored = batch_of(db, found[0])
     turn = one(db, SQL["turn_of_batch"], (batch.id,))
     replies = tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch.id,)))
-    return Story(message, message_state(batch.state), batch, turn[0] if turn else None, stored[19], replies)
+    task = one(db, SQL["task"], (stored[19],))
+    spawned = Spawned(*task) if task else None
+    return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies)
 
 
 def batch_of(db: apsw.Connection, batch_id: int) -> tuple[Batch, Row]:
     """A batch, and its row."""
-    row = only(db, LEASES["batch"], (batch_id,))
+    row = only(db, CLAIMS["batch"], (numbers((batch_id,)),))
     return rows.batch(row), row
 
 
 def find(db: apsw.Connection, wanted: MessageFilter) -> Sequence[Story]:
     """Messages, newest first."""
-    bound = (wanted.channel, wanted.conversation, wanted.state, wanted.limit)
+    bound = (wanted.channel, wanted.conversation, wanted.state, wanted.limit, wanted.reply)
     found = [story(db, row[0]) for row in every(db, SQL["find"], bound)]
     return [one_story for one_story in found if one_story is not None]
 
 
 def overview(db: apsw.Connection) -> Overview:
-    """Counts over the whole store."""
-    depths = {row[0]: ChannelDepth(row[0], 0, None) for row in every(db, SQL["channels"])}
-    depths |= {row[0]: ChannelDepth(*row) for row in every(db, SQL["depth"])}
-    turns = every(db, SQL["turns"])
-    usage = sum((Usage(row[2] or 0, row[3] or 0, row[4]) for row in turns), Usage())
-    episodes_due, messages = only(db, SQL["totals"])
-    batches, replies, tasks = ({row[0]: row[1] for row in every(db, SQL[name])} for name in _COUNTED)
-    states = {row[0]: row[1] for row in turns}
-    return Overview(tuple(depths.values()), batches, replies, tasks, states, usage, episodes_due, messages)
+    """Counts over the whole store: kept as things move, because counting a million rows takes too long."""
+    tally: dict[str, dict[str, int]] = defaultdict(dict)
+    for what, name, n in every(db, SQL["tally"]):
+        tally[what][name] = n
+    usage, routed, heard = tally["usage"], tally["routed"], tally["heard"]
+    depths = (_depth(db, channel, n - routed.get(channel, 0)) for channel, n in heard.items())
+    episodes_due, deferred = only(db, SQL["totals"])
+    return Overview(
+        tuple(depths),
+        _some(tally["batch"]),
+        _some(tally["reply"]),
+        dict(every(db, SQL["tasks"])),
+        _some(tally["turn"]),
+        Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None),
+        episodes_due,
+        sum(heard.values()),
+        deferred,
+    )
+
+
+def _depth(db: apsw.Connection, channel: str, unrouted: int) -> ChannelDepth:
+    return ChannelDepth(channel, unrouted, only(db, SQL["oldest"], (channel,))[0] if unrouted else None)
+
+
+def _some(counts: dict[str, int]) -> dict[str, int]:
+    return {name: n for name, n in counts.items() if n}
 
 
 def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> Sequence[EpisodeWork]:
@@ -82,6 +105,6 @@ def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> S
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
         messages = rows.messages_of(db, batch_id)
         answer = one(db, SQL["answer"], (turn_id,)) if turn_id is not None else None
-        reply, replied_at = answer or ("", 0)
-        work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at))
+        reply, replied_at, model, external = answer or ("", 0, "", False)
+        work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at, model, bool(external)))
     return work

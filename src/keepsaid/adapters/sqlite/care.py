@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.connection import check_library, open_reader, tran
 from keepsaid.adapters.sqlite.migrate import back_up, check
 from keepsaid.adapters.sqlite.query import only
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.errors import ForeignStore
+from keepsaid.errors import ForeignStore, KeepsaidError
 
 SQL = load("care")
 _PROBLEMS_MAX = 5
@@ -59,6 +59,18 @@ def copy(path: Path, target: Path, parts: Sequence[str]) -> Checkup:
 
     Raises a StoreError with nothing left at `target`, ForeignStore when the copy is not whole.
     """
+    try:
+        _copied(path, target)
+        found = examine(target, parts)
+        if found.problems:
+            raise ForeignStore(f"{path} is damaged ({found.problems[0]})", hint="keepsaid doctor")
+    except KeepsaidError:
+        target.unlink(missing_ok=True)
+        raise
+    return found
+
+
+def _copied(path: Path, target: Path) -> None:
     db = open_reader(path)
     try:
         with translated(target):
@@ -69,8 +81,3 @@ def copy(path: Path, target: Path, parts: Sequence[str]) -> Checkup:
             db.execute("ROLLBACK")
     finally:
         db.close()
-    found = examine(target, parts)
-    if found.problems:
-        target.unlink()
-        raise ForeignStore(f"{path} is damaged ({found.problems[0]})", hint="keepsaid doctor")
-    return found

@@ -87,7 +87,10 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def check_header(path: Path) -> None:
-    """Refuse a file that is not SQLite's, before SQLite may touch it."""
+    """Refuse a file that is not SQLite's, before SQLite may touch it.
+
+    Beside a journal or a log SQLite itself has to say: the power may have gone while it wrote the first page.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(len(_HEADER))
@@ -95,7 +98,8 @@ def check_header(path: Path) -> None:
         return
     except OSError as error:
         raise StoreError(f"{path} cannot be read ({error.strerror})", hint="keepsaid config path") from error
-    if head and head != _HEADER:
+    beside = (path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal"))
+    if head and head != _HEADER and not any(one.exists() for one in beside):
         raise ForeignStore(f"{path} is not a keepsaid database")
 
 

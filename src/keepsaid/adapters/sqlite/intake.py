@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import apsw
 
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
 from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.seal import seal
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
@@ -15,9 +17,9 @@ from keepsaid.domain.lane import Lane
 
 SQL = load("intake")
 _KEY_ROW = "(?, ?, ?)"
-_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _MARK_ROW = "(?, ?, ?)"
-_MARKED_EACH = 64
+MARKED_EACH = 64
 """Messages of a lane are linked backwards; every so many one is marked, so that no walk is longer."""
 
 _FOLD_LEAST = 16_384
@@ -36,6 +38,20 @@ class Intake:
         self._until: int = only(db, SQL["keyed_until"])[0]
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
         self._lanes = LaneHeads()
+        self._wanted = False
+
+    @property
+    def until(self) -> int:
+        """The index holds the keys of all messages up to this id."""
+        return self._until
+
+    def want_fold(self) -> None:
+        """Let the index take in all keys at the next upkeep, however few there are."""
+        self._wanted = True
+
+    def routed(self, lane: Lane) -> None:
+        """A lane is about to be routed, so that nothing may wait in it afterwards."""
+        self._lanes.routed(lane)
 
     def undone(self) -> None:
         """A transaction was rolled back: what was learned of lanes in it may not be so."""
@@ -57,12 +73,17 @@ class Intake:
                 rows.append((arrival.id, lane_id, number, previous_id, *_columns(arrival)))
                 stored[arrival.id] = Received(Verdict.STORED, arrival.id, lane, number)
                 previous_id = arrival.id
-                if number % _MARKED_EACH == 0:
+                if number % MARKED_EACH == 0:
                     marks.append((lane_id, number, arrival.id))
         for run in chunks(rows):
             db.execute(many(SQL["keep_messages"], _MESSAGE_ROW, len(run)), flat(run))
         for run in chunks(marks):
             db.execute(many(SQL["keep_marks"], _MARK_ROW, len(run)), flat(run))
+        heard: Counter[str] = Counter()
+        for lane, gain in gains.items():
+            heard[lane.channel] += len(gain)
+        for counted in heard.items():
+            db.execute(SQL["heard"], counted)
         self._name(db, [commit.arrival for commit in fresh])
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
@@ -106,7 +127,7 @@ class Intake:
 
     def fold(self, db: apsw.Connection, at_least: int = _FOLD_LEAST) -> None:
         """Move the keys of newer messages into the index, in one transaction of its own, once there are many."""
-        if len(self._tail) < at_least:
+        if len(self._tail) < (1 if self._wanted else at_least):
             return
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -119,6 +140,7 @@ class Intake:
                 db.execute("ROLLBACK")
         self._until = max(self._until, until)
         self._tail.clear()
+        self._wanted = False
 
 
 def _receipt(arrival_id: int, known: dict[int, Received], stored: dict[int, Received]) -> Received:
@@ -147,7 +169,7 @@ def _by_lane(db: apsw.Connection, commits: Sequence[Receive]) -> Gains:
     for commit in commits:
         lane, marks = commit.arrival.inbound.lane, commit.arrival.inbound.marks
         if marks.reply_to is not None:
-            named = just_named.get(lane._replace(key=marks.reply_to)) or _target_key(db, lane, marks.reply_to)
+            named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
             lane = lane._replace(key=named or lane.key)
         if marks.provider_id is not None:
             just_named.setdefault(lane._replace(key=marks.provider_id), lane.key)
@@ -184,4 +206,5 @@ def _columns(arrival: Arrival) -> tuple[object, ...]:
         arrival.at,
         arrival.key_hash,
         arrival.content_hash,
+        seal(inbound, arrival.at),
     )

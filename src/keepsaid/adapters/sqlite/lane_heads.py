@@ -17,6 +17,7 @@ from keepsaid.errors import StoreError
 SQL = load("intake")
 _NEW_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _KNOWN_ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_WAITING_ROW = "(?, ?)"
 _PLACE_ROW = "(?, ?, ?, ?)"
 _REMEMBERED_MAX = 50_000
 
@@ -32,10 +33,16 @@ class LaneHeads:
 
     def __init__(self) -> None:
         self._stand: dict[Lane, tuple[int, int, int]] = {}
+        self._waiting: set[Lane] = set()
 
     def forget(self) -> None:
         """Remember nothing: the last moves were undone."""
         self._stand.clear()
+        self._waiting.clear()
+
+    def routed(self, lane: Lane) -> None:
+        """Nothing may wait in the lane any more."""
+        self._waiting.discard(lane)
 
     def extend(self, db: apsw.Connection, gains: Gains) -> dict[Lane, Place]:
         """Count the new messages in; returns the place of every lane after that."""
@@ -44,7 +51,7 @@ class LaneHeads:
         for lane, gain in gains.items():
             by_window.setdefault(id(gain[0].window), []).append(lane)
         if len(self._stand) > _REMEMBERED_MAX:
-            self._stand.clear()
+            self.forget()
         for lanes in by_window.values():
             window = gains[lanes[0]][0].window
             known = [lane for lane in lanes if lane in self._stand]
@@ -63,8 +70,12 @@ class LaneHeads:
             rows.append((lane_id, head, head + count, *counted))
             places[lane] = (lane_id, head + count, last_id)
             self._stand[lane] = (lane_id, head + count, gain[-1].arrival.id)
+        begun = [(row[0], row[4]) for lane, row in zip(gains, rows, strict=True) if lane not in self._waiting]
         if run(db, many(SQL["extend_known_lanes"], _KNOWN_ROW, len(rows)), _bounds(window) + flat(rows)) != len(rows):
             raise StoreError("a lane was moved by somebody else")
+        if begun:
+            db.execute(many(SQL["begin_waiting"], _WAITING_ROW, len(begun)), flat(begun))
+            self._waiting.update(gains)
         return places
 
     def _meet(self, db: apsw.Connection, gains: Gains, window: Window) -> dict[Lane, Place]:

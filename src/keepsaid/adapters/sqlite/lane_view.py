@@ -9,7 +9,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.buffer_view import SQL, batch_of
-from keepsaid.adapters.sqlite.leases import SQL as LEASES
+from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.domain.lane import Lane
@@ -28,7 +28,7 @@ def recent(db: apsw.Connection, lane: Lane, limit: int) -> Recent:
     while found and found[0][0] == Role.TOOL:
         found.pop(0)
     records = tuple(rows.record(row[:5]) for row in found)
-    return Recent(records, frozenset(row[5] for row in found if row[5]))
+    return Recent(records, tuple(row[5] for row in found))
 
 
 def _lane_id(db: apsw.Connection, lane: Lane) -> int | None:
@@ -43,12 +43,13 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         return None
     batch_id, state, reason, tokens_in, tokens_out, cost, started_at, ended_at = row
     batch, _ = batch_of(db, batch_id)
+    steered = (joined[0] for joined in every(db, SQL["steered"], (turn_id,)))
     return TurnStory(
         turn_id,
         state,
         batch,
-        rows.messages_of(db, batch_id),
-        tuple(rows.step(step) for step in every(db, LEASES["steps"], (turn_id,))),
+        tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one)),
+        tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,))),
         tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
         tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch_id,))),
         rows.trace(db, turn_id),
@@ -74,6 +75,11 @@ def next_ready(db: apsw.Connection) -> int | None:
 def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
     """Replies that nobody has pulled yet."""
     return [rows.reply(row) for row in every(db, SQL["unseen"], (channel, conversation))]
+
+
+def last_reply(db: apsw.Connection) -> int:
+    """The largest id of all replies."""
+    return int(only(db, SQL["last_reply"])[0])
 
 
 def next_send(db: apsw.Connection, channels: tuple[str, ...]) -> int | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.busy import abandon
+from keepsaid.adapters.sqlite.claims import wake
 from keepsaid.adapters.sqlite.outbox import keep_notice
-from keepsaid.adapters.sqlite.query import Row, every, one, only
+from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
-    Claim,
     ExpireLeases,
     Fail,
     Failure,
@@ -23,47 +23,8 @@ from keepsaid.domain.commits import (
 )
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import move
-from keepsaid.domain.turn import Claimed
 
 SQL = load("leases")
-_NORMAL, _SUSPECT, _LONER = 0, 1, 2
-
-
-def claim(db: apsw.Connection, commit: Claim) -> tuple[Claimed, ...]:
-    """Lease ready batches: a loner with nothing beside it, else one suspect at most and normal ones."""
-    count, alone, suspects = only(db, SQL["leased"])
-    limit = min(commit.limit, len(commit.turn_ids))
-    if alone or limit < 1:
-        return ()
-    if count == 0:
-        loners = _ready(db, commit, _LONER, 1)
-        if loners:
-            return (_lease(db, commit, loners[0][0], 0, alone=True),)
-    ready = _ready(db, commit, _NORMAL, limit)
-    if not suspects:
-        ready = sorted([*ready, *_ready(db, commit, _SUSPECT, 1)], key=lambda row: row[1:])
-    return tuple(_lease(db, commit, row[0], n) for n, row in enumerate(ready[:limit]))
-
-
-def _ready(db: apsw.Connection, commit: Claim, suspect: int, limit: int) -> list[Row]:
-    """Batch ids with what orders them: priority, arrival, id."""
-    return every(db, SQL["ready"], (suspect, commit.at, limit))
-
-
-def _lease(db: apsw.Connection, commit: Claim, batch_id: int, n: int, *, alone: bool = False) -> Claimed:
-    db.execute(SQL["lease"], (batch_id, move("batch", "queued", "claim"), commit.owner, commit.lease_until, alone))
-    row = only(db, SQL["batch"], (batch_id,))
-    batch, lane_id = rows.batch(row), row[18]
-    refresh_ready(db, lane_id)
-    open_turn, trace = one(db, SQL["open_turn"], (batch_id,)), None
-    if open_turn is None:
-        turn_id, steps = commit.turn_ids[n], []
-        db.execute(SQL["start_turn"], (turn_id, lane_id, batch_id, commit.at))
-    else:
-        turn_id = open_turn[0]
-        steps = [rows.step(step) for step in every(db, SQL["steps"], (turn_id,))]
-        trace = rows.trace(db, turn_id)
-    return Claimed(batch, turn_id, rows.messages_of(db, batch_id), tuple(steps), alone, trace)
 
 
 def renew(db: apsw.Connection, commit: Renew) -> bool:
@@ -78,7 +39,7 @@ def release(db: apsw.Connection, commit: Release) -> bool:
     if held is None:
         return False
     state = move("batch", held[0], "release")
-    db.execute(SQL["release"], (commit.batch_id, state, commit.not_before, commit.deferred))
+    db.execute(SQL["release"], (commit.batch_id, state, commit.not_before, commit.deferred, commit.reason))
     refresh_ready(db, held[1])
     return True
 
@@ -99,27 +60,25 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
     bound = (commit.batch_id, state, charge, commit.error, max(commit.not_before, commit.at), ended_at)
     db.execute(SQL["settle"], bound)
     if state != "queued":
-        _end(db, commit.batch_id, commit.error, commit.at)
+        abandon(db, commit.batch_id, commit.error, commit.at)
         if commit.notice is not None:
             keep_notice(db, commit.batch_id, commit.notice, commit.at)
     refresh_ready(db, lane_id)
     return state
 
 
-def _end(db: apsw.Connection, batch_id: int, reason: str, at: int) -> None:
-    db.execute(SQL["abandon"], (batch_id, reason, at))
-
-
 def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
     """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
     dead: list[int] = []
+    wake(db, None)
+    db.execute(SQL["close_windows"], (commit.at,))
     for batch_id, lane_id, before, attempts, alone in every(db, SQL["in_flight"], (commit.owner,)):
         bury = attempts + alone >= ATTEMPTS_MAX
         state = move("batch", before, "bury" if bury else "expire")
         error = "the process died while working on it"
-        db.execute(SQL["crashed"], (batch_id, state, error, commit.at if bury else None))
+        db.execute(SQL["crashed"], (batch_id, state, error, commit.at if bury else None, commit.at))
         if bury:
-            _end(db, batch_id, error, commit.at)
+            abandon(db, batch_id, error, commit.at)
             if len(dead) < len(commit.reply_ids):
                 draft = ReplyDraft(commit.reply_ids[len(dead)], commit.notice, notice=True)
                 keep_notice(db, batch_id, draft, commit.at)
@@ -140,7 +99,7 @@ def relinquish(db: apsw.Connection, commit: Relinquish) -> int:
 
 def _back(db: apsw.Connection, batches: list[tuple[int, int, str]], verb: str) -> int:
     for batch_id, lane_id, before in batches:
-        db.execute(SQL["release"], (batch_id, move("batch", before, verb), 0, False))
+        db.execute(SQL["release"], (batch_id, move("batch", before, verb), 0, False, ""))
         refresh_ready(db, lane_id)
     return len(batches)
 
@@ -148,7 +107,7 @@ def _back(db: apsw.Connection, batches: list[tuple[int, int, str]], verb: str) -
 def requeue(db: apsw.Connection, commit: Requeue) -> bool:
     """Queue a settled batch again by a person's word."""
     row = one(db, SQL["state"], (commit.batch_id,))
-    if row is None or row[0] not in ("dead", "dropped", "review"):
+    if row is None or row[0] not in ("dead", "dropped", "review") or row[2] is not None:
         return False
     state = move("batch", row[0], "requeue")
     db.execute(SQL["requeue"], (commit.batch_id, state, commit.at, commit.reason))

@@ -46,6 +46,10 @@ class Refused:
     error: Exception
 
 
+_FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.NotADBError)
+"""After these nothing of a group may be kept."""
+
+
 class Ledger:
     """Writes one database file; not safe for use by two threads at once."""
 
@@ -116,7 +120,7 @@ class Ledger:
         try:
             result = action()
         except Exception as error:  # guard: store writer - one bad commit must not undo the group
-            if not db.in_transaction or isinstance(error, apsw.FullError | apsw.IOError | apsw.NoMemError):
+            if not db.in_transaction or isinstance(error, _FATAL):
                 raise
             db.execute("ROLLBACK TO one")
             db.execute("RELEASE one")
@@ -139,8 +143,12 @@ class Ledger:
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._wal_pages = 0
 
-    def close(self) -> None:
-        """Empty the log into the file and close it."""
+    def close(self, *, broken: bool = False) -> None:
+        """Empty the log into the file and close it; after an error of the disk, close it and write nothing."""
+        if broken:
+            self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._db.close()
+            return
         try:
             with translated(self._path):
                 for keep_up in self._table.upkeep:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import apsw
@@ -46,8 +47,9 @@ def look(path: Path, parts: Sequence[str]) -> None:
             raise
         return  # it needs repair first (a journal left by a crash), which reading cannot do
     try:
-        for part in parts:
-            check(db, path, part)
+        with translated(path):
+            for part in parts:
+                check(db, path, part)
     finally:
         db.close()
 
@@ -80,15 +82,19 @@ def _step(db: apsw.Connection, part: str, number: int, script: str) -> None:
 
 def back_up(db: apsw.Connection, target: Path) -> None:
     """Copy the open database to `target`, page by page, while others may read and write it."""
+    point("backup.before")
     partial = target.with_name(target.name + ".partial")
     partial.unlink(missing_ok=True)
-    copy = apsw.Connection(str(partial))
-    try:
+    with ExitStack() as undoing:
+        undoing.callback(partial.unlink, missing_ok=True)
+        copy = apsw.Connection(str(partial))
+        undoing.callback(copy.close, True)
         with copy.backup("main", db, "main") as backup:
             while not backup.done:
                 backup.step(2_000)
         copy.pragma("journal_mode", "delete")
-    finally:
         copy.close()
+        undoing.pop_all()
     partial.chmod(0o600)
     partial.replace(target)
+    point("backup.after")

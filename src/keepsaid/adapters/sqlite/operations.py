@@ -10,8 +10,11 @@ from typing import TypeVar
 
 import apsw
 
-from keepsaid.adapters.sqlite import buffer_view, lane_view, leases, outbox, routing, turns
-from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite import buffer_view, lane_view, leases, outbox, pruning, routing, turns
+from keepsaid.adapters.sqlite import busy as busy_lanes
+from keepsaid.adapters.sqlite.claims import claim
+from keepsaid.adapters.sqlite.connection import open_writer, translated
+from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.intake import Intake
 from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
 from keepsaid.adapters.sqlite.migrate import look, migrate
@@ -19,11 +22,12 @@ from keepsaid.adapters.sqlite.query import run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import commits
+from keepsaid.domain import busy, commits
 from keepsaid.domain.batch import Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
+from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 from keepsaid.ports.operations import Operations
@@ -32,8 +36,6 @@ R = TypeVar("R")
 SQL = load("operations")
 
 _COMMITS: Mapping[type, ApplyOne] = {
-    commits.Dispatch: routing.dispatch,
-    commits.Claim: leases.claim,
     commits.Renew: leases.renew,
     commits.Release: leases.release,
     commits.Fail: leases.fail,
@@ -41,6 +43,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.ExpireLeases: leases.expire_leases,
     commits.Relinquish: leases.relinquish,
     commits.Requeue: leases.requeue,
+    commits.Drop: drop,
     commits.StepStart: turns.start_step,
     commits.StepEnd: turns.end_step,
     commits.TurnCommit: turns.commit_turn,
@@ -49,6 +52,11 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Doubt: outbox.doubt,
     commits.Resend: outbox.resend,
     commits.Shown: outbox.shown,
+    commits.Decide: outbox.decide,
+    busy.Interrupt: busy_lanes.interrupt,
+    busy.Steer: busy_lanes.steer,
+    commits.BeginPruning: pruning.begin,
+    commits.Tell: turns.tell,
     commits.EpisodesKept: lambda db, commit: sum(
         run(db, SQL["episodes_kept"], (batch_id,)) for batch_id in commit.batch_ids
     ),
@@ -58,9 +66,14 @@ _COMMITS: Mapping[type, ApplyOne] = {
 def buffer_commits(db: apsw.Connection) -> CommitTable:
     """How the operational commits are applied to an open, migrated file."""
     intake = Intake(db)
+
+    def dispatch(db: apsw.Connection, commit: commits.Dispatch) -> bool:
+        intake.routed(commit.lane)
+        return routing.dispatch(db, commit)
+
     return CommitTable(
-        _COMMITS,
-        {commits.Receive: intake.receive},
+        {**_COMMITS, commits.Dispatch: dispatch, commits.Prune: pruning.Pruning(intake).prune},
+        {commits.Receive: intake.receive, commits.Claim: claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
         (intake.undone,),
     )
@@ -96,6 +109,18 @@ class SqliteBuffer:
         """Batches whose episodes may not be in memory yet."""
         return await self._readers.run(buffer_view.episode_work, limit, conversation)
 
+    async def backlog(self) -> Backlog:
+        """What waits."""
+        return await self._readers.run(pruning.backlog)
+
+    async def prune_history(self) -> PruneHistory:
+        """The runs of the pruner."""
+        return await self._readers.run(pruning.history)
+
+    async def prunable(self, messages_before: int, records_before: int) -> Prunable:
+        """What a run of the pruner would remove."""
+        return await self._readers.run(pruning.prunable, messages_before, records_before)
+
 
 class SqliteLanes(SqliteBuffer):
     """The buffer, the lanes and the outbox, read only."""
@@ -119,6 +144,10 @@ class SqliteLanes(SqliteBuffer):
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet."""
         return await self._readers.run(lane_view.unseen, channel, conversation)
+
+    async def last_reply(self) -> int:
+        """The largest id of all replies."""
+        return await self._readers.run(lane_view.last_reply)
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply may be pushed."""
@@ -152,16 +181,18 @@ async def open_operations(path: Path) -> SqliteOperations:
 
 async def start(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Writer:
     """Open, migrate and start the writer of a file that holds these parts of the schema."""
-    return Writer(await asyncio.to_thread(_open, path, parts, table), "+".join(parts))
+    return Writer(await asyncio.to_thread(open_ledger, path, parts, table), "+".join(parts))
 
 
-def _open(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Ledger:
+def open_ledger(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Ledger:
+    """Open and migrate a file that holds these parts of the schema, for whoever is to write it."""
     with ExitStack() as undo:
         look(path, parts)
         db = open_writer(path)
         undo.callback(db.close)
         for part in parts:
             migrate(db, path, part)
-        ledger = Ledger(db, path, table(db))
+        with translated(path):
+            ledger = Ledger(db, path, table(db))
         undo.pop_all()
         return ledger

@@ -9,8 +9,8 @@ import apsw
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.commits import Doubt, Resend, Settle, Shown, TakeReplies
-from keepsaid.domain.reply import Delivered, Reply, ReplyDraft, address
+from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address
 from keepsaid.domain.states import move
 
 SQL = load("outbox")
@@ -38,7 +38,13 @@ def take(db: apsw.Connection, commit: TakeReplies) -> tuple[Reply, ...]:
     due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
     for reply_id, state in due:
         db.execute(SQL["take"], (reply_id, move("reply", state, "take"), commit.owner))
+        _keep_move(db, reply_id, "take", commit.at)
     return tuple(rows.reply(row) for reply_id, _ in due for row in every(db, rows.SQL["reply"], (reply_id,)))
+
+
+def _keep_move(db: apsw.Connection, reply_id: int, verb: str, at: int, detail: str = "") -> None:
+    """Every move of a reply stays on record, so that each try can be told."""
+    db.execute(SQL["keep_move"], (reply_id, verb, at, detail))
 
 
 def settle(db: apsw.Connection, commit: Settle) -> bool:
@@ -54,6 +60,7 @@ def _move(db: apsw.Connection, reply_id: int, change: tuple[str, str], commit: S
     ended_at = commit.at if commit.outcome in _FINAL else None
     bound = (reply_id, move("reply", *change), commit.retry_at, commit.detail, commit.provider_id, ended_at, False)
     db.execute(SQL["settle"], bound)
+    _keep_move(db, reply_id, change[1], commit.at, commit.detail)
 
 
 def doubt(db: apsw.Connection, commit: Doubt) -> int:
@@ -62,6 +69,8 @@ def doubt(db: apsw.Connection, commit: Doubt) -> int:
     for reply_id, state in found:
         detail = "the process died while sending it"
         db.execute(SQL["settle"], (reply_id, move("reply", state, "doubt"), 0, detail, None, None, False))
+        _keep_move(db, reply_id, "doubt", commit.at, detail)
+    db.execute(SQL["due_now"], (commit.at,))
     return len(found)
 
 
@@ -70,11 +79,11 @@ def resend(db: apsw.Connection, commit: Resend) -> int:
     found = every(db, SQL["unknown"], (commit.at,))
     for reply_id, state, channel in found:
         bury = channel in commit.bury_channels
-        detail = (
-            "it may have arrived; the channel's policy is not to repeat" if bury else "sent again: it may have arrived"
-        )
-        after = move("reply", state, "bury" if bury else "resend")
+        detail = IN_DOUBT if bury else SENT_AGAIN
+        verb = "bury" if bury else "resend"
+        after = move("reply", state, verb)
         db.execute(SQL["settle"], (reply_id, after, commit.at, detail, None, commit.at if bury else None, not bury))
+        _keep_move(db, reply_id, verb, commit.at, detail)
     return len(found)
 
 
@@ -85,4 +94,20 @@ def shown(db: apsw.Connection, commit: Shown) -> bool:
         return False
     bound = (commit.reply_id, move("reply", row[0], "show"), 0, "pulled", None, commit.at, False)
     db.execute(SQL["settle"], bound)
+    _keep_move(db, commit.reply_id, "show", commit.at, "pulled")
+    return True
+
+
+def decide(db: apsw.Connection, commit: Decide) -> bool:
+    """A dead reply goes again, or is given up for good."""
+    row = one(db, SQL["state"], (commit.reply_id,))
+    if row is None or row[0] != "dead":
+        return False
+    if commit.again:
+        db.execute(SQL["send_again"], (commit.reply_id, move("reply", row[0], "requeue"), commit.at))
+        _keep_move(db, commit.reply_id, "requeue", commit.at)
+        return True
+    after, detail = move("reply", row[0], "refuse"), accepted(row[1])
+    db.execute(SQL["settle"], (commit.reply_id, after, 0, detail, None, commit.at, False))
+    _keep_move(db, commit.reply_id, "refuse", commit.at, detail)
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,3 +30,8 @@ def run(db: apsw.Connection, sql: str, bound: Sequence[object] = ()) -> int:
     """Run a statement that changes rows; returns how many."""
     db.execute(sql, tuple(bound))
     return db.changes()
+
+
+def numbers(values: Sequence[int]) -> object:
+    """Numbers, bound as one value: `IN (SELECT value FROM carray(?))`."""
+    return apsw.carray(array("q", values))

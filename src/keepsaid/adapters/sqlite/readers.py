@@ -38,7 +38,8 @@ class Readers:
             try:
                 return query(db, *args, **kwargs)
             finally:
-                db.execute("ROLLBACK")
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
 
     def _connection(self) -> apsw.Connection:
         db: apsw.Connection | None = getattr(self._local, "db", None)

@@ -9,7 +9,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.batch import Routed, TaskDraft
+from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action
@@ -29,9 +29,6 @@ class _Waiting:
     chars: int
 
 
-_Part = tuple[Routed, Sequence[_Waiting]]
-
-
 def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
     """A lane's row id, head and last batched number."""
     identity = (lane.channel, lane.account, lane.conversation, lane.key)
@@ -43,8 +40,9 @@ def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
 
 def refresh_ready(db: apsw.Connection, lane_id: int) -> None:
     """Name the one batch of the lane that may be claimed: its first open one, unless that is leased."""
-    db.execute(SQL["clear_ready"], (lane_id,))
     db.execute(SQL["set_ready"], (lane_id,))
+    if not db.changes():
+        db.execute(SQL["clear_ready"], (lane_id,))
 
 
 def dispatch(db: apsw.Connection, commit: Dispatch) -> bool:
@@ -55,15 +53,21 @@ def dispatch(db: apsw.Connection, commit: Dispatch) -> bool:
         return False
     if not _contiguous(commit):
         raise ValueError("the batches of a dispatch must follow one another from the first waiting message")
-    until = min(head, last + commit.window.count_max)
-    waiting = [_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until))]
     for routed in commit.batches:
-        span = [one for one in waiting if routed.first <= one.number <= routed.last]
-        if not _extended(db, commit, lane_id, (routed, span)):
-            _keep(db, commit, lane_id, (routed, span))
-    _advance(db, commit, lane_id, [one for one in waiting if one.number > last])
+        if not _extended(db, commit, lane_id, routed):
+            _keep(db, commit, lane_id, routed)
+    _advance(db, commit, lane_id, _rest(db, lane_id, last, min(head, last + commit.window.count_max)))
+    db.execute(SQL["routed"], (commit.lane.channel, last - batched))
     refresh_ready(db, lane_id)
     return True
+
+
+def _rest(db: apsw.Connection, lane_id: int, last: int, until: int) -> Sequence[_Waiting]:
+    """What came after the messages that are routed now."""
+    if until == last:
+        return ()
+    waiting = (_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until)))
+    return [one for one in waiting if one.number > last]
 
 
 def _contiguous(commit: Dispatch) -> bool:
@@ -75,8 +79,7 @@ def _contiguous(commit: Dispatch) -> bool:
     return True
 
 
-def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) -> bool:
-    routed, span = part
+def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> bool:
     verdict, window = routed.verdict, commit.window
     if verdict.action is not Action.FORWARD:
         return False
@@ -87,12 +90,11 @@ def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) 
     batch_id, first, _, chars = row
     if routed.last - first + 1 > window.count_max or chars + routed.chars > window.chars_max:
         return False
-    db.execute(SQL["extend_batch"], (batch_id, routed.last, routed.chars, routed.priority, span[-1].id))
+    db.execute(SQL["extend_batch"], (batch_id, routed.last, routed.chars, routed.priority, routed.last_id))
     return True
 
 
-def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) -> None:
-    routed, span = part
+def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> None:
     verdict, state, task_id = routed.verdict, "queued", None
     if verdict.action is Action.DROP:
         state = move("batch", state, "drop")
@@ -102,7 +104,7 @@ def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, part: _Part) -> N
         task_id = _task(db, commit, lane_id, (routed, routed.task))
         db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     ended_at = None if state == "queued" else commit.at
-    place = (routed.id, lane_id, routed.first, routed.last, span[-1].id, span[0].received_at, routed.chars)
+    place = (routed.id, lane_id, routed.first, routed.last, routed.last_id, routed.first_at, routed.chars)
     decided = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason, routed.priority)
     db.execute(SQL["keep_batch"], (*place, *decided, commit.at, ended_at, task_id))
 
@@ -112,7 +114,7 @@ def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, work: tuple[Route
     count = routed.last - routed.first + 1
     row = one(db, SQL["pending_task"], (draft.key,))
     if row is not None:
-        db.execute(SQL["merge_task"], (row[0], draft.description, count))
+        db.execute(SQL["merge_task"], (row[0], draft.description, count, DESCRIPTION_CHARS_MAX))
         return int(row[0])
     bound = (draft.id, draft.key, lane_id, routed.verdict.rule, draft.description, count, commit.at)
     db.execute(SQL["keep_task"], bound)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import apsw
 
 from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.seal import whole
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
@@ -27,19 +30,27 @@ def batch(row: Row) -> Batch:
     """A row of the statement `batch`."""
     verdict = Verdict(Action(row[8]), row[9], row[10], row[11])
     numbers = {"priority": row[12], "fence": row[13], "attempts": row[14], "crashes": row[15]}
-    return Batch(
-        row[0], Lane(*row[1:5]), row[5], row[6], row[7], verdict, deferrals=row[16], created_at=row[17], **numbers
-    )
+    numbers |= {"deferrals": row[16], "created_at": row[17], "ready_at": row[22], "pruned_at": row[23]}
+    return Batch(row[0], Lane(*row[1:5]), row[5], row[6], row[7], verdict, error=row[21], **numbers)
 
 
 def message(row: Row) -> Message:
     """A row of the statements that read messages."""
     lane = Lane(*row[1:5])
-    origin = Origin(lane.channel, lane.account, lane.conversation, row[6], row[7], bool(row[8]), Trust(row[9]))
+    origin = _origin((*row[1:4], *row[6:10]))
     content = Content(row[16], row[17], row[15])
     marks = Marks(row[10], row[11], row[12])
     inbound = Inbound(origin, content, marks, row[18], topic=row[13], reply_url=row[14])
+    if row[22] is None and not whole(inbound, row[19], row[20], row[21]):
+        emptied = replace(inbound, content=Content(b"", "", content.event), reply_url=None)
+        return Message(row[0], lane, row[5], emptied, row[19], damaged=True)
     return Message(row[0], lane, row[5], inbound, row[19])
+
+
+@lru_cache(maxsize=1_024)
+def _origin(named: tuple[str, str, str, str, str, int, str]) -> Origin:
+    channel, account, conversation, sender, name, direct, trust = named
+    return Origin(channel, account, conversation, sender, name, bool(direct), Trust(trust))
 
 
 def messages_of(db: apsw.Connection, batch_id: int) -> tuple[Message, ...]:
@@ -50,13 +61,13 @@ def messages_of(db: apsw.Connection, batch_id: int) -> tuple[Message, ...]:
 def step(row: Row) -> Step:
     """A row of the statement `steps`."""
     output = None if row[5] is None else json.loads(row[5])
-    return Step(row[0], StepKind(row[1]), row[2], row[3], row[4], output, Usage(row[6], row[7], row[8]))
+    return Step(row[0], StepKind(row[1]), row[2], row[3], row[4], output, Usage(row[6], row[7], row[8]), bool(row[9]))
 
 
 def reply(row: Row) -> Reply:
     """A row of the statements that read replies."""
     draft = ReplyDraft(row[0], row[7], bool(row[8]), row[9], row[10])
-    return Reply(row[0], Lane(*row[1:5]), row[5], row[6], draft, row[11], row[12], bool(row[13]), row[14])
+    return Reply(row[0], Lane(*row[1:5]), row[5], row[6], draft, row[11], row[12], bool(row[13]), *row[14:16])
 
 
 def record(row: Row) -> Record:

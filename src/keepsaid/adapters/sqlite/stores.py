@@ -6,11 +6,12 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.connection import open_reader
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.migrate import check
-from keepsaid.adapters.sqlite.operations import SqliteLanes, SqliteOperations, buffer_commits, open_operations, start
+from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations, start
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import StoreError
@@ -28,10 +29,10 @@ async def open_stores(
         closing.push_async_callback(memories.close)
         return operations, memories
     writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_COMMITS)
-    readers = Readers(buffer, 3)
-    closing.push_async_callback(writer.close)
-    closing.push_async_callback(readers.close)
-    return SqliteOperations(writer, readers), SqliteMemories(writer, readers, ids)
+    readers, searching = Readers(buffer), Readers(buffer)
+    for part in (writer, readers, searching):
+        closing.push_async_callback(part.close)
+    return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids)
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -48,14 +49,14 @@ class ReadOnly:
 
 async def read_stores(
     buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
-) -> tuple[SqliteLanes, SqliteMemories]:
+) -> tuple[SqliteChronicles, SqliteMemories]:
     """Open both stores for reading; raises StoreError when they do not exist or another program wrote them."""
     for path, part in ((buffer, "buffer"), (memory, "memory")):
         await asyncio.to_thread(_checked, path, part)
     buffer_readers, memory_readers = Readers(buffer, 1), Readers(memory, 1)
     closing.push_async_callback(buffer_readers.close)
     closing.push_async_callback(memory_readers.close)
-    return SqliteLanes(buffer_readers), SqliteMemories(ReadOnly(), memory_readers, ids)  # type: ignore[arg-type]
+    return SqliteChronicles(buffer_readers), SqliteMemories(ReadOnly(), memory_readers, ids)  # type: ignore[arg-type]
 
 
 def _checked(path: Path, part: str) -> None:

@@ -8,12 +8,13 @@ import zlib
 import apsw
 
 from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.busy import SQL as BUSY
 from keepsaid.adapters.sqlite.outbox import keep_reply
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
-from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
+from keepsaid.domain.commits import StepEnd, StepStart, Tell, TurnCommit
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.states import move
 
@@ -36,10 +37,10 @@ def start_step(db: apsw.Connection, commit: StepStart) -> bool:
     if commit.trace is not None:
         _keep_trace(db, commit.turn_id, commit.trace, commit.at)
     if known is None:
-        bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, commit.at)
+        bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, step.repeatable, commit.at)
         db.execute(SQL["start_step"], bound)
         return True
-    db.execute(SQL["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject))
+    db.execute(SQL["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject, step.repeatable))
     return True
 
 
@@ -60,7 +61,10 @@ def end_step(db: apsw.Connection, commit: StepEnd) -> bool:
 def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     """Settle a turn in one piece."""
     held = one(db, SQL["held_turn"], (commit.turn_id, commit.fence))
-    if held is None:
+    steered = every(db, BUSY["steered"], (commit.turn_id,))
+    if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
+        return False
+    if commit.ending is not None and not end_step(db, commit.ending):
         return False
     lane_id, before = only(db, SQL["lane_of_batch"], (commit.batch_id,))
     outcome, usage = commit.outcome, commit.outcome.usage
@@ -77,6 +81,9 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
         db.execute(many(SQL["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
     _tell(db, commit)
     db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
+    for batch_id, _, _, _, _, waiting in steered:
+        db.execute(SQL["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
+        db.execute(ROUTING["episodes_due"], (batch_id, lane_id, None))
     refresh_ready(db, lane_id)
     return True
 
@@ -88,7 +95,7 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
         (Record(Role.USER, text, speaker=speaker), f"message:{message_id}", at)
         for message_id, speaker, text, at in said
     ]
-    records += [(record, "", commit.at) for record in commit.outcome.records]
+    records += [(record, record.ref, commit.at) for record in commit.outcome.records]
     if records and records[-1][0].role is Role.ASSISTANT:
         records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)
     start = only(db, SQL["extend_transcript"], (lane_id, len(records)))[0]
@@ -115,8 +122,15 @@ def _session(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> tuple[int
 
 
 def _tell(db: apsw.Connection, commit: TurnCommit) -> None:
-    payload = {"turn": commit.turn_id, "batch": commit.batch_id, "replied": commit.reply is not None}
+    payload: dict[str, Json] = {"turn": commit.turn_id, "batch": commit.batch_id, "replied": commit.reply is not None}
+    if commit.steered:
+        payload["steered"] = list(commit.steered)
     db.execute(SQL["keep_event"], ("turn.committed", json.dumps(payload), str(commit.turn_id), commit.at))
+
+
+def tell(db: apsw.Connection, commit: Tell) -> None:
+    """Write a fact to the journal."""
+    db.execute(SQL["keep_event"], (commit.topic, commit.payload, "", commit.at))
 
 
 def _json(value: Json) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from keepsaid.adapters.sqlite.ledger import Ledger, Refused
 from keepsaid.domain.commits import Commit
-from keepsaid.errors import StoreBroken, StoreError
+from keepsaid.errors import ForeignStore, StoreBroken, StoreError
 
 R = TypeVar("R")
 _GROUP_MAX = 512
@@ -56,7 +56,7 @@ class Writer:
                 self._answer(group, results)
                 if self._broken is None:
                     self._tidy()
-        self._ledger.close()
+        self._ledger.close(broken=self._broken is not None)
 
     def _apply(self, commits: list[object]) -> list[Any]:
         """Nothing after an error of the disk: a later sync would not prove that earlier pages were written."""
@@ -79,8 +79,8 @@ class Writer:
 
     def _note_damage(self, results: list[Any]) -> None:
         for result in results:
-            if isinstance(result, Refused) and isinstance(result.error, StoreBroken):
-                self._broken = result.error
+            if isinstance(result, Refused) and isinstance(result.error, StoreBroken | ForeignStore):
+                self._broken = StoreBroken(result.error.what)
 
     def _answer(self, group: list[Job], results: list[Any]) -> None:
         def tell() -> None:
@@ -100,7 +100,7 @@ class Writer:
     def _tidy(self) -> None:
         try:
             self._ledger.tidy()
-        except StoreBroken as error:
-            self._broken = error
+        except (StoreBroken, ForeignStore) as error:
+            self._broken = StoreBroken(error.what)
         except StoreError:
             pass  # full or held by another program: it is tried again after the next group

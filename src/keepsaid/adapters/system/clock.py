@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 
 from keepsaid.domain.ids import MAX_ID
 
@@ -13,12 +14,28 @@ _NODE_BITS = 9
 _TIME_MASK = MAX_ID >> (_COUNTER_BITS + _NODE_BITS)
 
 
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class SystemClock:
     """Wall time and waiting."""
 
+    def __init__(self) -> None:
+        self._began = self._ahead = (time.time_ns() - time.monotonic_ns()) // 1_000_000
+
     def now_ms(self) -> int:
         """Wall time, milliseconds UTC."""
-        return time.time_ns() // 1_000_000
+        return _wall_ms()
+
+    def steady_ms(self) -> int:
+        """The wall time of the start, and what has passed since."""
+        return self._began + time.monotonic_ns() // 1_000_000
+
+    def due_ms(self) -> int:
+        """The latest wall time since the start, and what has passed since."""
+        self._ahead = max(self._ahead, self.now_ms() - int(self.monotonic_ms()))
+        return self._ahead + int(self.monotonic_ms())
 
     def monotonic_ms(self) -> float:
         """A time that never goes back, in milliseconds."""
@@ -38,16 +55,20 @@ class SystemClock:
 
 
 class SystemIds:
-    """63-bit numbers from milliseconds, a random node and a counter; they grow even when the clock goes back."""
+    """63-bit numbers from milliseconds, a random node and a counter; they grow even when the clock goes back.
 
-    def __init__(self) -> None:
-        self._node = secrets.randbits(_NODE_BITS)
+    `now_ms` tells the wall time, `chance` a number of so many random bits: the machine's, unless a test says otherwise.
+    """
+
+    def __init__(self, now_ms: Callable[[], int] = _wall_ms, chance: Callable[[int], int] = secrets.randbits) -> None:
+        self._now_ms = now_ms
+        self._node = chance(_NODE_BITS)
         self._last_ms = 0
         self._counter = 0
 
     def next(self) -> int:
         """A new number, larger than any before."""
-        now = time.time_ns() // 1_000_000
+        now = self._now_ms()
         if now > self._last_ms:
             self._last_ms, self._counter = now, 0
         else:
@@ -56,3 +77,8 @@ class SystemIds:
                 self._last_ms, self._counter = self._last_ms + 1, 0
         stamp = self._last_ms & _TIME_MASK
         return ((stamp << _COUNTER_BITS | self._counter) << _NODE_BITS) | self._node
+
+    def follow(self, number: int) -> None:
+        """Make every later number larger than this one, whatever the clock says."""
+        stamp, counter = divmod(number >> _NODE_BITS, 1 << _COUNTER_BITS)
+        self._last_ms, self._counter = max((self._last_ms, self._counter), (stamp, counter))

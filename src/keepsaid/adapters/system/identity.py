@@ -14,7 +14,7 @@ class IdentityFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stamp: Stamp = ()
+        self._stamp: Stamp = (None,) * len(_NAMES)
         self._text = ""
 
     async def read(self) -> str:

@@ -6,12 +6,14 @@ import asyncio
 import signal
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from keepsaid.errors import HomeBusy, HomeError, InputError
 from keepsaid.interfaces.cli.commands import Command, obey
+from keepsaid.interfaces.cli.failure import TERMINATED
 from keepsaid.interfaces.cli.lines import Lines
 from keepsaid.interfaces.cli.output import counted, envelope, on_terminal, say, visible
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
@@ -21,10 +23,33 @@ if TYPE_CHECKING:
     from keepsaid.config import Config
     from keepsaid.interfaces.cli.talk import Talk
 
+_LOOPBACK = "127.0.0.1"
 _START_S = 10.0
 _POLL_S = 0.05
 _QUIET_S = 0.5
 _STOPPING = "stopping: a running turn gets a while to end. Ctrl-C ends at once; the message stays."
+
+
+@dataclass
+class _Once:
+    """A message given on the command line, and how far it came before the program was stopped."""
+
+    text: str
+    put: bool = False
+    message_id: str = ""
+    printed: bool = False
+
+    def cut_off(self) -> int:
+        """Say what became of the message; returns the exit code."""
+        if self.printed:
+            return 0
+        if self.message_id:
+            say(f"stopped before the reply. {self.message_id} is stored: keepsaid inbox show {self.message_id}")
+        elif self.put:
+            say("stopped before the message was acknowledged; it may be stored: keepsaid inbox ls")
+        else:
+            say("stopped; the message was not stored")
+        return TERMINATED
 
 
 def chat(
@@ -35,15 +60,16 @@ def chat(
 
     Piped, each line is a message, and each reply a block with an empty line after it.
     """
+    once = None if message is None else _Once(message)
     try:
-        code = asyncio.run(_chat(session().config(), conversation, message))
-    except asyncio.CancelledError:
-        return  # SIGTERM: everything was stopped in order
+        code = asyncio.run(_chat(session().config(), conversation, once))
+    except asyncio.CancelledError:  # SIGTERM: everything was stopped in order
+        code = once.cut_off() if once else 0
     if code:
         raise typer.Exit(code)
 
 
-async def _chat(config: Config, conversation: str, message: str | None) -> int:
+async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
     from keepsaid.interfaces.cli.talk import talking  # noqa: PLC0415 - the HTTP client costs 0.1 s
 
     work = asyncio.current_task()
@@ -52,9 +78,9 @@ async def _chat(config: Config, conversation: str, message: str | None) -> int:
     async with AsyncExitStack() as closing:
         remote = await _runtime(config, closing)
         talk = await closing.enter_async_context(talking(remote, conversation))
-        if message is not None:
-            return await _once(talk, message)
-        await _greet(config, conversation)
+        if once is not None:
+            return await _answered_once(talk, once)
+        await _greet(config, conversation, remote.model)
         if sys.stdin.isatty() and not session().json:
             from keepsaid.interfaces.cli.converse import converse  # noqa: PLC0415 - prompt_toolkit costs 0.2 s
 
@@ -80,12 +106,15 @@ async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
 
 
 async def _own(config: Config, closing: AsyncExitStack) -> Remote:
+    """This process as the runtime, for itself and commands beside it: on loopback, whatever `serve` listens on."""
     from keepsaid.app.instance import opened  # noqa: PLC0415
     from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
-    from keepsaid.interfaces.cli.serve import recovered, unbroken  # noqa: PLC0415
+    from keepsaid.interfaces.cli.serve import bound_to, recovered, unbroken  # noqa: PLC0415
+    from keepsaid.interfaces.http.gate import is_loopback  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
 
     home = session().home
+    config = config if is_loopback(config.server.host) else bound_to(config, _LOOPBACK)
     instance = await closing.enter_async_context(opened(home, config))
     keep_log(home.log_file, config.log.level, text=config.log.text)
     for line in await recovered(instance):
@@ -101,13 +130,11 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     return remote
 
 
-async def _greet(config: Config, conversation: str) -> None:
-    """The first line: lane, model, memory and where help is."""
-    from keepsaid.app.models import model_named  # noqa: PLC0415
+async def _greet(config: Config, conversation: str, model: str) -> None:
+    """The first line: lane, the runtime's model, memory and where help is."""
     from keepsaid.app.reading import reading  # noqa: PLC0415
     from keepsaid.domain.lane import lane_key  # noqa: PLC0415
 
-    model = model_named(config)
     async with reading(session().home, config) as stores:
         memories = sum((await stores.memories.counts()).values())
     remembered = counted(memories, "memory", "memories")
@@ -116,14 +143,20 @@ async def _greet(config: Config, conversation: str) -> None:
         say("No model is set: answers quote what memory holds. To set one: keepsaid init")
 
 
-async def _once(talk: Talk, text: str) -> int:
-    story = await _answered(talk, text)
-    _print(story)
+async def _answered_once(talk: Talk, once: _Once) -> int:
+    from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
+
+    once.put = True
+    once.message_id = await talk.put(once.text)
+    story = await settled(talk, once.message_id)
+    await _show(talk, story, once)
     return 0 if story["state"] == "done" else 1
 
 
 async def _piped(talk: Talk, conversation: str) -> int:
     """One message a line; the next is put only after the reply to the former. Returns 1 when one was refused."""
+    from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
+
     await _earlier(talk)
     refused = 0
     lines = Lines(sys.stdin.fileno())
@@ -132,9 +165,9 @@ async def _piped(talk: Talk, conversation: str) -> int:
         if not text.strip():
             continue
         try:
-            command = Command.read(text)
+            command = Command.piped(text)
             if isinstance(command, str):
-                _print(await _answered(talk, command))
+                await _show(talk, await settled(talk, await talk.put(command)))
             elif not await obey(command, conversation):
                 break
         except InputError as error:
@@ -144,13 +177,13 @@ async def _piped(talk: Talk, conversation: str) -> int:
     return refused
 
 
-async def _answered(talk: Talk, text: str) -> dict[str, Any]:
-    from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
-
-    story = await settled(talk, await talk.put(text))
+async def _show(talk: Talk, story: dict[str, Any], once: _Once | None = None) -> None:
+    """Print replies, then note that they were seen: one can be shown twice, and none never."""
+    _print(story)
+    if once is not None:
+        once.printed = True
     for reply in story["replies"]:
         await talk.seen(reply["id"])
-    return story
 
 
 def _print(story: dict[str, Any]) -> None:

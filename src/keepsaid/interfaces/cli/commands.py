@@ -17,8 +17,6 @@ HELP = {
 }
 """The commands and what they do."""
 
-_DIRECTORY = "//"
-
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -28,10 +26,22 @@ class Command:
 
     @staticmethod
     def read(text: str) -> Command | str:
-        """The command in a line, or the line as a message; `//` begins a message with one slash."""
-        if text.startswith(_DIRECTORY):
+        """The command in a line a person typed, or the line as a message; `//` begins a message with one slash."""
+        if text.startswith("//"):
             return text[1:]
         return Command(text.split(maxsplit=1)[0]) if text.startswith("/") else text
+
+    @staticmethod
+    def piped(line: str) -> Command | str:
+        """The command in a line of a pipe, or the line as a message.
+
+        Only a whole line that is a command is one: what a program sends may begin with a slash. `//` before
+        a command's name sends it.
+        """
+        text = line.strip()
+        if text in HELP:
+            return Command(text)
+        return text[1:] if text.startswith("/") and text[1:] in HELP else line
 
 
 async def obey(command: Command, conversation: str) -> bool:

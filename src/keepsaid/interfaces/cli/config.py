@@ -57,8 +57,13 @@ def path() -> None:
 @app.command("validate")
 def validate() -> None:
     """Check the settings: exit code 4 when one is wrong, 5 when there are warnings."""
-    warnings = checked()
     file = session().home.config_file
+    try:
+        warnings = checked()
+    except ConfigError as error:
+        if error.hint == ConfigError.hint:
+            error.hint = f"change it in {file}, or in the environment, then: keepsaid config validate"
+        raise
     there = str(file) if file.exists() else f"{file} (not there: defaults)"
     sentence = f"valid, with {counted(len(warnings), 'warning')}: {there}" if warnings else f"valid: {there}"
     show({"file": str(file), "valid": True, "warnings": warnings}, sentence, *(f"warning: {one}" for one in warnings))
@@ -70,12 +75,11 @@ def checked() -> list[str]:
     """What there is to warn about; raises ConfigError when a setting cannot be used."""
     from keepsaid.app.models import model_named  # noqa: PLC0415
     from keepsaid.config import load  # noqa: PLC0415
-    from keepsaid.interfaces.http.gate import is_loopback  # noqa: PLC0415
+    from keepsaid.interfaces.http.gate import client_token  # noqa: PLC0415
 
     config, warnings = load(session().home.config_file)
     model_named(config)
-    if not is_loopback(config.server.host) and config.server.token is None:
-        raise ConfigError(f"server.host {config.server.host} can be reached by others: server.token must be set")
+    client_token(config.server)
     return warnings
 
 

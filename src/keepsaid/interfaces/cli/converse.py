@@ -13,7 +13,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from keepsaid.errors import InputError, NotRunning, StoreError
+from keepsaid.errors import InputError, KeepsaidError, StoreError
 from keepsaid.interfaces.cli.commands import Command, obey
 from keepsaid.interfaces.cli.output import coloured, say, visible
 from keepsaid.interfaces.cli.session import session
@@ -60,8 +60,8 @@ async def _asked(prompt: PromptSession[str], talk: Talk) -> str | None:
 
 
 async def _watch(talk: Talk) -> None:
-    """Show late replies; a runtime that went away is told of when it is next asked for something."""
-    with suppress(NotRunning):
+    """Show late replies; what goes wrong is told of when something is next asked for, and costs no typed line."""
+    with suppress(KeepsaidError):
         while True:
             await asyncio.sleep(_LATE_S)
             await _show_unseen(talk)
@@ -102,7 +102,7 @@ async def _answer(talk: Talk, text: str) -> None:
             elif piece.kind == "waiting":
                 say(f"{chr(10) if written else ''}waiting: {piece.text}")
                 written = ""
-            else:
+            elif piece.kind == "settled":
                 await _finish(talk, piece.data, written)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,16 +16,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
+from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeError, StoreError
 from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import is_text, session
 
 if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
     from keepsaid.config import Home
 
-app = typer.Typer(help="Back up and restore.", rich_markup_mode=None)
+app = typer.Typer(help="Back up, restore and prune.", rich_markup_mode=None)
 _MANIFEST = "manifest.json"
 _STORES = {"buffer": "buffer.db", "memory": "memory.db"}
+_COUNTS = ("messages", "batches", "keys")
+_PRUNE_MS = 60_000
 
 
 @app.command("backup")
@@ -38,15 +44,14 @@ def backup(
     The copies are opened and checked before the backup takes its name.
     """
     home, config = session().home, session().config()
-    made = target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))
+    made = (target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))).absolute()
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
     from keepsaid.app.care import copy_stores  # noqa: PLC0415
 
     with _whole_or_nothing(made) as partial:
         copied = asyncio.run(copy_stores(home, config, partial))
-        if home.config.is_dir():
-            shutil.copytree(home.config, partial / "config", ignore=shutil.ignore_patterns("*.partial"))
+        _copy_config(home.config, partial / "config")
         manifest = _manifest(partial)
         manifest["stores"] = {part: one.path.name for one in copied for part in one.schemas}
         manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
@@ -69,6 +74,7 @@ def restore(
     from keepsaid.app.care import examined  # noqa: PLC0415
     from keepsaid.config import Home  # noqa: PLC0415
 
+    to = to.absolute()
     manifest = _read(source)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise HomeError(f"{to} is not an empty directory", safe="It was not touched.", hint="choose a new directory")
@@ -85,21 +91,83 @@ def restore(
     say(f"try: keepsaid --home {to} status")
 
 
+@app.command("prune")
+def prune(
+    now: Annotated[bool, typer.Option("--now", help="Prune, instead of only saying what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go, whatever else is given.")] = False,
+) -> None:
+    """Remove what was settled long ago, or say what would go; a runtime does so every day by itself.
+
+    Messages that are done or dropped go after `buffer.retention_days`, their turns and traces after
+    `buffer.trace_days`. What waits, is dead or is not delivered never goes.
+    """
+    if dry_run or not now:
+        _would_prune()
+        return
+    told: dict[str, Any] = {"messages": 0, "batches": 0, "keys": 0, "over": False, "refused": None}
+    while not told["over"]:
+        piece, _ = either(lambda remote: remote.post("/v1/prune"), _pruned)
+        told = {name: value + told[name] if name in _COUNTS else value for name, value in piece.items()}
+    refused = told["refused"]
+    gone = f"pruned  {counted(told['messages'], 'message')}, {counted(told['batches'], 'batch', 'batches')}"
+    show(told, gone if refused is None else f"nothing was pruned: {refused}")
+    if refused is not None:
+        say("if the clock is right, run it again; beside a runtime whose clock was set, start that again first")
+
+
+async def _pruned(instance: Instance) -> dict[str, Any]:
+    from keepsaid.interfaces.shapes import prune_shape  # noqa: PLC0415
+
+    return prune_shape(await instance.pruner.run(_PRUNE_MS))
+
+
+def _would_prune() -> None:
+    terms, now = session().config().buffer.terms(), time.time_ns() // 1_000_000
+    before = now - terms.messages_ms, now - terms.records_ms
+    found = session().read(lambda stores: stores.views.prunable(*before), Prunable(0, 0))
+    said = f"would prune  {counted(found.messages, 'message')}, {counted(found.batches, 'batch', 'batches')}"
+    show({"messages": found.messages, "batches": found.batches, "dry_run": True}, said)
+    say("try: keepsaid data prune --now")
+
+
+def _copy_config(folder: Path, target: Path) -> None:
+    """Copy the config as it reads: what a link leads to is copied, one that leads nowhere is named and left out."""
+    if not folder.is_dir():
+        return
+    for file in sorted(folder.rglob("*")):
+        if file.is_symlink() and not file.exists():
+            say(f"left out: {file} leads to nothing")
+    ignored = shutil.ignore_patterns("*.partial")
+    try:
+        shutil.copytree(folder, target, ignore=ignored, ignore_dangling_symlinks=True)
+    except shutil.Error as error:
+        source, _, why = error.args[0][0]
+        raise HomeError(f"{source} cannot be backed up: {why}", safe="Nothing was changed.") from error
+
+
 @contextmanager
 def _whole_or_nothing(made: Path) -> Iterator[Path]:
-    """A directory beside `made` that takes its place when the block ends well, and is gone when it does not."""
-    partial = made.with_name(f"{made.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    """A new directory that takes the place of `made` when the block ends well, and is gone when it does not.
+
+    An empty directory that is there stays the one it is: it may be a mount, or the one a shell stands in.
+    """
+    if not is_text(made):
+        raise HomeError("the path is not UTF-8", safe="Nothing was written.", hint="choose another name")
+    inside, partial = made.is_dir(), None
     try:
-        partial.mkdir(mode=0o700, parents=True)
+        made.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{made.name}.", dir=made if inside else made.parent))
         yield partial
-        if made.is_dir():
-            made.rmdir()
-        partial.rename(made)
+        if inside:
+            for child in list(partial.iterdir()):
+                child.rename(made / child.name)
+        else:
+            partial.rename(made)
     except OSError as error:
         raise HomeError(f"{made} cannot be written ({error.strerror})", safe="The source was not touched.") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

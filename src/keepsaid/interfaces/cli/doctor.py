@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -13,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from keepsaid.domain.ids import show as show_id
 from keepsaid.errors import ConfigError, KeepsaidError, ModelError
 from keepsaid.interfaces.cli.config import checked
 from keepsaid.interfaces.cli.failure import ERRORS, WARNINGS
 from keepsaid.interfaces.cli.output import counted, show
 from keepsaid.interfaces.cli.remote import recorded
 from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.status import life_of
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home
@@ -28,6 +29,7 @@ _PYTHON_OLDEST = (3, 11)
 _MEGABYTE = 1_000_000
 _FREE_WARN, _FREE_FAIL = 500 * _MEGABYTE, 50 * _MEGABYTE
 _WAL_WARN = 256 * _MEGABYTE
+_SHOWN_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,18 @@ Check = Callable[["Home", "Config"], Iterator[Finding]]
 
 def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Call no model.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every row; mend what can be made anew.")] = False,
 ) -> None:
     """Check everything, and say what to do about it.
+
+    A deep look compares every message with its hash, lanes with their messages and the full text with the
+    memories. While nothing else holds the home, it makes anew what is derived.
 
     The exit code is 0 when all is well, 5 with warnings, 6 with errors.
     """
     findings = list(_findings(offline=offline))
+    if deep:
+        findings += _deep()
     levels = [finding.level for finding in findings]
     worst = "fail" if "fail" in levels else "warn" if "warn" in levels else "ok"
     counts = {level: levels.count(level) for level in ("ok", "info", "warn", "fail")}
@@ -135,22 +143,57 @@ def _stores(home: Home, config: Config) -> Iterator[Finding]:
             yield Finding(level, f"{result.path} is whole: {held}{log}")
 
 
-def _space(home: Home, _config: Config) -> Iterator[Finding]:
-    standing = next(place for place in (home.data, *home.data.parents) if place.exists())
-    free = shutil.disk_usage(standing).free
-    level: Level = "fail" if free < _FREE_FAIL else "warn" if free < _FREE_WARN else "ok"
-    yield Finding(level, f"{free / 1e9:.1f} GB free at {standing}", "" if level == "ok" else "free some space")
+def _deep() -> Iterator[Finding]:
+    from keepsaid.app.care import alone, deep_looks  # noqa: PLC0415
+
+    home, config = session().home, session().config()
+    if not home.data.exists():
+        return
+    with alone(home) as mending:
+        looks = asyncio.run(deep_looks(home, config, mend=mending))
+    for found in looks:
+        if isinstance(found, KeepsaidError):
+            yield Finding("fail", f"{found.what}. {found.safe}", found.hint)
+            continue
+        yield from (
+            Finding("fail", f"{found.path}: {one}", "keepsaid data restore BACKUP --to DIR") for one in found.damage
+        )
+        if found.damaged:
+            some = ", ".join(show_id("message", one) for one in found.damaged[:_SHOWN_MAX])
+            what = f"{counted(len(found.damaged), 'message')} not what was stored: {some}"
+            yield Finding("fail", what, "their rows stay as they are; a backup may hold them whole")
+        for one in found.astray:
+            fix = "made anew" if found.mended else "stop the runtime, then keepsaid doctor --deep makes it anew"
+            yield Finding("warn", f"{found.path}: {one}", fix)
+        if not (found.damage or found.damaged or found.astray):
+            rows = f"{counted(found.messages, 'message')} whole, " if found.messages else ""
+            yield Finding("ok", f"{found.path}: {rows}nothing astray")
+
+
+def _space(home: Home, config: Config) -> Iterator[Finding]:
+    from keepsaid.app.care import free_space  # noqa: PLC0415
+
+    free, floor = free_space(home, config), config.buffer.disk_floor_mb * _MEGABYTE
+    level: Level = "fail" if free < max(floor, _FREE_FAIL) else "warn" if free < _FREE_WARN else "ok"
+    refused = f"; below {floor / _MEGABYTE:,.0f} MB nothing is taken in" if free < floor else ""
+    told = f"{free / 1e9:.1f} GB free where the stores are{refused}"
+    yield Finding(level, told, "" if level == "ok" else "free some space")
 
 
 def _runtime(home: Home, _config: Config) -> Iterator[Finding]:
-    remote = recorded(home)
-    if remote is None:
-        yield Finding("ok", "no runtime is up")
-    elif remote.answers():
-        yield Finding("ok", f"a runtime is up at {remote.url} (pid {remote.pid})")
-    else:
-        what = f"{home.runtime_file} names pid {remote.pid}, which does not answer: it was killed, or it hangs"
+    life, left = life_of(home), recorded(home)
+    if life.remote is not None:
+        yield Finding("ok", f"a runtime is up at {life.remote.url} (pid {life.remote.pid})")
+    elif left is not None and life.holder == left.pid:
+        what = f"process {left.pid} holds this home and does not answer at {left.url}: it hangs, or is just starting"
+        yield Finding("warn", what, f"kill {left.pid}, then keepsaid serve; nothing that is stored is lost")
+    elif life.holder is not None:
+        yield Finding("info", life.told, "commands that write wait until it ends")
+    elif left is not None:
+        what = f"{home.runtime_file} names pid {left.pid}, which was killed"
         yield Finding("warn", what, "keepsaid serve   (a new start replaces the file)")
+    else:
+        yield Finding("ok", "no runtime is up")
 
 
 def _hooks(_home: Home, config: Config) -> Iterator[Finding]:

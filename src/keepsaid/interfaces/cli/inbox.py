@@ -1,4 +1,4 @@
-"""`keepsaid inbox`: messages, what became of them, putting one in, and queueing one again."""
+"""`keepsaid inbox`: messages, what became of them, and putting one in."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepsaid.domain.batch import Batch
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
+from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, say, show
+from keepsaid.interfaces.cli import chronicle, decisions, replay, samples
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
+from keepsaid.interfaces.cli.pruned import unless_pruned
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.shapes import story_shape, turn_shape, when
+from keepsaid.interfaces.shapes import next_try, receipt_shape, story_shape, turn_shape, when
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -24,30 +28,40 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Messages, and what became of them.", rich_markup_mode=None)
 _STATES = ("received", "batched", "done", "dropped", "review", "dead")
+_REPLIES = ("pending", "sending", "unknown", "sent", "dead", "not_deliverable")
 _ROWS_MAX = 10_000
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
 
 
 @app.command("ls")
 def ls(
     channel: Annotated[str | None, typer.Option(help="Only messages of this channel.")] = None,
-    state: Annotated[str | None, typer.Option(help=f"Only messages that are {', '.join(_STATES)}.")] = None,
+    state: Annotated[str | None, typer.Option(help=f"Only messages that are {_listed(_STATES)}.")] = None,
     conversation: Annotated[str | None, typer.Option(help="Only messages of this conversation.")] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+    reply: Annotated[str | None, typer.Option(help=f"Only messages with a reply that is {_listed(_REPLIES)}.")] = None,
 ) -> None:
     """List messages, newest first."""
-    if state is not None and state not in _STATES:
-        raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
-    wanted = MessageFilter(channel, state, conversation, limit)
+    for option, given, known in (("--state", state, _STATES), ("--reply", reply, _REPLIES)):
+        if given is not None and given not in known:
+            raise typer.BadParameter(f"{given!r} is none of: {_listed(known)}", param_hint=option)
+    wanted = MessageFilter(channel, state, conversation, limit, reply)
 
-    async def found(stores: Reading) -> Sequence[Story]:
-        return await stores.views.find(wanted)
+    async def found(stores: Reading) -> tuple[Sequence[Story], int]:
+        return await stores.views.find(wanted), (await stores.views.prune_history()).messages
 
-    stories = session().read(found)
+    nothing: tuple[Sequence[Story], int] = ((), 0)
+    stories, gone = session().read(found, nothing)
     rows = tuple(_row(story) for story in stories)
     headings = ("ID", "AGE", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
     show({"messages": [story_shape(story) for story in stories]}, Table(headings, rows))
     if not stories:
-        say("no message matches")
+        say("no message matches" if session().stored() else NOTHING)
+    if gone and len(stories) < limit:
+        say(f"{counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
 
 
 def _row(story: Story) -> tuple[str, ...]:
@@ -64,9 +78,10 @@ def _row(story: Story) -> tuple[str, ...]:
 def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")]) -> None:
     """Show one message with every stage it went through, and when."""
     number = read("message", message)
-    found = None if number is None else session().read(lambda stores: _story(stores, number))
+    found = None if number is None else session().read(lambda stores: _story(stores, number), None)
     if found is None:
-        raise InputError(f"there is no message {message}", safe="Nothing was changed.", hint="keepsaid inbox ls")
+        what = f"there is no message {message}{unless_pruned()}"
+        raise InputError(what, safe="Nothing was changed.", hint="keepsaid inbox ls")
     story, turn = found
     shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None}
     show(shape, _heading(story), facts(_stages(story, turn)))
@@ -77,6 +92,19 @@ async def _story(stores: Reading, message_id: int) -> tuple[Story, TurnStory | N
     if story is None:
         return None
     return story, await stores.views.turn(story.turn_id) if story.turn_id is not None else None
+
+
+def waits(batch: Batch) -> str:
+    """What went wrong last, how often an outage sent the batch back, and when it is tried again."""
+    again = next_try(batch)
+    outages = f"; sent back {counted(batch.deferrals, 'time')}" if batch.deferrals else ""
+    return f"{batch.error}{outages}" + (f"; tried again at {when(again)}" if again is not None else "")
+
+
+def standing(reply: Reply) -> str:
+    """Where a reply stands, and what came of the last try."""
+    doubt = ", may have been sent twice" if reply.possible_duplicate else ""
+    return f"{reply.state}{doubt}" + (f" ({reply.detail})" if reply.detail else "")
 
 
 def _heading(story: Story) -> str:
@@ -102,17 +130,27 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
         ("routed", f"{when(batch.created_at)}  {verdict}, after {waited}"),
         ("batch", f"{name('batch', batch.id)} is {batch.state}: numbers {batch.first} to {batch.last}{tried}"),
     ]
-    if story.task_id is not None:
-        stages.append(("task", name("task", story.task_id)))
+    if batch.error and batch.state != "done":
+        stages.append(("error", waits(batch)))
+    if story.task is not None:
+        stages.append(("task", f"{name('task', story.task.id)} is {story.task.state}: {story.task.description}"))
     if turn is not None:
         took = "" if turn.ended_at is None else f" in {duration(turn.ended_at - turn.started_at)}"
         why = f": {turn.reason}" if turn.reason else ""
         stages.append(("turn", f"{when(turn.started_at)}  {name('turn', turn.turn_id)} {turn.state}{took}{why}"))
     for reply in story.replies:
-        doubt = ", may have been sent twice" if reply.possible_duplicate else ""
-        told = f"{name('reply', reply.id)} is {reply.state}{doubt}: {reply.draft.text}"
+        told = f"{name('reply', reply.id)} is {standing(reply)}: {reply.draft.text}"
         stages.append(("notice" if reply.draft.notice else "reply", f"{when(reply.created_at)}  {told}"))
     return stages
+
+
+app.command("why")(chronicle.why)
+app.command("drop")(decisions.drop)
+app.command("undrop")(decisions.undrop)
+app.command("requeue")(decisions.requeue)
+app.command("resend")(decisions.resend)
+app.command("replay")(replay.replay)
+app.add_typer(samples.app, name="routes")
 
 
 @app.command("send")
@@ -145,39 +183,4 @@ def _sent_to(remote: Remote, body: bytes, key: str | None) -> dict[str, Any]:
 async def _received(instance: Instance, fields: dict[str, str], body: bytes, key: str | None) -> dict[str, Any]:
     from keepsaid.interfaces.http.inbound import inbound_of  # noqa: PLC0415 - the same checks as over HTTP
 
-    received = await instance.receive(inbound_of(instance.config, fields, body, key))
-    answer = {"id": name("message", received.id), "intake": str(received.intake), "number": received.number}
-    return answer | {"conversation": received.lane.conversation, "lane": received.lane.key}
-
-
-@app.command("requeue")
-def requeue(
-    thing: Annotated[str, typer.Argument(metavar="ID", help="A message or a batch: msg_... or bat_...")],
-    reason: Annotated[str, typer.Option(help="Why, for `inbox show`.")] = "requeued by the owner",
-) -> None:
-    """Queue a dead, dropped or parked batch again."""
-    number = _batch_of(thing)
-    body = json.dumps({"reason": reason}).encode()
-    done, up = either(
-        lambda remote: bool(remote.post(f"/v1/batches/{name('batch', number)}/requeue", body)["requeued"]),
-        lambda instance: instance.requeue(number, reason),
-    )
-    if not done:
-        raise InputError(
-            f"{name('batch', number)} is not dead, dropped or in review",
-            safe="Nothing was changed.",
-            hint="keepsaid inbox ls --state dead",
-        )
-    show({"batch": name("batch", number), "requeued": True}, f"{name('batch', number)}  queued again")
-    if not up:
-        say("no runtime is up: the next one works on it (keepsaid serve)")
-
-
-def _batch_of(thing: str) -> int:
-    message_id, batch_id = read("message", thing), read("batch", thing)
-    found = None if message_id is None else session().read(lambda stores: _story(stores, message_id))
-    if found is not None and found[0].batch is not None:
-        batch_id = found[0].batch.id
-    if batch_id is None:
-        raise InputError(f"{thing} is in no batch", safe="Nothing was changed.", hint="keepsaid inbox ls --state dead")
-    return batch_id
+    return receipt_shape(await instance.receive(inbound_of(instance.config, fields, body, key)))

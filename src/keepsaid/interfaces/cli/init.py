@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import yaml
 
 from keepsaid.errors import ConfigError, HomeError, ModelError
+from keepsaid.interfaces.cli.failure import FAILED
+from keepsaid.interfaces.cli.model_line import with_model
 from keepsaid.interfaces.cli.output import say, show
 from keepsaid.interfaces.cli.remote import running
 from keepsaid.interfaces.cli.session import session
@@ -18,12 +21,21 @@ from keepsaid.interfaces.cli.session import session
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home
 
-_NONE = "none"
+_AUTO, _NONE = "auto", "none"
 _TEMPLATES = {
     "SOUL.md": "Answer plainly and briefly. Say so when you do not know.\n",
     "IDENTITY.md": "You are the assistant of the person who runs this program.\n",
     "USER.md": "Nothing is written here yet about the person you talk to.\n",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What came of looking: the model to save, if any, how long it took to reply, and how many gave no reply."""
+
+    name: str | None = None
+    seconds: float | None = None
+    silent: int = 0
 
 
 def init(
@@ -32,17 +44,20 @@ def init(
 ) -> None:
     """Make the home and choose a model that really replies.
 
-    It may be run again: other settings stay, and the config as it was is kept beside the new one.
+    It may be run again: the model that is set is tried first, every other setting and comment stays, and the
+    config as it was is kept beside the new one. When models were tried and none replied, the config is left
+    as it is and the exit code is 1.
     """
     home = session().home
     config = session().config()
     home.make()
-    chosen, seconds = _chosen(config, model, ask=not non_interactive and sys.stdin.isatty())
-    wrote = _write_model(home, chosen)
+    chosen = _chosen(config, model, ask=not non_interactive and sys.stdin.isatty())
+    wrote = _write_model(home, chosen.name)
     templates = _write_templates(home.agent(config.agent))
+    stands = chosen.name or config.models.chat
     shape = {
-        "model": chosen or "auto",
-        "replied_in_s": seconds,
+        "model": stands,
+        "replied_in_s": chosen.seconds,
         "config": str(home.config_file),
         "home": str(home.data),
     }
@@ -50,7 +65,15 @@ def init(
     lines += [f"wrote  {file}" for file in templates]
     lines.append(f"made   {home.data}")
     show({**shape, "wrote": [str(home.config_file)] * wrote + [str(file) for file in templates]}, *lines)
-    if chosen in (None, _NONE):
+    _advise(home, stands, chosen.silent)
+    if chosen.silent and chosen.name is None:
+        raise typer.Exit(FAILED)
+
+
+def _advise(home: Home, stands: str, silent: int) -> None:
+    if silent and stands != _NONE:
+        say(f"No model gave a reply; models.chat stays {stands}. Mend the cause, then: keepsaid init")
+    elif stands in (_AUTO, _NONE):
         say("No model is set: messages are stored and remembered, and answers quote memory.")
         say("To set one: export OPENAI_API_KEY or ANTHROPIC_API_KEY, or start ollama; then keepsaid init")
     if running(home) is not None:
@@ -58,31 +81,37 @@ def init(
     say("Next:  keepsaid chat")
 
 
-def _chosen(config: Config, named: str | None, *, ask: bool) -> tuple[str | None, float | None]:
-    """The model to save and how long it took to reply; None leaves the setting as it is.
+def _chosen(config: Config, named: str | None, *, ask: bool) -> _Choice:
+    """The model to save, tried; without a name, the first that replies of the one that is set and those at hand.
 
     Raises ModelError or ConfigError when the one that was asked for gives no reply.
     """
-    from keepsaid.app.models import models_at_hand  # noqa: PLC0415
-
     if named is not None:
-        return (_NONE, None) if named == _NONE else (named, _tried(config, named))
-    at_hand = models_at_hand(config)
-    say("Looking for models" if at_hand else "No model is at hand: no API key is set, and OLLAMA_HOST is not.")
-    for found in at_hand:
-        say(f"  {found.name}   {found.how}")
-    names = [found.name for found in at_hand]
+        return _Choice(_NONE) if named == _NONE else _Choice(named, _tried(config, named))
+    names = _candidates(config)
     if ask and names:
         return _asked(config, names)
     for name in names:
-        try:
-            return name, _tried(config, name)
-        except (ModelError, ConfigError) as error:
-            say(f"  {name} gave no reply: {error.what}")
-    return (_NONE, None) if names else (None, None)
+        seconds = _replied(config, name)
+        if seconds is not None:
+            return _Choice(name, seconds)
+    return _Choice(silent=len(names))
 
 
-def _asked(config: Config, names: list[str]) -> tuple[str | None, float | None]:
+def _candidates(config: Config) -> list[str]:
+    """The model that is set, then every other at hand; each is named on stderr with how it was found."""
+    from keepsaid.app.models import models_at_hand  # noqa: PLC0415
+
+    names = {} if config.models.chat in (_AUTO, _NONE) else {config.models.chat: "models.chat names it"}
+    for found in models_at_hand(config):
+        names.setdefault(found.name, found.how)
+    say("Looking for models" if names else "No model is at hand: no API key is set, and OLLAMA_HOST is not.")
+    for name, how in names.items():
+        say(f"  {name}   {how}")
+    return list(names)
+
+
+def _asked(config: Config, names: list[str]) -> _Choice:
     choices = [*names, _NONE]
     while True:
         offered = "   ".join(f"{place} {name}" for place, name in enumerate(choices, start=1))
@@ -92,11 +121,19 @@ def _asked(config: Config, names: list[str]) -> tuple[str | None, float | None]:
             continue
         name = answer if answer in choices else choices[int(answer) - 1]
         if name == _NONE:
-            return _NONE, None
-        try:
-            return name, _tried(config, name)
-        except (ModelError, ConfigError) as error:
-            say(f"  {name} gave no reply: {error.what}")
+            return _Choice(_NONE)
+        seconds = _replied(config, name)
+        if seconds is not None:
+            return _Choice(name, seconds)
+
+
+def _replied(config: Config, name: str) -> float | None:
+    """Seconds until the model replied; None, and why on stderr, when it did not."""
+    try:
+        return _tried(config, name)
+    except (ModelError, ConfigError) as error:
+        say(f"  {name} gave no reply: {error.what}")
+        return None
 
 
 def _tried(config: Config, name: str) -> float:
@@ -109,21 +146,17 @@ def _tried(config: Config, name: str) -> float:
 
 
 def _write_model(home: Home, chosen: str | None) -> bool:
-    """Write the choice; other keys stay, and the file as it was is kept beside it. False when nothing changes."""
+    """Write the choice, and keep the file as it was beside it; False when nothing was chosen or nothing changes."""
     file = home.config_file
-    keys: dict[str, Any] = {}
-    if file.exists():
-        loaded = yaml.safe_load(file.read_text("utf-8"))
-        keys = loaded if isinstance(loaded, dict) else {}
-    models = keys.get("models") or {}
-    if not isinstance(models, dict):
-        raise ConfigError(f"{file}: models must hold keys and values")
-    if models.get("chat", "auto") == (chosen or "auto") and file.exists():
+    if not file.exists():
+        _replace(file, with_model("", chosen or _AUTO))
+        return True
+    text = file.read_bytes().decode("utf-8")
+    keys = yaml.safe_load(text) or {}
+    if chosen is None or (keys.get("models") or {}).get("chat", _AUTO) == chosen:
         return False
-    keys["models"] = {**models, "chat": chosen or "auto"}
-    if file.exists():
-        _replace(file.with_name(f"{file.name}.bak"), file.read_text("utf-8"))
-    _replace(file, yaml.safe_dump(keys, sort_keys=False, allow_unicode=True))
+    _replace(file.with_name(f"{file.name}.bak"), text)
+    _replace(file, with_model(text, chosen))
     return True
 
 
@@ -141,6 +174,7 @@ def _write_templates(folder: Path) -> list[Path]:
 
 
 def _replace(file: Path, text: str) -> None:
+    file = file.resolve()  # a link to the file stays a link
     partial = file.with_name(f"{file.name}.partial")
     try:
         partial.touch(mode=0o600)

@@ -11,7 +11,9 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-EXTRAS = ("code", "turn", "batch", "message", "channel", "how", "took_ms")
+from keepsaid.domain.ids import PREFIXES, show
+
+EXTRAS = ("code", "turn", "batch", "message", "reply", "channel", "how", "took_ms")
 """Fields a record may carry; anything else is left out."""
 
 _BYTES_MAX = 5_000_000
@@ -35,7 +37,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "msg": record.getMessage(),
         }
-        line |= {name: getattr(record, name) for name in EXTRAS if hasattr(record, name)}
+        line |= {name: _named(name, getattr(record, name)) for name in EXTRAS if hasattr(record, name)}
         if record.exc_info and record.exc_info[1] is not None:
             line |= self._exception(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False, default=str)
@@ -47,6 +49,11 @@ class JsonLines(logging.Formatter):
             "trace": [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames],
         }
         return {**told, "detail": str(error)} if self._text else told
+
+
+def _named(kind: str, value: object) -> object:
+    """An id as `keepsaid why` and `keepsaid inbox show` take it; anything else as it is."""
+    return show(kind, value) if kind in PREFIXES and isinstance(value, int) else value
 
 
 class _OwnersFile(RotatingFileHandler):

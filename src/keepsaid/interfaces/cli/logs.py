@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
@@ -31,50 +34,74 @@ def logs(
     if level not in _LEVELS:
         raise typer.BadParameter(f"{level!r} is none of: {', '.join(_LEVELS)}", param_hint="--level")
     file, least = session().home.log_file, _LEVELS.index(level)
-    found = deque((line for line in _written(file) if _severity(line) >= least), maxlen=limit)
-    if follow:
-        for line in found:
-            _print(line)
-        for line in _coming(file):
-            if _severity(line) >= least:
-                _print(line)
-        return
+    with closing(Tail(file)) as tail:
+        lines = chain(_rotated(file), tail.more())
+        found = deque((line for line in lines if _severity(line) >= least), maxlen=limit)
+        if follow:
+            _follow(found, tail, least)
     show({"lines": list(found)}, *(_told(line) for line in found))
     if not found:
         say(f"nothing of that severity in {file}" if file.exists() else f"nothing was logged yet ({file})")
 
 
-def _written(file: Path) -> Iterator[dict[str, Any]]:
-    """Every line of the log, the rotated file before the current one."""
-    for one in (file.with_name(f"{file.name}.1"), file):
-        if one.exists():
-            with one.open("rb") as log:
-                yield from map(_parsed, log)
-
-
-def _coming(file: Path) -> Iterator[dict[str, Any]]:
-    """Lines as they are written, from now on; a rotated file is followed to the new one."""
-    place, at = _identity(file), file.stat().st_size if file.exists() else 0
+def _follow(found: Iterable[dict[str, Any]], tail: Tail, least: int) -> NoReturn:
     while True:
-        now = _identity(file)
-        if now != place:
-            place, at = now, 0
-        if now is not None:
-            with file.open("rb") as log:
-                log.seek(at)
-                for raw in log:
-                    if not raw.endswith(b"\n"):
-                        break
-                    at += len(raw)
-                    yield _parsed(raw)
+        for line in found:
+            if _severity(line) >= least:
+                _print(line)
         time.sleep(_POLL_S)
+        found = tail.more()
 
 
-def _identity(file: Path) -> int | None:
-    try:
-        return file.stat().st_ino
-    except FileNotFoundError:
-        return None
+def _rotated(file: Path) -> Iterator[dict[str, Any]]:
+    """Every line of the file that was the log before."""
+    before = file.with_name(f"{file.name}.1")
+    if before.exists():
+        with before.open("rb") as log:
+            yield from map(_parsed, log)
+
+
+class Tail:
+    """A log that is read on and on: a rotated one to its end, then the new one. No line is left out."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._log: BinaryIO | None = None
+
+    def more(self) -> Iterator[dict[str, Any]]:
+        """Every whole line since the last call."""
+        if self._log is not None:
+            moved = self._moved()
+            yield from self._read(self._log)
+            if not moved:
+                return
+            self.close()
+        try:
+            self._log = self._file.open("rb")
+        except FileNotFoundError:
+            return
+        yield from self._read(self._log)
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _moved(self) -> bool:
+        assert self._log is not None, "a log that was never opened has no place"
+        try:
+            return not os.path.samestat(self._file.stat(), os.fstat(self._log.fileno()))
+        except FileNotFoundError:
+            return True
+
+    @staticmethod
+    def _read(log: BinaryIO) -> Iterator[dict[str, Any]]:
+        for raw in iter(log.readline, b""):
+            if not raw.endswith(b"\n"):
+                log.seek(-len(raw), os.SEEK_CUR)
+                return
+            yield _parsed(raw)
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import memory_shape
@@ -38,7 +38,7 @@ def search(
     async def recalled(stores: Reading) -> Recalled:
         return await stores.recall.recall(_OWNER, query, limit)
 
-    found = session().read(recalled)
+    found = session().read(recalled, Recalled(()))
     hits = [
         {"leg": hit.leg, "rank": hit.rank, "score": round(hit.score, 4), "memory": memory_shape(hit.memory)}
         for hit in found.hits
@@ -52,7 +52,7 @@ def search(
     for missing in found.missing:
         say(f"left out: {missing}")
     if not found.hits:
-        say("nothing matches")
+        say("nothing matches" if session().stored() else NOTHING)
 
 
 @app.command("ls")
@@ -68,11 +68,11 @@ def ls(
     async def newest(stores: Reading) -> Sequence[Memory]:
         return await stores.memories.find(_OWNER, kinds, limit)
 
-    found = session().read(newest)
+    found: Sequence[Memory] = session().read(newest, ())
     table = Table(("ID", "KIND", "AGE", "FROM", "MEMORY"), tuple(_cells(memory) for memory in found))
     show({"memories": [memory_shape(memory) for memory in found]}, table)
     if not found:
-        say("nothing is remembered yet")
+        say("nothing is remembered yet" if session().stored() else NOTHING)
 
 
 def _cells(memory: Memory) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
     async def named(stores: Reading) -> Memory | None:
         return None if number is None else await stores.memories.get(_OWNER, number)
 
-    found = session().read(named)
+    found = session().read(named, None)
     if found is None:
         raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
     shape = memory_shape(found)
@@ -112,9 +112,7 @@ def add(
     async def kept(instance: Instance) -> str:
         from keepsaid.interfaces.notes import note  # noqa: PLC0415
 
-        memory = note(text, kind, instance.clock.now_ms())
-        [number] = await instance.memories.keep([memory], memory.said_at)
-        return name("memory", number)
+        return name("memory", await instance.remember(note(text, kind, instance.clock.now_ms())))
 
     added, _ = either(lambda remote: str(remote.post("/v1/memories", body)["id"]), kept)
     if read("memory", added) == 0:

@@ -16,6 +16,9 @@ from keepsaid.interfaces.cli.session import session
 SCHEMA_VERSION = 1
 """Version of the `--json` envelope."""
 
+NOTHING = "nothing was ever stored here: keepsaid chat"
+"""What is said of a home without stores."""
+
 _TABLE_TEXT_MAX = 100
 _LAST_MIN = 24
 _GAP = 2

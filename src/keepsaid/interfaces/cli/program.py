@@ -10,15 +10,19 @@ from typing import Annotated
 
 import typer
 
+from keepsaid.domain.text import normalise
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
 from keepsaid.interfaces.cli.session import Session, begin
 
-NOUNS = ("init", "chat", "serve", "status", "inbox", "memory", "why", "logs", "config", "doctor", "data")
+NOUNS = ("init", "chat", "serve", "status", "inbox", "memory", "why", "logs", "config", "doctor", "data", "prove")
 """The commands; each lives in the module of its name, as a function or, where it has commands of its own, as `app`."""
 
 _SWITCHES = ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color")
 _VALUED = "--home"
+_PATHS = (["data"], ["inbox", "routes"], ["inbox", "replay"])
+"""Commands whose arguments are paths: bytes of the file system, not text."""
+
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong command line: a class of click's, or of its own copy of click, by version."""
 
@@ -71,12 +75,18 @@ def shared_first(arguments: list[str]) -> tuple[list[str], list[str]]:
     return front, rest
 
 
+def _storable(rest: list[str]) -> list[str]:
+    """The arguments with every text as it can be stored: what was not UTF-8 is replaced, except in paths."""
+    return rest if rest[:1] in _PATHS or rest[:2] in _PATHS else [normalise(argument) for argument in rest]
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code, and never raises."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     front, rest = shared_first(arguments)
+    rest = _storable(rest)
     as_json = "--json" in front
     return guarded(lambda: _run(front, rest or ["--help"], as_json=as_json), as_json=as_json)
 

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -28,11 +28,12 @@ _BUSY_POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where a runtime listens, the operator's token, and its process."""
+    """Where a runtime listens, the operator's token, its process and the model it answers with."""
 
     url: str
     token: str
     pid: int
+    model: str = "not known"
 
     def get(self, path: str, **query: str) -> Any:
         """Ask; returns the JSON of the answer. Raises NotRunning, or the error the runtime answered with."""
@@ -43,18 +44,18 @@ class Remote:
         return self._call("POST", path, body, {"Idempotency-Key": key} if key else {})
 
     def answers(self) -> bool:
-        """Whether the process lives, answers, and knows the token."""
+        """Whether the process lives, answers as one of ours, and knows the token."""
         try:
             os.kill(self.pid, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):
             return False
         except OSError:
             pass  # it lives and is somebody else's
         try:
-            self._call("GET", "/v1/replies?channel=&conversation=", timeout_s=_LIVENESS_S)
+            told = self._call("GET", "/v1/replies?channel=&conversation=", timeout_s=_LIVENESS_S)
         except KeepsaidError:
             return False
-        return True
+        return "replies" in told
 
     def _call(
         self,
@@ -66,20 +67,34 @@ class Remote:
     ) -> Any:
         from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - without a runtime nobody is called
 
-        place = urlsplit(self.url)
-        connection = HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
+        try:
+            place = urlsplit(self.url)
+            connection = HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
+        except (HTTPException, ValueError) as error:
+            raise NotRunning(f"{self.url!r} is no address of a runtime") from error
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}
         try:
             connection.request(method, path, body, sent)
             response = connection.getresponse()
             answer = response.read()
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, ValueError) as error:
             raise NotRunning(f"nothing answers at {self.url} ({type(error).__name__})") from error
         finally:
             connection.close()
         if response.status >= 400:
             raise problem(answer, response.status)
-        return json.loads(answer)
+        return _ours(answer, self.url)
+
+
+def _ours(answer: bytes, url: str) -> dict[str, Any]:
+    """The object in an answer; raises NotRunning when another server listens there."""
+    try:
+        told = json.loads(answer)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise NotRunning(f"what answers at {url} is no runtime of ours")
+    return told
 
 
 def problem(body: bytes, status: int) -> KeepsaidError:
@@ -106,8 +121,9 @@ def recorded(home: Home) -> Remote | None:
     """What the runtime file of a home says, whether or not it still holds."""
     try:
         told = json.loads(home.runtime_file.read_text("utf-8"))
-        return Remote(str(told["url"]), str(told["token"]), int(told["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        remote = Remote(str(told["url"]), str(told["token"]), int(told["pid"]))
+        return replace(remote, model=str(told.get("model", remote.model))) if remote.pid > 0 else None
+    except (OSError, ValueError, OverflowError, KeyError, TypeError):
         return None
 
 

@@ -29,9 +29,12 @@ def serve(
 ) -> None:
     """Take messages in, answer and remember them, until stopped."""
     config = session().config()
-    if host is not None:
-        config = config.model_copy(update={"server": config.server.model_copy(update={"host": host})})
-    asyncio.run(_serve(config, port))
+    asyncio.run(_serve(config if host is None else bound_to(config, host), port))
+
+
+def bound_to(config: Config, host: str) -> Config:
+    """The settings with another address to listen on."""
+    return config.model_copy(update={"server": config.server.model_copy(update={"host": host})})
 
 
 async def _serve(config: Config, port: int | None) -> None:

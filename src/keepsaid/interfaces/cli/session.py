@@ -37,25 +37,46 @@ class Session:
         standing = next((place for place in (home.data, *home.data.parents) if place.exists()), None)
         if standing is not None and not standing.is_dir():
             raise HomeError(f"{standing} is a file; a home is a directory", hint="keepsaid --home DIR status")
+        if not is_text(home.data):
+            raise HomeError("the path of the home is not UTF-8", hint="keepsaid --home DIR status")
         return home
 
     def config(self) -> Config:
         """The settings as they stand; keys nobody reads are named on stderr. Raises ConfigError."""
         return _settings(self)
 
-    def read(self, work: Callable[[Reading], Awaitable[T]]) -> T:
-        """What `work` makes of both stores, opened for reading only; a runtime may be writing them."""
+    def stored(self) -> bool:
+        """Whether anything was ever stored in this home."""
+        home, config = self.home, self.config()
+        return any(home.store(path).exists() for path in (config.buffer.path, config.memory.path))
+
+    def read(self, work: Callable[[Reading], Awaitable[T]], otherwise: T) -> T:
+        """What `work` makes of both stores, opened for reading only; a runtime may be writing them.
+
+        `otherwise` where nothing was ever stored.
+        """
         import asyncio  # noqa: PLC0415
 
         from keepsaid.app.reading import reading  # noqa: PLC0415
 
         home, config = self.home, self.config()
+        if not self.stored():
+            return otherwise
 
         async def opened() -> T:
             async with reading(home, config) as stores:
                 return await work(stores)
 
         return asyncio.run(opened())
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path is UTF-8; SQLite opens no other."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepsaid.interfaces.cli.output import age_ms, counted, duration, facts, show, tallied
@@ -10,34 +12,98 @@ from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
     from keepsaid.app.reading import Reading
+    from keepsaid.config import Home
+    from keepsaid.domain.retention import Backlog, PruneHistory
     from keepsaid.domain.views import Overview
 
 _BATCHES = ("queued", "leased", "review", "dead")
 _REPLIES = ("pending", "sending", "unknown", "dead")
+_MEGABYTE = 1_000_000
 
 
 def status() -> None:
     """Show what waits, what is remembered, and whether a runtime is up."""
     current = session()
-    remote = running(current.home)
-    where: dict[str, Any] = {"runtime": runtime_shape(remote), "home": str(current.home.data)}
-    config = current.config()
-    if not any(current.home.store(path).exists() for path in (config.buffer.path, config.memory.path)):
-        sentence = f"{_up(remote)}: nothing was ever stored here."
+    life = life_of(current.home)
+    where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}
+    counts = current.read(_counts, None)
+    if counts is None:
+        sentence = f"{life.told}: nothing was ever stored here."
         show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
         return
-    overview, memories = current.read(_counts)
-    shape = {"sentence": sentence_of(overview, remote), "stored": True, **shape_of(overview, memories), **where}
+    overview, memories, backlog, history = counts
+    shape = {"sentence": sentence_of(overview, life), "stored": True, **shape_of(overview, memories)}
+    shape |= {"backlog": _backlog_shape(backlog), "pruned": _pruned_shape(history), "disk": _disk_shape(), **where}
+    shape["sentence"] += "".join(f" Warning: {one}." for one in _warnings(shape))
     show(shape, shape["sentence"], facts(_lines(shape)))
 
 
-async def _counts(stores: Reading) -> tuple[Overview, dict[str, int]]:
-    return await stores.views.overview(), await stores.memories.counts()
+async def _counts(stores: Reading) -> tuple[Overview, dict[str, int], Backlog, PruneHistory]:
+    views = stores.views
+    return await views.overview(), await stores.memories.counts(), await views.backlog(), await views.prune_history()
 
 
-def runtime_shape(remote: Remote | None) -> dict[str, Any]:
-    """The runtime as JSON."""
-    return {"up": remote is not None, "pid": remote.pid if remote else None, "url": remote.url if remote else None}
+def _backlog_shape(backlog: Backlog) -> dict[str, Any]:
+    from keepsaid.interfaces.shapes import when  # noqa: PLC0415
+
+    oldest = backlog.oldest_at
+    return {"waiting": backlog.waiting, "oldest_at": when(oldest), "oldest_age_ms": age_ms(oldest)}
+
+
+def _pruned_shape(history: PruneHistory) -> dict[str, Any]:
+    from keepsaid.interfaces.shapes import when  # noqa: PLC0415
+
+    last = history.runs[0].at if history.runs else None
+    return {"messages": history.messages, "last_run_at": when(last), "last_run_age_ms": age_ms(last)}
+
+
+def _disk_shape() -> dict[str, Any]:
+    from keepsaid.app.care import free_space  # noqa: PLC0415
+
+    home, config = session().home, session().config()
+    floor = config.buffer.disk_floor_mb * _MEGABYTE
+    return {"free_bytes": free_space(home, config), "floor_bytes": floor}
+
+
+def _warnings(shape: dict[str, Any]) -> Iterator[str]:
+    """What is beyond its limit now; the runtime has told it in the log."""
+    buffer, backlog, disk = session().config().buffer, shape["backlog"], shape["disk"]
+    if backlog["waiting"] >= buffer.warn_count:
+        yield f"{backlog['waiting']:,} messages wait (buffer.warn_count {buffer.warn_count:,})"
+    if (backlog["oldest_age_ms"] or 0) >= buffer.warn_age_s * 1000:
+        yield f"the oldest waits {duration(backlog['oldest_age_ms'])} (buffer.warn_age_s {buffer.warn_age_s:g})"
+    if disk["free_bytes"] < disk["floor_bytes"]:
+        yield "too little disk is free to take messages in (buffer.disk_floor_mb)"
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """Who works in a home: a runtime that listens, or a process that only holds the lock; `holder` is its number."""
+
+    remote: Remote | None
+    holder: int | None
+
+    @property
+    def told(self) -> str:
+        """It as the beginning of a sentence."""
+        if self.remote is not None:
+            return f"Running at {self.remote.url} (pid {self.remote.pid})"
+        if self.holder is None:
+            return "Not running"
+        return f"Process {self.holder or 'unknown'} holds this home and does not listen"
+
+
+def life_of(home: Home) -> Life:
+    """Who works in a home now."""
+    from keepsaid.app.care import held_by  # noqa: PLC0415
+
+    remote = running(home)
+    return Life(remote, remote.pid if remote else held_by(home))
+
+
+def _runtime_shape(life: Life) -> dict[str, Any]:
+    remote = life.remote
+    return {"up": remote is not None, "pid": life.holder, "url": remote.url if remote else None}
 
 
 def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
@@ -62,6 +128,7 @@ def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
                 for depth in overview.channels
             ],
         },
+        "deferred": overview.deferred,
         "batches": {**dict.fromkeys(_BATCHES, 0), **overview.batches},
         "outbox": {**dict.fromkeys(_REPLIES, 0), **overview.replies},
         "tasks": dict(overview.tasks),
@@ -73,7 +140,7 @@ def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def sentence_of(overview: Overview, remote: Remote | None) -> str:
+def sentence_of(overview: Overview, life: Life) -> str:
     """One sentence of state."""
     batches, replies = overview.batches, overview.replies
     wrong = [
@@ -83,22 +150,22 @@ def sentence_of(overview: Overview, remote: Remote | None) -> str:
     ]
     wrong = [said for said in wrong if not said.startswith("0 ")]
     if wrong:
-        return f"{_up(remote)}, and a person is needed: {', '.join(wrong)}."
+        return f"{life.told}, and a person is needed: {', '.join(wrong)}."
     unrouted = sum(depth.unrouted for depth in overview.channels)
     waiting = batches.get("queued", 0) + batches.get("leased", 0)
     if not unrouted and not waiting:
-        return f"{_up(remote)}: nothing waits."
+        return f"{life.told}: nothing waits."
     left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"
-    return f"{_up(remote)}: {left}." if remote else f"{_up(remote)}: {left}, kept for the next start."
-
-
-def _up(remote: Remote | None) -> str:
-    return f"Running at {remote.url} (pid {remote.pid})" if remote else "Not running"
+    if overview.deferred:
+        left += f"; {counted(overview.deferred, 'batch waits', 'batches wait')} for an outage to end"
+    return f"{life.told}: {left}." if life.holder is not None else f"{life.told}: {left}, kept for the next start."
 
 
 def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     unrouted, tokens, cost = shape["unrouted"], shape["tokens"], shape["cost_usd"]
-    lines = [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
+    backlog = shape["backlog"]
+    lines = [("waiting", f"{backlog['waiting']:,}   oldest {duration(backlog['oldest_age_ms'])}")]
+    lines += [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
     lines += [
         (f"  {depth['channel']}", f"{depth['unrouted']:,}   oldest {duration(depth['oldest_age_ms'])}")
         for depth in unrouted["channels"]
@@ -111,9 +178,15 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
         ("episodes", f"{shape['episodes_due']:,} due"),
         ("turns", tallied(shape["turns"])),
         ("tokens", f"in {tokens['in']:,}   out {tokens['out']:,}   cost {_cost(cost)}"),
+        ("pruned", f"{shape['pruned']['messages']:,} messages   last run {_ago(shape['pruned']['last_run_age_ms'])}"),
+        ("disk", f"{shape['disk']['free_bytes'] / 1e9:.1f} GB free"),
         ("home", shape["home"]),
     ]
     return lines
+
+
+def _ago(ms: int | None) -> str:
+    return "never" if ms is None else f"{duration(ms)} ago"
 
 
 def _cost(cost: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,10 @@ from typing import Any
 import httpx2
 
 from keepsaid.errors import NotRunning
-from keepsaid.interfaces.cli.remote import Remote, problem
+from keepsaid.interfaces.cli.remote import Remote, problem, running
+from keepsaid.interfaces.cli.session import session
 
+_UNKNOWN_TOKEN = 401
 _CONNECT_S = 5.0
 _READ_S = 60.0
 """The server says that it is still there every second."""
@@ -36,9 +38,10 @@ class Piece:
 class Talk:
     """What a person at the terminal says and hears."""
 
-    def __init__(self, client: httpx2.AsyncClient, conversation: str) -> None:
+    def __init__(self, client: httpx2.AsyncClient, conversation: str, found: Callable[[], Remote | None]) -> None:
         self._client = client
         self._conversation = conversation
+        self._found = found
 
     async def put(self, text: str) -> str:
         """Say something; returns the message's id once it is on disk. Raises NotRunning, or why it was refused."""
@@ -49,20 +52,14 @@ class Talk:
             "direct": True,
             "text": text.replace("\0", "\ufffd"),
         }
-        key = f"cli-{secrets.token_hex(12)}"
-        try:
-            told = await self._call("POST", "/v1/messages", body, key)
-        except NotRunning:
-            # The answer may have been lost on its way; under the same key a second try stores nothing twice.
-            told = await self._call("POST", "/v1/messages", body, key)
+        told = await self._call("POST", "/v1/messages", body, f"cli-{secrets.token_hex(12)}")
         return str(told["id"])
 
     async def answer(self, message_id: str) -> AsyncGenerator[Piece, None]:
         """The answer as it is written, and at its end the settled story. Raises NotRunning when the runtime goes."""
         try:
             async with self._client.stream("GET", f"/v1/messages/{message_id}/events") as response:
-                if response.status_code >= 400:
-                    raise problem(await response.aread(), response.status_code)
+                self._refuse(response.status_code, await response.aread() if response.is_error else b"")
                 async with aclosing(_pieces(response)) as pieces:
                     async for piece in pieces:
                         yield piece
@@ -83,6 +80,20 @@ class Talk:
         await self._call("POST", f"/v1/replies/{reply_id}/seen")
 
     async def _call(self, method: str, path: str, data: dict[str, Any] | None = None, key: str | None = None) -> Any:
+        """One request; when nobody answered, once more to the runtime that is up by now, which has another token.
+
+        The answer to the first may have been lost on its way: under the same key nothing is stored twice.
+        """
+        try:
+            return await self._once(method, path, data, key)
+        except NotRunning:
+            remote = await asyncio.to_thread(self._found)
+            if remote is not None:
+                self._client.base_url = remote.url
+                self._client.headers["Authorization"] = f"Bearer {remote.token}"
+            return await self._once(method, path, data, key)
+
+    async def _once(self, method: str, path: str, data: dict[str, Any] | None, key: str | None) -> Any:
         headers = {} if key is None else {"Idempotency-Key": key}
         try:
             if method == "GET":
@@ -91,9 +102,18 @@ class Talk:
                 response = await self._client.post(path, json=data or {}, headers=headers)
         except httpx2.TransportError as error:
             raise self._gone(error) from error
-        if response.status_code >= 400:
-            raise problem(response.content, response.status_code)
-        return response.json()
+        self._refuse(response.status_code, response.content)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise self._gone(error) from error
+
+    def _refuse(self, status: int, body: bytes) -> None:
+        """Raise what an answer refuses with: NotRunning when whoever listens now does not know the token."""
+        if status == _UNKNOWN_TOKEN:
+            raise self._gone(None)
+        if status >= 400:
+            raise problem(body, status)
 
     def _gone(self, error: Exception | None) -> NotRunning:
         how = f" ({type(error).__name__})" if error else ""
@@ -116,7 +136,8 @@ async def _pieces(response: httpx2.Response) -> AsyncGenerator[Piece, None]:
 
 @asynccontextmanager
 async def talking(remote: Remote, conversation: str) -> AsyncIterator[Talk]:
-    """A talk with a running instance."""
+    """A talk with a running instance; one that takes its place in this home goes on with it."""
+    home = session().home
     async with httpx2.AsyncClient(
         base_url=remote.url,
         headers={"Authorization": f"Bearer {remote.token}"},
@@ -124,13 +145,13 @@ async def talking(remote: Remote, conversation: str) -> AsyncIterator[Talk]:
         trust_env=False,
         verify=False,
     ) as client:
-        yield Talk(client, conversation)
+        yield Talk(client, conversation, lambda: running(home))
 
 
 async def settled(talk: Talk, message_id: str) -> dict[str, Any]:
-    """The story of a message once it is settled."""
+    """The story of a message once it is settled. Raises NotRunning when the runtime goes before."""
+    story: dict[str, Any] = {}
     async with aclosing(talk.answer(message_id)) as pieces:
         async for piece in pieces:
-            if piece.kind == "settled":
-                return piece.data
-    raise asyncio.CancelledError
+            story = piece.data  # the last piece of an answer is the settled one
+    return story

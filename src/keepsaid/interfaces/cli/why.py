@@ -12,9 +12,12 @@ from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.inbox import standing, waits
 from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
+from keepsaid.interfaces.cli.pruned import gone, unless_pruned
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import turn_shape, when
+from keepsaid.pipeline.context.late import late_before
 
 if TYPE_CHECKING:
     from keepsaid.app.reading import Reading
@@ -33,7 +36,9 @@ def why(
 
     Every memory that came to mind is listed, chosen or left out, with its reason.
     """
-    turn = session().read(lambda stores: turn_named(stores, thing))
+    turn = session().read(lambda stores: turn_named(stores, thing), None)
+    if turn is None:
+        raise InputError("no turn has ended yet: nothing was ever stored here", hint="keepsaid chat")
     show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
 
 
@@ -46,6 +51,7 @@ async def turn_named(stores: Reading, thing: str | None, lane: Lane | None = Non
     turn = None if number is None else await stores.views.turn(number)
     if turn is None:
         what = "no turn has ended yet" if thing is None else f"{thing} names no turn, and nothing a turn answered"
+        what += unless_pruned() if thing is not None else ""
         raise InputError(what, safe="Nothing was changed.", hint="keepsaid inbox ls")
     return turn
 
@@ -71,8 +77,14 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     yield f"{name('turn', turn.turn_id)} {turn.state}{took}{reason}   {when(turn.started_at)}"
     verdict = turn.batch.verdict
     lines = [("lane", f"{lane.key}   {lane.channel}, conversation {lane.conversation}")]
-    lines += [("said", f"{name('message', one.id)}  {one_line(one.text)}") for one in turn.messages]
+    before = late_before(turn.trace)
+    for one in turn.messages:
+        late = f"   answered late: received {when(one.received_at)}" if before and one.received_at < before else ""
+        lines.append(("said", f"{name('message', one.id)}  {one_line(one.text)}{late}"))
+    lines += gone(turn.batch)
     lines += [("verdict", f"{verdict.action} by rule {verdict.rule}: {verdict.reason}")]
+    if turn.state == "open" and turn.batch.error:
+        lines.append(("waits", waits(turn.batch)))
     trace = turn.trace if isinstance(turn.trace, dict) else {}
     lines += _context(trace)
     yield facts(lines)
@@ -114,9 +126,8 @@ def _candidate(one: dict[str, Any]) -> str:
 def _ended(turn: TurnStory) -> list[tuple[str, str]]:
     lines = [("step", f"{step.n}  {step.kind} {step.subject}  {step.state}") for step in turn.steps]
     for reply in turn.replies:
-        doubt = ", may have been sent twice" if reply.possible_duplicate else ""
         kind = "notice" if reply.draft.notice else "reply"
-        receipt = f"{name('reply', reply.id)} is {reply.state}{doubt}, attempts {reply.attempts}"
+        receipt = f"{name('reply', reply.id)} is {standing(reply)}, attempts {reply.attempts}"
         lines += [(kind, one_line(reply.draft.text)), ("receipt", receipt)]
     usage = turn.usage
     cost = "not known" if usage.cost_micros is None else f"${usage.cost_micros / 1_000_000:.4f}"

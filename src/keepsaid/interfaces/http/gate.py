@@ -9,9 +9,13 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
+from keepsaid.config.tree import ServerConfig
+from keepsaid.errors import ConfigError
 from keepsaid.interfaces.http.problems import Refused, Unauthorised
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+_PASSED_ON = ("forwarded", "x-forwarded-for")
+"""What a proxy writes into a request that it passes on."""
 
 
 def is_loopback(host: str) -> bool:
@@ -24,10 +28,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def client_token(server: ServerConfig) -> str | None:
+    """The clients' token, None for none; an empty one is none. Raises ConfigError where others need one."""
+    token = server.token.get_secret_value() if server.token else ""
+    if not token and not is_loopback(server.host):
+        raise ConfigError(f"server.host {server.host} can be reached by others: server.token must be set")
+    return token or None
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`operator_token` opens everything; `client_token` the routes for messages, which are open without one
-    on loopback. A foreign Host or Origin is refused on loopback, so that no web page can call in.
+    """`operator_token` opens everything; `client_token` the routes for messages.
+
+    On loopback those are open without a token, but not to what a proxy passes on: everybody would come in with
+    it. There a foreign Origin is refused too, and a foreign Host without a right token, so that no web page can
+    call in. Who passes as the owner is noted in the request's state, for errors speak to an owner of commands.
     """
 
     host: str
@@ -36,16 +51,24 @@ class Gate:
 
     def client(self, request: Request) -> None:
         """Let a client pass; raises Unauthorised or Refused."""
-        self._same_place(request)
-        if self.client_token is None and is_loopback(self.host):
+        request.state.owner = self.is_operator(request)
+        known = request.state.owner or self._carries(request, self.client_token)
+        self._same_place(request, known=known)
+        if known:
             return
-        if not self._carries(request, self.client_token) and not self.is_operator(request):
+        if self.client_token is not None or not is_loopback(self.host):
             raise Unauthorised("this route needs a token")
+        if any(name in request.headers for name in _PASSED_ON):
+            raise Refused(
+                "a proxy passed this call on, and without a token everybody could call through it",
+                hint="behind a proxy set server.token and send Authorization: Bearer TOKEN",
+            )
 
     def operator(self, request: Request) -> None:
         """Let the owner's own commands pass; raises Unauthorised or Refused."""
-        self._same_place(request)
-        if not self.is_operator(request):
+        request.state.owner = self.is_operator(request)
+        self._same_place(request, known=request.state.owner)
+        if not request.state.owner:
             raise Unauthorised("this route needs the token of the running instance")
 
     def is_operator(self, request: Request) -> bool:
@@ -58,7 +81,7 @@ class Gate:
             return False
         return hmac.compare_digest(given.strip().encode(), token.encode())
 
-    def _same_place(self, request: Request) -> None:
+    def _same_place(self, request: Request, *, known: bool) -> None:
         if not is_loopback(self.host):
             return
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
@@ -66,7 +89,7 @@ class Gate:
             name = urlsplit(f"//{host}").hostname
         except ValueError:
             name = None
-        if name not in (*_LOCAL_NAMES, self.host):
-            raise Refused("this address may only be called as what it is: loopback")
+        if not known and name not in (*_LOCAL_NAMES, self.host):
+            raise Refused("without a token this address may only be called as what it is: loopback")
         if origin is not None and origin.lower() != f"http://{host}".lower():
             raise Refused("no page of another place may call this address")

@@ -19,8 +19,8 @@ _KEY_CHARS_MAX = 512
 def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: str | None) -> Inbound:
     """The message in a JSON body; raises InputError naming the field that is wrong.
 
-    `text`, `sender` and `conversation` are needed. `key` is the Idempotency-Key. `data` may hold anything:
-    it is kept with the raw body, and rules can read it.
+    `text`, `sender` and `conversation` are needed; null in any other field is as if it were not there. `key` is
+    the Idempotency-Key. `data` may hold anything: it is kept with the raw body, and rules can read it.
     """
     for field in fields:
         if field not in _KNOWN:
@@ -46,7 +46,8 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
 
 
 def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
-    value = fields.get(name, default)
+    value = fields.get(name)
+    value = default if value is None else value
     if value is None:
         raise InputError(f"the field {name!r} is missing")
     if not isinstance(value, str):
@@ -59,7 +60,7 @@ def _optional(fields: Mapping[str, object], name: str) -> str | None:
 
 
 def _flag(fields: Mapping[str, object], name: str) -> bool:
-    value = fields.get(name, False)
+    value = False if fields.get(name) is None else fields[name]
     if not isinstance(value, bool):
         raise InputError(f"the field {name!r} must be true or false")
     return value

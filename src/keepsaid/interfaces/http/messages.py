@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
@@ -11,12 +10,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Intake
-from keepsaid.domain.ids import read, show
+from keepsaid.domain.ids import read
 from keepsaid.domain.views import Story
+from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.inbound import inbound_of
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, Unauthorised, body_of, parsed
-from keepsaid.interfaces.shapes import story_shape
+from keepsaid.interfaces.http.stages import RETRY_MS, SETTLED, Told, event
+from keepsaid.interfaces.shapes import receipt_shape, story_shape
+from keepsaid.ports.progress import Progress
 
 _INLINE_BYTES_MAX = 64_000
 _LOOK_S = 1.0
@@ -25,7 +27,7 @@ _LOOK_S = 1.0
 A stop is noticed no later.
 """
 
-_END = ("done", "dropped", "review", "dead")
+_EVENTS = "text/event-stream"
 
 
 class Messages:
@@ -49,10 +51,9 @@ class Messages:
         if channel != "http" and not self._gate.is_operator(request):
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")
         received = await self._instance.receive(inbound)
-        answer = {"id": show("message", received.id), "intake": received.intake, "number": received.number}
-        answer |= {"conversation": received.lane.conversation, "lane": received.lane.key}
+        answer = receipt_shape(received)
         status = 201 if received.intake is Intake.STORED else 200
-        return JSONResponse(answer, status, {"Location": f"/v1/messages/{answer['id']}"})
+        return Acknowledgement(answer, status, {"Location": f"/v1/messages/{answer['id']}"})
 
     async def get(self, request: Request) -> Response:
         """What became of a message, its reply included; a reply seen here counts as pulled."""
@@ -63,36 +64,62 @@ class Messages:
         return JSONResponse(story_shape(story))
 
     async def events(self, request: Request) -> Response:
-        """The answer as it is written (server-sent events), then the stored reply, then the end."""
+        """Every stage of a message and the answer as it is written (server-sent events), at last the stored reply.
+
+        The reply then counts as pulled. Who comes back with Last-Event-ID is told what is new; 204 when nothing is
+        to come, so that a browser stays away.
+        """
         self._gate.client(request)
         story = await self._story(request)
-        return StreamingResponse(self._stream(story.message.id), media_type="text/event-stream")
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        if request.method == "HEAD":
+            return Response(media_type=_EVENTS, headers=headers)
+        told = Told(request.headers.get("last-event-id", ""))
+        if told.has_all(story):
+            await self._pull(story)
+            return Response(status_code=204)
+        return StreamingResponse(self._stream(story.message.id, told), media_type=_EVENTS, headers=headers)
 
-    async def _stream(self, message_id: int) -> AsyncIterator[str]:
+    async def _stream(self, message_id: int, told: Told) -> AsyncIterator[str]:
+        yield f"retry: {RETRY_MS}\n\n"
         with self._instance.hub.listening(message_id) as queue:
-            story = await self._instance.operations.story(message_id)
-            while story is not None and story.state not in _END:
+            while (story := await self._instance.operations.story(message_id)) is not None:
+                for text in told.news(story):
+                    yield text
+                if story.state in SETTLED:
+                    await self._pull(story)
+                    return
+                async for text in self._waited(queue, story, told):
+                    yield text
                 if self._stopping.is_set():
                     return
-                try:
-                    progress = await asyncio.wait_for(queue.get(), _LOOK_S)
-                except TimeoutError:
-                    yield ": still here\n\n"
-                else:
-                    if progress.kind != "settled":
-                        yield _event(progress.kind, {"text": progress.text})
-                        continue
-                story = await self._instance.operations.story(message_id)
-        if story is not None:
-            yield _event("settled", story_shape(story))
+
+    async def _waited(self, queue: asyncio.Queue[Progress], story: Story, told: Told) -> AsyncIterator[str]:
+        """What is heard until the store has to be asked again: after other news than words, or a silence."""
+        while not self._stopping.is_set():
+            try:
+                progress = await asyncio.wait_for(queue.get(), _LOOK_S)
+            except TimeoutError:
+                yield ": still here\n\n"
+                return
+            if progress.kind == "settled":
+                return
+            if progress.kind == "waiting" or story.batch is None:
+                story = await self._instance.operations.story(story.message.id) or story
+                for text in told.news(story):
+                    yield text
+            if progress.kind == "waiting":
+                for text in told.waits(story, progress.text):
+                    yield text
+                return
+            yield event("delta", {"text": progress.text})
 
     async def _story(self, request: Request) -> Story:
         message_id = read("message", request.path_params["id"])
         story = None if message_id is None else await self._instance.operations.story(message_id)
-        if story is None:
-            raise NotFound(f"there is no message {request.path_params['id']}", hint="keepsaid inbox ls")
-        if story.message.lane.channel != "http" and not self._gate.is_operator(request):
-            raise NotFound(f"there is no message {request.path_params['id']}", hint="keepsaid inbox ls")
+        if story is None or (story.message.lane.channel != "http" and not self._gate.is_operator(request)):
+            what = f"there is no message {request.path_params['id']}; one that is done may have been pruned"
+            raise NotFound(what, hint="keepsaid inbox ls")
         return story
 
     async def _pull(self, story: Story) -> None:
@@ -101,7 +128,3 @@ class Messages:
         for reply in story.replies:
             if reply.state == "pending" and reply.draft.url is None:
                 await self._instance.shown(reply.id)
-
-
-def _event(kind: str, data: object) -> str:
-    return f"event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"

@@ -7,17 +7,18 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.text import normalise
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
 from keepsaid.interfaces.notes import note
-from keepsaid.interfaces.shapes import reply_shape
+from keepsaid.interfaces.shapes import prune_shape, reply_shape
 
 _BODY_BYTES_MAX = 1_000_000
+_PRUNE_MS = 5_000
+"""How long one request may prune; what is left is for the next."""
 
 
 class OperatorRoutes:
-    """Replies to pull, batches to requeue, memories to add."""
+    """Replies to pull or settle, batches to drop or requeue, memories to add."""
 
     def __init__(self, instance: Instance, gate: Gate) -> None:
         self._instance = instance
@@ -38,23 +39,47 @@ class OperatorRoutes:
             raise NotFound("there is no such reply")
         return JSONResponse({"seen": await self._instance.shown(reply_id)})
 
+    async def resend(self, request: Request) -> Response:
+        """Send a dead reply again, or accept that it will not arrive."""
+        self._gate.operator(request)
+        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        reply_id, accept = read("reply", request.path_params["id"]), fields.get("accept", False)
+        if reply_id is None:
+            raise NotFound("there is no such reply", hint="keepsaid inbox ls --reply dead")
+        if not isinstance(accept, bool):
+            raise BadRequest("accept must be true or false")
+        return JSONResponse({"done": await self._instance.decide(reply_id, again=not accept)})
+
     async def requeue(self, request: Request) -> Response:
         """Queue a dead, dropped or parked batch again."""
+        batch_id, reason = await self._decided(request, "dead")
+        return JSONResponse({"requeued": await self._instance.requeue(batch_id, reason or "requeued by the owner")})
+
+    async def drop(self, request: Request) -> Response:
+        """Drop a batch that waits; it can be requeued."""
+        batch_id, reason = await self._decided(request, "batched")
+        return JSONResponse({"dropped": await self._instance.drop(batch_id, reason or "dropped by the owner")})
+
+    async def _decided(self, request: Request, state: str) -> tuple[int, str]:
+        """The batch a call decides about, and why; `state` is where such batches are listed."""
         self._gate.operator(request)
         fields = parsed(await body_of(request, _BODY_BYTES_MAX))
         batch_id = read("batch", request.path_params["id"])
         if batch_id is None:
-            raise NotFound("there is no such batch", hint="keepsaid inbox ls --state dead")
-        reason = normalise(str(fields.get("reason") or "requeued by the owner"))
-        return JSONResponse({"requeued": await self._instance.requeue(batch_id, reason)})
+            raise NotFound("there is no such batch", hint=f"keepsaid inbox ls --state {state}")
+        return batch_id, str(fields.get("reason") or "")
+
+    async def prune(self, request: Request) -> Response:
+        """Remove what was settled long ago, for a few seconds; `over` says whether that was all."""
+        self._gate.operator(request)
+        return JSONResponse(prune_shape(await self._instance.pruner.run(_PRUNE_MS)))
 
     async def remember(self, request: Request) -> Response:
         """Add a memory by hand."""
         self._gate.operator(request)
         fields = parsed(await body_of(request, _BODY_BYTES_MAX))
-        text, kind = fields.get("text"), fields.get("kind", "fact")
+        text, kind = fields.get("text"), "fact" if fields.get("kind") is None else fields["kind"]
         if not isinstance(text, str) or not isinstance(kind, str):
             raise BadRequest("a memory needs a text")
         memory = note(text, kind, self._instance.clock.now_ms())
-        ids = await self._instance.memories.keep([memory], memory.said_at)
-        return JSONResponse({"id": show("memory", ids[0])}, 201)
+        return JSONResponse({"id": show("memory", await self._instance.remember(memory))}, 201)

@@ -18,21 +18,11 @@ from keepsaid.errors import (
     KeyConflict,
     StoreError,
     TooLarge,
-    UnknownChannel,
 )
 
 _log = logging.getLogger("keepsaid.http")
+_PAGE = "see docs/reference/http.md"
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-_STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
-    (KeyConflict, 409),
-    (TooLarge, 413),
-    (Forged, 401),
-    (HookClosed, 404),
-    (UnknownChannel, 422),
-    (InputError, 422),
-    (StoreError, 503),
-)
 
 
 class Unauthorised(KeepsaidError):
@@ -62,22 +52,38 @@ class WrongMethod(KeepsaidError):
 
     code = "KS-HTTP-METHOD"
     safe = "Nothing was stored."
-    hint = "see docs/reference/http.md"
+    hint = _PAGE
 
 
 class BadRequest(InputError):
     """The body cannot be read as what the route takes."""
 
     code = "KS-HTTP-BODY"
-    hint = "see docs/reference/http.md"
+    hint = _PAGE
 
 
-def problem(error: KeepsaidError) -> JSONResponse:
-    """The response for an error."""
-    extra = {Unauthorised: 401, Refused: 403, NotFound: 404, WrongMethod: 405, BadRequest: 400}
-    status = extra.get(type(error)) or next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+_STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
+    (BadRequest, 400),
+    (Unauthorised, 401),
+    (Forged, 401),
+    (Refused, 403),
+    (NotFound, 404),
+    (HookClosed, 404),
+    (WrongMethod, 405),
+    (KeyConflict, 409),
+    (TooLarge, 413),
+    (InputError, 422),
+    (StoreError, 503),
+)
+"""The first that fits; what fits none is 500."""
+
+
+def problem(error: KeepsaidError, *, owner: bool = False) -> JSONResponse:
+    """The response for an error; a client cannot run the commands that the owner is told to run."""
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    is_command = error.hint.startswith("keepsaid ") and status < 500
     body = {"type": "about:blank", "title": error.what, "status": status, "code": error.code}
-    body |= {"safe": error.safe, "hint": error.hint}
+    body |= {"safe": error.safe, "hint": _PAGE if is_command and not owner else error.hint}
     headers = {"Retry-After": "5"} if status == 503 else {}
     return JSONResponse(body, status, headers, media_type="application/problem+json")
 
@@ -88,11 +94,11 @@ def unrouted(request: Request, error: Exception) -> Response:
         response = problem(WrongMethod(f"{request.url.path} does not take {request.method}"))
         response.headers.update(error.headers or {})
         return response
-    return problem(NotFound(f"there is nothing at {request.url.path}", hint="see docs/reference/http.md"))
+    return problem(NotFound(f"there is nothing at {request.url.path}", hint=_PAGE))
 
 
 def guarded(endpoint: Endpoint) -> Endpoint:
-    """An endpoint whose every failure is a problem, never a traceback."""
+    """An endpoint that answers what it raises with a problem, never a traceback; who has left is told nothing."""
 
     async def wrapped(request: Request) -> Response:
         try:
@@ -100,7 +106,7 @@ def guarded(endpoint: Endpoint) -> Endpoint:
         except KeepsaidError as error:
             if isinstance(error, StoreError):
                 _log.error("%s refused: %s", request.url.path, error.what, extra={"code": error.code})
-            return problem(error)
+            return problem(error, owner=getattr(request.state, "owner", False))
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # noqa: BLE001  # guard: HTTP boundary - a bug is answered and logged, not shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -21,13 +22,15 @@ from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
-from keepsaid.errors import ConfigError, HomeError
-from keepsaid.interfaces.http.gate import Gate, is_loopback
+from keepsaid.errors import HomeError
+from keepsaid.interfaces.http.acknowledge import Acknowledgement
+from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
 from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrouted
 
-_STOP_S = 3
+_STOP_S = 1
+"""Seconds that open requests get to end when the server stops."""
 
 
 def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
@@ -41,7 +44,10 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/messages/{id}/events", guarded(messages.events), methods=["GET"]),
         Route("/v1/replies", guarded(owner.replies), methods=["GET"]),
         Route("/v1/replies/{id}/seen", guarded(owner.seen), methods=["POST"]),
+        Route("/v1/replies/{id}/resend", guarded(owner.resend), methods=["POST"]),
         Route("/v1/batches/{id}/requeue", guarded(owner.requeue), methods=["POST"]),
+        Route("/v1/batches/{id}/drop", guarded(owner.drop), methods=["POST"]),
+        Route("/v1/prune", guarded(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),
     ]
@@ -52,7 +58,7 @@ async def _health(instance: Instance, _request: Request) -> Response:
 
 
 async def _ready(instance: Instance, _request: Request) -> Response:
-    ready = instance.running and not instance.broken
+    ready = instance.running and not instance.broken and not instance.reserve.reached
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
 
@@ -69,7 +75,7 @@ async def _hook(instance: Instance, request: Request) -> Response:
     if inbound is None:
         return JSONResponse({"ignored": "ping"})
     received = await instance.receive(inbound)
-    return JSONResponse({"id": show("message", received.id), "intake": received.intake}, 202)
+    return Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +108,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     """
     server = instance.config.server
     token = secrets.token_urlsafe(32)
-    client_token = server.token.get_secret_value() if server.token else None
-    if not is_loopback(server.host) and not client_token:
-        raise ConfigError(f"server.host {server.host} can be reached by others: server.token must be set")
-    gate = Gate(server.host, token, client_token)
+    gate = Gate(server.host, token, client_token(server))
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])
     stopping = asyncio.Event()
@@ -134,10 +137,11 @@ def _bind(host: str, port: int) -> socket.socket:
         bound.listen(512)
     except OSError as error:
         bound.close()
+        taken = error.errno == errno.EADDRINUSE
         raise HomeError(
             f"port {port} of {host} cannot be used ({error.strerror})",
             safe="Nothing was changed.",
-            hint="keepsaid serve --port 0",
+            hint="stop what listens there, or: keepsaid serve --port 0" if taken else "keepsaid config show server",
         ) from error
     bound.setblocking(False)
     return bound
@@ -150,7 +154,7 @@ def _write(instance: Instance, address: Address, token: str) -> None:
         partial_file.unlink(missing_ok=True)
         descriptor = os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            json.dump({"url": address.url, "token": token, "pid": os.getpid()}, out)
+            json.dump({"url": address.url, "token": token, "pid": os.getpid(), "model": instance.model.name}, out)
         partial_file.replace(file)
     except OSError as error:
         raise HomeError(f"{file} cannot be written ({error.strerror})", safe="Nothing was changed.") from error

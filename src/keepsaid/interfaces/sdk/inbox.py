@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Failure, Intake
@@ -12,37 +13,51 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed, Outcome, Usage
-from keepsaid.errors import KeepsaidError, UnknownChannel
-from keepsaid.interfaces.sdk.values import Message, Receipt
+from keepsaid.engine.attempt import TOO_LATE
+from keepsaid.errors import KeepsaidError, MessageDamaged, StoreError, UnknownChannel
+from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt
+from keepsaid.pipeline.flow import check
 
 _POLL_MS = 1_000
 
 
 class Batch:
-    """Messages of one lane, to be answered together; always one or more. Settle it with `done` or `fail`."""
+    """Messages of one lane, to be answered together; always one or more. Settle it with `done` or `fail`.
+
+    `lost` is set once another owner has it, or it took too long: then `done` raises LeaseLost, and the work on it
+    is in vain.
+    """
 
     def __init__(self, instance: Instance, claimed: Claimed, consumer: str) -> None:
         self._instance = instance
         self._claimed = claimed
         self._consumer = consumer
         self.settled = False
+        self.lost = asyncio.Event()
         self.turn = show("turn", claimed.turn_id)
         self.conversation = claimed.batch.lane.conversation
         self.lane = claimed.batch.lane.key
-        self.messages = tuple(_message(one.inbound) for one in claimed.messages)
+        self.messages = tuple(_message(one.inbound) for one in claimed.heard)
 
     async def done(self, reply: str = "") -> None:
-        """Settle the batch, with the reply in the same commit; delivery follows. Raises LeaseLost."""
+        """Settle the batch, with the reply in the same commit; delivery follows. Raises LeaseLost.
+
+        A reply to the program's own channel counts as seen: the program has just written it.
+        """
         said = normalise(reply)
         records = (Record(Role.ASSISTANT, said),) if said else ()
         outcome = Outcome(said, records, Usage(), normalise(f"consumer:{self._consumer}"), None)
-        await self._instance.flow.commit(self._claimed, outcome)
+        reply_id = await self._instance.flow.commit(self._claimed, outcome)
         self.settled = True
+        if reply_id is not None and self._claimed.batch.lane.channel == CHANNEL:
+            await self._instance.shown(reply_id)
 
     async def fail(self, reason: str) -> str:
         """Charge the batch an attempt; it comes again, or is dead after the third. Returns its new state."""
+        error = KeepsaidError(normalise(reason))
+        state = await self._instance.attempt.failed(self._claimed, Failure.RETRY, error)
         self.settled = True
-        return await self._instance.attempt.failed(self._claimed, Failure.RETRY, KeepsaidError(normalise(reason)))
+        return state
 
 
 class Inbox:
@@ -78,23 +93,67 @@ class Inbox:
     async def batches(self, consumer: str) -> AsyncGenerator[Batch, None]:
         """Batches as they are ready, best priority first, each leased until it is settled.
 
-        A batch that is left unsettled when the next is asked for goes back to the queue, uncharged.
+        A batch that is left unsettled when the next is asked for goes back to the queue, uncharged. Cancelled
+        while it waits, this ends with nothing leased; ask for `batches` again.
         """
-        instance, hint = self._instance, self._instance.flow.hints.work
         while True:
-            claimed = await instance.flow.claim(instance.leases, 1)
-            if not claimed:
-                due = await instance.operations.next_ready()
-                wait = _POLL_MS if due is None else max(1, min(_POLL_MS, due - instance.clock.now_ms()))
-                await instance.clock.wait(hint, wait)
+            asked_at = self._instance.clock.now_ms()
+            claimed = await self._claimed()
+            if claimed is None:
+                await self._until_ready(asked_at)
                 continue
-            batch = Batch(instance, claimed[0], consumer)
             try:
-                async with instance.leases.renewed(claimed[0], lambda: None):
+                check(claimed)
+            except MessageDamaged as error:
+                await self._instance.attempt.failed(claimed, Failure.PARK, error)
+                continue
+            batch = Batch(self._instance, claimed, consumer)
+            try:
+                async with self._held(claimed, batch.lost):
                     yield batch
             finally:
                 if not batch.settled:
-                    await asyncio.shield(instance.attempt.released(claimed[0]))
+                    await asyncio.shield(self._instance.attempt.released(claimed))
+
+    @asynccontextmanager
+    async def _held(self, claimed: Claimed, lost: asyncio.Event) -> AsyncIterator[None]:
+        """Keep the lease while the block runs, within the time that a batch may take which runs alone."""
+        leases, limit_s = self._instance.leases, self._instance.leases.limit_s(claimed)
+        watch = None if limit_s is None else asyncio.create_task(self._taken_away(claimed, lost, limit_s * 1000))
+        try:
+            async with leases.renewed(claimed, lost.set):
+                yield
+        finally:
+            if watch is not None:
+                watch.cancel()
+
+    async def _taken_away(self, claimed: Claimed, lost: asyncio.Event, limit_ms: float) -> None:
+        """Charge the batch for the time it took; again later, when the store refuses."""
+        while not lost.is_set():
+            await self._instance.clock.wait(asyncio.Event(), limit_ms)
+            with suppress(StoreError):
+                await self._instance.attempt.failed(claimed, Failure.RETRY, KeepsaidError(TOO_LATE))
+                lost.set()
+
+    async def _claimed(self) -> Claimed | None:
+        """The next batch, if one is ready; a caller who is cancelled meanwhile leaves it in the queue."""
+        claiming = asyncio.ensure_future(self._instance.flow.claim(self._instance.leases, 1))
+        try:
+            return next(iter(await asyncio.shield(claiming)), None)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._given_back(claiming))
+            raise
+
+    async def _given_back(self, claiming: asyncio.Future[tuple[Claimed, ...]]) -> None:
+        with suppress(StoreError):
+            for claimed in await claiming:
+                await self._instance.attempt.released(claimed)
+
+    async def _until_ready(self, asked_at: int) -> None:
+        """Wait for work; what was ready and not given waits for other work to end."""
+        clock, due = self._instance.clock, await self._instance.operations.next_ready()
+        wait_ms = _POLL_MS if due is None or due <= asked_at else max(1, min(_POLL_MS, due - clock.now_ms()))
+        await clock.wait(self._instance.flow.hints.work, wait_ms)
 
 
 def _message(inbound: Inbound) -> Message:

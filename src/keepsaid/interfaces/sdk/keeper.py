@@ -59,9 +59,10 @@ class Keepsaid:
         await self._closing.__aexit__(kind, error, trace)
 
     async def why(self, turn: str) -> dict[str, Any]:
-        """All that is recorded of a turn: messages, context, recalled memories with reasons, steps, replies.
+        """Why a turn answered as it did: batch and messages, context with recalled memories and reasons, cost.
 
-        Raises InputError when there is no such turn.
+        Steps are named without what they returned, replies with where they stand. Raises InputError when there is no
+        such turn.
         """
         number = read("turn", turn)
         story = None if number is None else await self._instance.operations.turn(number)

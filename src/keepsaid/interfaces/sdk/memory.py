@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope
+from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope, is_time
 from keepsaid.domain.message import Trust
 from keepsaid.domain.text import digest, normalise
-from keepsaid.errors import InputError
-from keepsaid.interfaces.sdk.values import Episode, Remembered, remembered
+from keepsaid.errors import InputError, StoreError
+from keepsaid.interfaces.sdk.values import CHANNEL, Episode, Remembered, remembered
 
-_CHANNEL, _ACCOUNT = "library", "default"
+_ACCOUNT = "default"
+_FOUND_MAX = 10_000
+_KINDS = (str(Kind.EPISODE), *map(str, IMPORTANCE))
 
 
 class MemoryBook:
@@ -33,27 +35,32 @@ class MemoryBook:
         return tuple(show("memory", one) for one in ids)
 
     async def recall(self, query: str, limit: int = 10, conversation: str | None = None) -> tuple[Remembered, ...]:
-        """The best memories for a query, best first, ungated.
+        """The best memories for a query, best first, ungated; 10,000 at most.
 
-        Everything is heard without a conversation; with one, only what may be heard there.
+        Everything is heard without a conversation; with one, only what may be heard there. Raises StoreError
+        when memory could not answer, which is not the same as finding nothing.
         """
         listener = Listener(None, everything=True, cross=True)
         if conversation is not None:
             listener = Listener(_lane(conversation, ""), cross=True)
-        found = await self._instance.search.recall(listener, query, limit)
+        found = await self._instance.search.recall(listener, query, max(0, min(limit, _FOUND_MAX)))
+        if not found.answered:
+            raise StoreError(f"memory could not answer: {'; '.join(found.missing)}", safe="Nothing was changed.")
         return tuple(remembered(hit) for hit in found.hits)
 
 
 def _lane(conversation: str, key: str) -> Lane:
-    return Lane(_CHANNEL, _ACCOUNT, conversation, key or lane_key(conversation))
+    return Lane(CHANNEL, _ACCOUNT, conversation, key or lane_key(conversation))
 
 
 def _memory(n: int, episode: Episode) -> NewMemory:
     text, conversation = normalise(episode.text), normalise(episode.conversation)
     if not text.strip() or not conversation:
         raise InputError(f"episode {n} needs a text and a conversation")
-    if episode.kind not in list(Kind):
-        raise InputError(f"episode {n}: there is no kind {episode.kind!r}")
+    if episode.kind not in _KINDS:
+        raise InputError(f"episode {n}: there is no kind {episode.kind!r}; one of: {', '.join(_KINDS)}")
+    if type(episode.said_at) is not int or not is_time(episode.said_at):
+        raise InputError(f"episode {n}: said_at must be milliseconds UTC, a whole number within years 1 to 9999")
     lane, kind = _lane(conversation, normalise(episode.lane)), Kind(episode.kind)
     name = episode.external_id
     if name is None:

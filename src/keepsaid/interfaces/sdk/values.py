@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Hit
 
+CHANNEL = "library"
+"""Where what a program says itself comes in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -20,7 +23,7 @@ class Message:
     text: str
     sender: str
     conversation: str
-    channel: str = "library"
+    channel: str = CHANNEL
     external_id: str | None = None
     provider_id: str | None = None
     reply_to: str | None = None

@@ -34,7 +34,7 @@ class Recollection:
         found = [(leg.weight, hits) for leg, hits in zip(self._legs, answers, strict=True) if isinstance(hits, tuple)]
         missing = tuple(answer.why for answer in answers if isinstance(answer, Missing))
         hits = tuple(join_ranks(found)[: max(0, limit)])
-        return Recalled(hits, missing + self._absent, self._clock.monotonic_ms() - began)
+        return Recalled(hits, missing + self._absent, self._clock.monotonic_ms() - began, answered=bool(found))
 
 
 def join_ranks(found: Sequence[tuple[float, Sequence[Hit]]]) -> list[Hit]:

@@ -11,6 +11,7 @@ from keepsaid.domain.commits import Arrival, Intake, Receive, Received
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
+from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.operations import Operations
 
@@ -48,22 +49,32 @@ class Door:
     """The single way into the buffer."""
 
     def __init__(
-        self, operations: Operations, clock: Clock, ids: Ids, windows: Mapping[str, Window], limits: Limits
+        self,
+        operations: Operations,
+        clock: Clock,
+        ids: Ids,
+        windows: Mapping[str, Window],
+        limits: Limits,
+        reserve: Reserve | None = None,
     ) -> None:
         self._operations = operations
         self._clock = clock
         self._ids = ids
         self._windows = windows
         self._limits = limits
+        self._reserve = reserve
 
     async def receive(self, inbound: Inbound) -> Received:
         """Store a message; returns once it is on disk, or says that it was there before.
 
         Raises UnknownChannel, TooLarge or another InputError with nothing stored, KeyConflict when its
-        external id was used with other content, and StoreError when the disk refuses.
+        external id was used with other content, DiskReserve when too little disk is free, and StoreError
+        when the disk refuses.
         """
         inbound = storable(inbound)
         window = self._checked(inbound)
+        if self._reserve is not None:
+            self._reserve.check()
         arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, inbound.content_hash)
         received = await self._operations.apply(Receive(arrival, window))
         if received.intake is Intake.CONFLICT:

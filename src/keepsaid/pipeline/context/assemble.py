@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Layer, Prompt, Record, Role, estimate_tokens
 from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.pipeline.context.late import marked, unforged
 from keepsaid.pipeline.context.policy import POLICY
 
 _HEADER = "[Context from memory]:\n"
+_CONTINUED = "\n  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,18 @@ class Budget:
 
 
 def assemble(claimed: Claimed, recent: Recent, injection: Injection, identity: str, budget: Budget) -> Prompt:
-    """The prompt: policy, identity, the lane's recent records, recalled memory, the new messages."""
+    """The prompt: policy, identity, the lane's recent records, recalled memory, the new messages.
+
+    Where more people than one may be heard, each text begins with its speaker's name.
+    """
     who, cut = identity[: budget.identity_chars], ""
     if len(who) < len(identity):
         cut = f"cut to {budget.identity_chars:,} of {len(identity):,} characters"
-    history, left_out = _fitting(recent.records, budget.recent_tokens)
-    older = f"{left_out} older records left out" if left_out else ""
+    named = is_named(claimed)
+    history = tuple(_named(record) if named else _folded(record) for record in recent.records)
+    older = f"{recent.left_out} older records left out" if recent.left_out else ""
     recalled = _HEADER + injection.block if injection.block else ""
-    user = said(claimed.messages)
+    user = "\n".join(spoken(claimed, message) for message in claimed.messages)
     layers = (
         _layer("policy", POLICY),
         _layer("identity", who, cut),
@@ -43,14 +49,15 @@ def assemble(claimed: Claimed, recent: Recent, injection: Injection, identity: s
     return Prompt(system, history, recalled, user, layers)
 
 
-def said(messages: Sequence[Message]) -> str:
-    """The new messages as the model reads them: the bare text of one, names before several people's."""
-    if len(messages) == 1:
-        return messages[0].text
-    speakers = {message.inbound.origin.sender for message in messages}
-    return "\n".join(
-        f"{speaker(message)}: {message.text}" if len(speakers) > 1 else message.text for message in messages
-    )
+def is_named(claimed: Claimed) -> bool:
+    """Whether texts of this turn begin with their speakers' names: where more people than one may be heard."""
+    return not all(message.inbound.origin.direct for message in claimed.messages)
+
+
+def spoken(claimed: Claimed, message: Message) -> str:
+    """A new message as it stands in the prompt, below its marker if it is answered late."""
+    said = _spoken(speaker(message), message.text) if is_named(claimed) else unforged(message.text)
+    return marked(message, claimed.late_before) + said
 
 
 def speaker(message: Message) -> str:
@@ -58,8 +65,9 @@ def speaker(message: Message) -> str:
     return message.inbound.origin.name or message.inbound.origin.sender
 
 
-def _fitting(records: Sequence[Record], tokens_max: int) -> tuple[tuple[Record, ...], int]:
-    """The newest records that fit, never a tool's result without its call; and how many were left out."""
+def fitted(recent: Recent, tokens_max: int) -> Recent:
+    """The newest records that fit, never a tool's result without its call."""
+    records = recent.records
     start, tokens = len(records), 0
     for position in range(len(records) - 1, -1, -1):
         tokens += estimate_tokens(records[position].text)
@@ -68,12 +76,27 @@ def _fitting(records: Sequence[Record], tokens_max: int) -> tuple[tuple[Record, 
         start = position
     while start < len(records) and records[start].role is Role.TOOL:
         start += 1
-    return tuple(records[start:]), start
+    return Recent(records[start:], recent.refs[start:], start) if start else recent
+
+
+def _named(record: Record) -> Record:
+    """A record as it is sent where several people speak; the name then stands in the text."""
+    return Record(Role.USER, _spoken(record.speaker, record.text)) if record.role is Role.USER else record
+
+
+def _folded(record: Record) -> Record:
+    """A record as it is sent where one person speaks; he cannot mark his own words as ours either."""
+    return replace(record, text=unforged(record.text)) if record.role is Role.USER else record
+
+
+def _spoken(name: str, text: str) -> str:
+    """A text after its speaker's name, on lines none of which can pass for somebody else's."""
+    name = " ".join(name.replace(":", " ").split())
+    return f"{name}: {_CONTINUED.join(text.splitlines())}"
 
 
 def _line(record: Record) -> str:
-    calls = "".join(f" [{call.name} {call.arguments}]" for call in record.calls)
-    return f"{record.speaker or record.role}: {record.text}{calls}"
+    return record.text + "".join(f" [{call.name} {call.arguments}]" for call in record.calls)
 
 
 def _layer(name: str, text: str, cut: str = "") -> Layer:

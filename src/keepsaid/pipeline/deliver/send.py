@@ -46,6 +46,7 @@ class Post:
         self._hint = hint
         self._called = tuple(name for name, channel in channels.items() if channel.sending is not Sending.PULL)
         self._sending: set[asyncio.Task[None]] = set()
+        self._taking: asyncio.Task[int] | None = None
 
     async def recover(self) -> int:
         """At start: what a dead process was sending may or may not have arrived."""
@@ -56,17 +57,23 @@ class Post:
 
         A receiver that hangs holds up its own conversation and nobody else's.
         """
-        now, free = self._clock.now_ms(), _TAKEN_MAX - len(self._sending)
+        now, free = self._clock.due_ms(), _TAKEN_MAX - len(self._sending)
         due = await self._outbox.next_send(self._called)
         if due is None or due > now or not free:
             return due if free else None
+        self._taking = asyncio.create_task(self._take(free, now))
+        taken = await asyncio.shield(self._taking)
+        return await self._outbox.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
+
+    async def _take(self, free: int, now: int) -> int:
+        """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
         await self._operations.apply(Resend((), now))
         taken = await self._operations.apply(TakeReplies(self._called, self._owner, free, now))
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")
             self._sending.add(task)
             task.add_done_callback(self._sent)
-        return await self._outbox.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
+        return len(taken)
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)
@@ -74,6 +81,8 @@ class Post:
 
     async def stop(self, patience_s: float) -> None:
         """Let what is being sent arrive; what takes too long is in doubt and sent again after the next start."""
+        if self._taking is not None:
+            await asyncio.wait((self._taking,))
         if self._sending:
             await asyncio.wait(self._sending, timeout=patience_s)
         for task in self._sending:
@@ -90,8 +99,8 @@ class Post:
         wait = result.retry_after_ms
         if wait is None:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))
-        now = self._clock.now_ms()
-        await self._settled(Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, now + wait))
+        now, retry_at = self._clock.now_ms(), self._clock.due_ms() + wait
+        await self._settled(Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, retry_at))
 
     async def _settled(self, commit: Settle) -> None:
         """Record how a try ended, as soon as the store takes it."""
@@ -100,10 +109,12 @@ class Post:
                 await self._operations.apply(commit)
                 return
             except StoreBroken as error:
-                _log.error("reply %s: %s", commit.reply_id, error.what, extra={"code": error.code})
+                _log.error("reply not settled: %s", error.what, extra={"code": error.code, "reply": commit.reply_id})
                 return
             except StoreError as error:
-                _log.warning("reply %s: %s", commit.reply_id, error.what, extra={"code": error.code})
+                _log.warning(
+                    "reply not settled yet: %s", error.what, extra={"code": error.code, "reply": commit.reply_id}
+                )
             await self._clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
     async def _tried(self, reply: Reply) -> SendResult:

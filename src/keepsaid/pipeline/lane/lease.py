@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from keepsaid.domain.commits import Claim, Renew
+from keepsaid.domain.priority import Ageing
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import LeaseLost, StoreError
 from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.hints import Hints
 from keepsaid.ports.operations import Operations
 
 
@@ -21,23 +23,35 @@ class LeaseTerms:
     lease_ms: int = 60_000
     renew_ms: int = 20_000
     alone_ms: int = 60_000
+    ageing: Ageing = Ageing()
 
 
 class Leases:
-    """Claims for one owner."""
+    """Claims for one owner. With `hints` it is told at once that a batch was taken away, else at the next renewal."""
 
-    def __init__(self, operations: Operations, clock: Clock, ids: Ids, owner: str, terms: LeaseTerms) -> None:
+    def __init__(
+        self,
+        operations: Operations,
+        clock: Clock,
+        ids: Ids,
+        owner: str,
+        terms: LeaseTerms,
+        hints: Hints | None = None,
+    ) -> None:
         self._operations = operations
         self._clock = clock
         self._ids = ids
         self._owner = owner
         self._terms = terms
+        self._hints = hints or Hints()
 
     async def claim(self, limit: int) -> tuple[Claimed, ...]:
         """Lease up to `limit` batches, best first."""
-        now = self._clock.now_ms()
         turn_ids = tuple(self._ids.next() for _ in range(limit))
-        return await self._operations.apply(Claim(self._owner, limit, turn_ids, now, now + self._terms.lease_ms))
+        until = self._clock.steady_ms() + self._terms.lease_ms
+        return await self._operations.apply(
+            Claim(self._owner, limit, turn_ids, self._clock.due_ms(), until, self._terms.ageing)
+        )
 
     @asynccontextmanager
     async def kept(self, claimed: Claimed) -> AsyncIterator[None]:
@@ -55,7 +69,7 @@ class Leases:
             turn.cancel()
 
         try:
-            async with self.renewed(claimed, give_up), asyncio.timeout(self._limit_s(claimed)):
+            async with self.renewed(claimed, give_up), asyncio.timeout(self.limit_s(claimed)):
                 yield
         except asyncio.CancelledError:
             if not lost:
@@ -63,24 +77,28 @@ class Leases:
             turn.uncancel()
             raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
 
-    def _limit_s(self, claimed: Claimed) -> float | None:
+    def limit_s(self, claimed: Claimed) -> float | None:
+        """Seconds a batch may take: a bound for one that runs alone, because nothing runs beside it."""
         return self._terms.alone_ms / 1000 if claimed.alone else None
 
     @asynccontextmanager
     async def renewed(self, claimed: Claimed, lost: Callable[[], None]) -> AsyncIterator[None]:
         """Renew the lease while the block runs; `lost` is called once when another owner has it."""
-        renewal = asyncio.create_task(self._renew(claimed, lost))
+        held, taken = self._hints.held, asyncio.Event()
+        held[claimed.batch.id] = taken
+        renewal = asyncio.create_task(self._renew(claimed, lost, taken))
         try:
             yield
         finally:
             renewal.cancel()
+            if held.get(claimed.batch.id) is taken:
+                del held[claimed.batch.id]
 
-    async def _renew(self, claimed: Claimed, lost: Callable[[], None]) -> None:
-        never = asyncio.Event()
+    async def _renew(self, claimed: Claimed, lost: Callable[[], None], taken: asyncio.Event) -> None:
         held = True
         while held:
-            await self._clock.wait(never, self._terms.renew_ms)
-            renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.now_ms() + self._terms.lease_ms)
+            await self._clock.wait(taken, self._terms.renew_ms)
+            renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.steady_ms() + self._terms.lease_ms)
             with suppress(StoreError):
                 held = await self._operations.apply(renewal)
         lost()

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import groupby
 
 from keepsaid.domain.batch import Group, Routed, TaskDraft, Window
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.message import Message
-from keepsaid.domain.route import Action, Fields, Routes, Rule, Verdict, describe, judge, payload_fields
+from keepsaid.domain.route import (
+    Action,
+    Fields,
+    Routes,
+    Rule,
+    Verdict,
+    describe,
+    has_places,
+    judge,
+    payload_fields,
+    reasoned,
+)
+from keepsaid.domain.text import joined, normalise
 from keepsaid.ports.clock import Ids
 
 _INLINE_BYTES_MAX = 64_000
@@ -19,7 +32,10 @@ Judged = tuple[Message, Verdict, Rule | None, Fields]
 
 async def route(routes: Routes, group: Group, window: Window, ids: Ids, at: int) -> Dispatch:
     """The commit that routes a group: one batch for each run of messages with the same rule."""
-    judged = [await _judged(routes, message) for message in group.messages]
+    judged = []
+    for message in group.messages:
+        judged.append(await _judged(routes, message))
+        await asyncio.sleep(0)
     batches = []
     for _, run in groupby(judged, key=lambda one: (one[1].rule, one[1].action)):
         batches += [await _batch(list(part), ids) for part in _bounded(list(run), window)]
@@ -27,6 +43,9 @@ async def route(routes: Routes, group: Group, window: Window, ids: Ids, at: int)
 
 
 async def _judged(routes: Routes, message: Message) -> Judged:
+    if message.damaged:
+        # No rule can read it, and it must not vanish: the turn parks it for a person.
+        return message, Verdict(Action.FORWARD, "damaged", routes.version, "it does not match its hash"), None, {}
     payload = await _parsed(message) if routes.reads_payload else {}
     verdict, rule = judge(routes, message, payload)
     return message, verdict, rule, payload
@@ -58,10 +77,14 @@ async def _batch(part: list[Judged], ids: Ids) -> Routed:
     priority = min(message.inbound.priority for message in messages)
     if rule is not None and rule.priority is not None:
         priority = rule.priority
-    task = None
+    task, template = None, rule.reason if rule else ""
+    fields = payload or await _parsed(messages[0]) if verdict.action is Action.SPAWN or has_places(template) else {}
+    if has_places(template):
+        verdict = replace(verdict, reason=normalise(reasoned(template, messages, fields)))
     if verdict.action is Action.SPAWN:
-        fields, lane = payload or await _parsed(messages[0]), messages[0].lane
-        key = f"{verdict.rule}|{lane.channel}|{lane.account}|{lane.conversation}"
-        task = TaskDraft(ids.next(), key, describe(rule.task if rule else "", messages, fields))
+        lane = messages[0].lane
+        key = joined("|", verdict.rule, lane.channel, lane.account, lane.conversation)
+        task = TaskDraft(ids.next(), key, normalise(describe(rule.task if rule else "", messages, fields)))
     chars = sum(len(message.text) for message in messages)
-    return Routed(ids.next(), messages[0].number, messages[-1].number, chars, verdict, priority, task)
+    first, last = messages[0], messages[-1]
+    return Routed(ids.next(), first.number, last.number, first.received_at, last.id, chars, verdict, priority, task)

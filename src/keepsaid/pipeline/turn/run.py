@@ -11,6 +11,7 @@ from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.text import cut, digest, normalise
 from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
 from keepsaid.errors import ModelMalformed, ToolError
+from keepsaid.pipeline.turn.offers import Offers
 from keepsaid.pipeline.turn.steps import Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 
@@ -35,12 +36,15 @@ class Turn:
     tools: Sequence[Tool]
     limits: TurnLimits
     delta: Delta
+    offers: Offers
 
 
 async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]:
     """The reply, the records to store, and the model's name; raises what the model or a lost lease raises."""
     exchange: list[Record] = []
-    for _ in range(turn.limits.steps_max):
+    for n in range(turn.limits.steps_max):
+        if n:
+            exchange += await turn.offers.before(steps.next, replayed=steps.replaying)
         answer = await _ask(turn, steps, tuple(exchange))
         exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls))
         if not answer.calls:
@@ -52,6 +56,7 @@ async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]
 
 
 async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answer:
+    exchange = turn.offers.sent(exchange)
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
     prompt = turn.prompt
     said = digest(prompt.system, repr(prompt.history), prompt.recalled, prompt.user, repr(exchange))
@@ -61,7 +66,11 @@ async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answ
         calls: list[Json] = [[*map(normalise, (call.id, call.name, call.arguments))] for call in answer.calls]
         return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
 
-    return _read(await steps.once(Call(StepKind.MODEL, turn.model.name, said), make))
+    return _read(await steps.once(Call(StepKind.MODEL, turn.model.name, said, settles=_answers), make))
+
+
+def _answers(output: Json) -> bool:
+    return not _read(output).calls
 
 
 async def _readable(turn: Turn, request: ModelRequest) -> Answer:
@@ -91,26 +100,25 @@ async def _use(turn: Turn, steps: StepLog, call: ToolCall) -> Record:
 
 
 async def _result(turn: Turn, steps: StepLog, call: ToolCall) -> str:
-    """What the tool says; what is wrong with a call is said to the model, and is no step."""
+    """What the tool says, or what is wrong with the call: a step either way, so that a retry counts the same."""
     tool = next((tool for tool in turn.tools if tool.name == call.name), None)
-    if tool is None:
-        return f"error: there is no tool {call.name!r}"
+
+    async def make() -> tuple[Json, Usage]:
+        said = await _call(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
+        return cut(normalise(said), turn.limits.tool_chars_max), Usage()
+
+    repeatable = tool is not None and tool.kind in (ToolClass.PURE, ToolClass.IDEMPOTENT)
+    subject = normalise(call.name)
+    return str(await steps.once(Call(StepKind.TOOL, subject, digest(subject, call.arguments), repeatable), make))
+
+
+async def _call(tool: Tool, text: str) -> str:
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return "error: the arguments are not valid JSON"
     if not isinstance(arguments, dict):
         return "error: the arguments must be an object"
-
-    async def make() -> tuple[Json, Usage]:
-        return cut(normalise(await _call(tool, arguments)), turn.limits.tool_chars_max), Usage()
-
-    repeatable = tool.kind in (ToolClass.PURE, ToolClass.IDEMPOTENT)
-    outside = Call(StepKind.TOOL, tool.name, digest(call.name, call.arguments), repeatable)
-    return str(await steps.once(outside, make))
-
-
-async def _call(tool: Tool, arguments: dict[str, Json]) -> str:
     try:
         async with asyncio.timeout(tool.limit_s):
             return await tool.run(arguments)

@@ -24,16 +24,20 @@ class NeedsReview(KeepsaidError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An outside call: what it is, and whether it may be made again when its result is not known."""
+    """An outside call: what it is, and whether it may be made again when its result is not known.
+
+    `settles` tells of an output that no later step will use.
+    """
 
     kind: StepKind
     subject: str
     input_hash: bytes
     repeatable: bool = True
+    settles: Callable[[Json], bool] = lambda _: False
 
 
 class StepLog:
-    """The steps of one turn, in order."""
+    """The steps of one turn, in order; `ending` is the end of the call that settles it, left to the turn's commit."""
 
     def __init__(self, operations: Operations, clock: Clock, claimed: Claimed, trace: Json) -> None:
         self._operations = operations
@@ -43,10 +47,23 @@ class StepLog:
         self._known = {step.n: step for step in claimed.steps}
         self._next = 0
         self.usage = Usage()
+        self.ending: StepEnd | None = None
+
+    @property
+    def next(self) -> int:
+        """The number of the next step."""
+        return self._next
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the result of the next step is on record."""
+        known = self._known.get(self._next)
+        return known is not None and known.state == "finished"
 
     async def once(self, call: Call, make: Callable[[], Awaitable[tuple[Json, Usage]]]) -> Json:
         """The recorded result of the next step, or a new one: started on disk before the call, finished after.
 
+        The end of a call that settles the turn is kept for the turn's commit: all of it is on disk, or none.
         Raises NeedsReview for a call that must not be repeated, LeaseLost when another owner has the batch.
         """
         n, self._next = self._next, self._next + 1
@@ -60,20 +77,18 @@ class StepLog:
         point(f"{call.kind}.before")
         output, usage = await make()
         point(f"{call.kind}.after")
-        await self._end(n, output, usage)
         self.usage += usage
+        end = StepEnd(self._claimed.turn_id, self._claimed.batch.fence, n, output, usage, self._clock.now_ms())
+        if call.settles(output):
+            self.ending = end
+        elif not await self._operations.apply(end):
+            raise LeaseLost("the result of a step was refused")
         return output
 
     async def _start(self, n: int, call: Call) -> None:
         batch = self._claimed.batch
-        step = Step(n, call.kind, call.subject, call.input_hash)
-        trace = self._trace if n == 0 and not self._claimed.steps else None
+        step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
+        trace = self._trace if n == 0 and self._trace != self._claimed.trace else None
         commit = StepStart(self._claimed.turn_id, batch.id, batch.fence, step, self._clock.now_ms(), trace)
         if not await self._operations.apply(commit):
             raise LeaseLost("the step was refused")
-
-    async def _end(self, n: int, output: Json, usage: Usage) -> None:
-        batch = self._claimed.batch
-        commit = StepEnd(self._claimed.turn_id, batch.fence, n, output, usage, self._clock.now_ms())
-        if not await self._operations.apply(commit):
-            raise LeaseLost("the result of a step was refused")

@@ -222,6 +222,46 @@ class FailContract:
         assert reply.draft == ReplyDraft(900, "sorry", True, "https://example.org/in", "p2")
         assert (reply.lane, reply.created_at, reply.turn_id) == (claimed.batch.lane, 7, None)
 
+    async def test_a_notice_goes_to_the_newest_url_there_is(self, store: Store) -> None:
+        """Also when a later message named none."""
+        road = Road(store)
+        await road.queue(replace(said("one"), reply_url="https://example.org/in"))
+        await road.queue(said("two"))
+        claimed = await road.claim_one()
+        await store.apply(fail(claimed, Failure.BURY, 7, notice=ReplyDraft(900, "sorry", notice=True)))
+        [reply] = (await road.story(claimed.messages[0].id)).replies
+        assert reply.draft.url == "https://example.org/in"
+
+
+class OutageContract:
+    """What a batch waits for is no secret, and costs nothing."""
+
+    async def test_a_batch_that_waits_says_why_and_until_when(self, store: Store) -> None:
+        """Counted, uncharged, and at work again when its time has come."""
+        road = Road(store)
+        queued, claimed = await start(road)
+        away = Release(queued.batch_id, claimed.batch.fence, 40, deferred=True, reason="the model is away")
+        assert await store.apply(away)
+        batch = await road.batch(queued)
+        assert (batch.state, batch.error, batch.ready_at) == ("queued", "the model is away", 40)
+        assert (batch.deferrals, batch.attempts, (await store.overview()).deferred) == (1, 0, 1)
+        again = await road.claim_one(40)
+        assert (again.batch.error, (await store.overview()).deferred) == ("the model is away", 0)
+
+    async def test_a_release_without_a_reason_leaves_the_last_one(self, store: Store) -> None:
+        """A stop in the middle of an outage hides nothing; a requeue begins anew."""
+        road = Road(store)
+        queued, claimed = await start(road)
+        await store.apply(Release(queued.batch_id, claimed.batch.fence, 0, deferred=True, reason="the model is away"))
+        claimed = await road.claim_one()
+        await store.apply(Release(queued.batch_id, claimed.batch.fence, 0))
+        assert (await road.batch(queued)).error == "the model is away"
+        claimed = await road.claim_one()
+        await store.apply(fail(claimed, Failure.BURY))
+        assert (await road.batch(queued)).error == "it broke"
+        await store.apply(Requeue(queued.batch_id, 20, "by hand"))
+        assert (await road.batch(queued)).error == ""
+
 
 class RequeueContract:
     """The way back, by a person's word."""

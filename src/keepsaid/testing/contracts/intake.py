@@ -173,6 +173,15 @@ class ReplyLaneContract:
         await road.hear(said(marks=Marks("edit", "p1")))
         assert (await road.hear(reply_to("p1"))).lane == original.lane
 
+    async def test_a_stored_target_goes_before_one_that_comes_along(self, store: Store) -> None:
+        """However the two and the reply are written together."""
+        road = Road(store)
+        original = replace(said(marks=Marks("new", "p1")), topic="t1")
+        await road.hear(original)
+        edit = replace(said(marks=Marks("edit", "p1")), topic="t2")
+        _, joined = await asyncio.gather(road.hear(edit), road.hear(reply_to("p1")))
+        assert joined.lane == original.lane
+
     async def test_a_target_in_another_conversation_does_not_count(self, store: Store) -> None:
         """Provider ids are looked up in the conversation alone."""
         road = Road(store)

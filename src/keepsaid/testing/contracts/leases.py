@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.commits import Claim, ExpireLeases, Fail, Failure, Release, Relinquish, Renew, Requeue, StepStart
-from keepsaid.testing.builders import lane_of, said, step
+from keepsaid.domain.batch import Window
+from keepsaid.domain.commits import (
+    LONER_PATIENCE_MS,
+    Claim,
+    ExpireLeases,
+    Fail,
+    Failure,
+    Receive,
+    Release,
+    Relinquish,
+    Renew,
+    Requeue,
+    StepStart,
+)
+from keepsaid.testing.builders import arrival, lane_of, said, step
 from keepsaid.testing.contracts.road import LEASE_MS, Queued, Road, Store
 
 
@@ -33,6 +46,16 @@ class ClaimContract:
             await road.queue(said(room=room, priority=priority), at)
         claimed = [one.batch.lane.conversation for limit in (2, 9) for one in await road.claim(9, limit)]
         assert claimed == ["early", "tie", "late", "hook", "cron"]
+
+    async def test_what_has_waited_long_counts_as_better(self, store: Store) -> None:
+        """A webhook after two minutes, a schedule after ten; then arrival decides."""
+        road = Road(store)
+        for room, priority, at in (("cron", 100, 0), ("hook", 50, 500_000), ("ann", 10, 590_000), ("bob", 10, 610_000)):
+            await road.queue(said(room=room, priority=priority), at)
+        early = await road.claim(599_999, limit=1)
+        late = await road.claim(620_000)
+        assert [one.batch.lane.conversation for one in (*early, *late)] == ["ann", "cron", "hook", "bob"]
+        assert late[1].batch.priority == 50, "only its place has changed"
 
     async def test_no_more_than_asked_for(self, store: Store) -> None:
         """None when none is asked for."""
@@ -267,14 +290,42 @@ class SuspectContract:
     async def test_two_poisons_run_one_after_the_other(self, store: Store) -> None:
         """Each alone."""
         road = Road(store)
-        first = await poison(road, "a")
-        claimed = await road.claim_one()
-        assert await store.apply(Release(first.batch_id, claimed.batch.fence, 50))
-        second = await poison(road, "b")
+        first, second = await suspects(road, "a", "b")
+        assert (await road.claim_one(owner="dead")).batch.id == first.batch_id
+        await road.crash()
+        assert (await road.claim_one()).batch.id == first.batch_id
+        await store.apply(Release(first.batch_id, (await road.batch(first)).fence, 50))
+        assert (await road.claim_one(owner="dead")).batch.id == second.batch_id
+        await road.crash()
         for queued in (first, second):
             [claimed] = await road.claim(60)
             assert (claimed.batch.id, claimed.alone) == (queued.batch_id, True)
             await road.answer(claimed)
+
+    async def test_it_does_not_wait_for_ever(self, store: Store) -> None:
+        """After a minute nothing new begins before it has run."""
+        road = Road(store)
+        queued = await poison(road, "a")
+        claimed = await road.claim_one()
+        await store.apply(Release(queued.batch_id, claimed.batch.fence, 50))
+        await road.queue(said(room="b"))
+        other = await road.claim_one(at=10)
+        await road.queue(said(room="c"))
+        assert await road.claim(50 + LONER_PATIENCE_MS) == ()
+        await road.answer(other)
+        [alone] = await road.claim(50 + LONER_PATIENCE_MS)
+        assert (alone.batch.id, alone.alone) == (queued.batch_id, True)
+
+    async def test_a_start_tries_at_once_what_was_to_wait(self, store: Store) -> None:
+        """An outage may be over, and a window has nothing left to wait for."""
+        road = Road(store)
+        queued = await road.queue(said(room="a"))
+        claimed = await road.claim_one()
+        await store.apply(Release(queued.batch_id, claimed.batch.fence, 9_999, deferred=True))
+        await store.apply(Receive(arrival(road.new_id(), said(room="b"), 5), Window(60_000)))
+        assert (await store.next_ready(), await store.next_due()) == (9_999, 60_005)
+        await road.crash(at=7)
+        assert (await store.next_ready(), await store.next_due()) == (0, 7)
 
     async def test_the_third_crash_alone_kills_it(self, store: Store) -> None:
         """Its turn is abandoned, the person is told, the lane goes on."""

@@ -7,10 +7,13 @@ Subclass every class of `CONTRACTS` in a test module with a fixture `store` that
 
 from __future__ import annotations
 
-from keepsaid.testing.contracts.failures import FailContract, FenceContract, RequeueContract
+from keepsaid.testing.contracts.busy import InterruptContract, SteerContract
+from keepsaid.testing.contracts.dropping import DropContract
+from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
-from keepsaid.testing.contracts.outbox import PullingContract, SettlingContract, TakingContract
+from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
+from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
@@ -29,36 +32,52 @@ CONTRACTS: tuple[type, ...] = (
     SuspectContract,
     FenceContract,
     FailContract,
+    OutageContract,
     RequeueContract,
+    DropContract,
+    InterruptContract,
+    SteerContract,
     StepContract,
     TurnContract,
     TranscriptContract,
     EpisodeWorkContract,
     TakingContract,
     SettlingContract,
+    DeadContract,
     PullingContract,
     StoriesContract,
     PointsContract,
+    PruningContract,
+    PrunedContract,
+    BacklogContract,
 )
 """Every class of the contract."""
 
 __all__ = [
     "CONTRACTS",
+    "BacklogContract",
     "ClaimContract",
+    "DeadContract",
     "DispatchContract",
+    "DropContract",
     "DueContract",
     "EpisodeWorkContract",
     "FailContract",
     "FenceContract",
     "IntakeContract",
+    "InterruptContract",
     "LeaseContract",
     "MergingContract",
+    "OutageContract",
     "PointsContract",
+    "PrunedContract",
+    "PruningContract",
     "PullingContract",
     "ReplyLaneContract",
     "RequeueContract",
     "SettlingContract",
     "SpawnContract",
+    "SteerContract",
     "StepContract",
     "Store",
     "StoriesContract",

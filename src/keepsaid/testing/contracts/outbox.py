@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.commits import Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.contracts.road import Road, Store
 from keepsaid.testing.contracts.turns import committed
@@ -187,6 +188,15 @@ class SettlingContract:
         assert not await store.apply(settled(lost, Delivered.CONFIRMED))
         assert await store.apply(Doubt("one", 8)) == 0
 
+    async def test_a_start_waits_for_no_time_that_was_set_before(self, store: Store) -> None:
+        """The clock may have been set back since."""
+        road = Road(store)
+        reply_id = await road.settle(said(), at=3_600_000)
+        assert await take(store, 5) == []
+        assert await store.last_reply() == reply_id
+        await store.apply(Doubt("new", 5))
+        assert [reply.id for reply in await take(store, 5)] == [reply_id]
+
     async def test_doubtful_replies_go_again_and_say_so(self, store: Store) -> None:
         """With the same key, before what follows."""
         road = Road(store)
@@ -224,6 +234,67 @@ class SettlingContract:
         assert await store.apply(Resend((CHANNEL,), 8)) == 1
         assert await state_of(store, reply) == "dead"
         assert [one.id for one in await take(store, 8)] == [following]
+
+
+async def died(road: Road, room: str = "room") -> Reply:
+    """A reply that was given up, as it was when it was last taken."""
+    await road.settle(said(room=room))
+    [reply] = await take(road.store)
+    assert await road.store.apply(replace(settled(reply, Delivered.DEAD, 1), detail="HTTP 410"))
+    return reply
+
+
+class DeadContract:
+    """A dead reply waits for a person, and says why."""
+
+    async def test_it_says_what_came_of_the_last_try(self, store: Store) -> None:
+        """In its turn and in the story of its message, which is listed among those whose reply is dead."""
+        road = Road(store)
+        reply = await died(road)
+        await road.settle(said("other", room="den"))
+        [story] = await store.find(MessageFilter(reply="dead"))
+        assert [(one.id, one.state, one.detail) for one in story.replies] == [(reply.id, "dead", "HTTP 410")]
+        [other] = await store.find(MessageFilter(reply="pending"))
+        assert other.message.text == "other"
+        assert list(await store.find(MessageFilter(reply="sending"))) == []
+
+    async def test_it_goes_again_with_its_tries_counted_anew(self, store: Store) -> None:
+        """Under the same key, marked, before what follows it."""
+        road = Road(store)
+        reply = await died(road)
+        await road.settle(said())
+        assert await store.apply(Decide(reply.id, 9, again=True))
+        assert not await store.apply(Decide(reply.id, 9, again=True))
+        assert await take(store, 8) == []
+        [again] = await take(store, 9)
+        assert (again.id, again.key, again.attempts, again.possible_duplicate) == (reply.id, reply.key, 1, True)
+        assert (again.fence, again.detail) == (reply.fence + 1, "")
+        assert await store.apply(settled(again, Delivered.CONFIRMED, 10))
+        assert (await store.overview()).replies == {"sent": 1, "pending": 1}
+
+    async def test_it_can_be_given_up_for_good(self, store: Store) -> None:
+        """With what was wrong kept; then no word changes it."""
+        road = Road(store)
+        reply = await died(road)
+        assert await store.apply(Decide(reply.id, 9, again=False))
+        [story] = await store.find(MessageFilter())
+        assert [(one.state, one.detail) for one in story.replies] == [
+            ("not_deliverable", "HTTP 410; accepted by a person")
+        ]
+        assert not await store.apply(Decide(reply.id, 9, again=True))
+        assert await take(store, 99) == []
+
+    async def test_what_is_not_dead_stays(self, store: Store) -> None:
+        """Waiting, on its way, sent, or unknown to the store."""
+        road = Road(store)
+        waiting = await road.settle(said())
+        for again in (True, False):
+            assert not await store.apply(Decide(waiting, 9, again=again))
+            assert not await store.apply(Decide(4_711, 9, again=again))
+        [reply] = await take(store)
+        assert not await store.apply(Decide(reply.id, 9, again=True))
+        assert await store.apply(settled(reply, Delivered.CONFIRMED))
+        assert not await store.apply(Decide(reply.id, 9, again=False))
 
 
 class PullingContract:

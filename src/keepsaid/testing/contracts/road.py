@@ -18,6 +18,7 @@ from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
+from keepsaid.ports.retention import RetentionView
 from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
 
 LEASE_MS = 1_000
@@ -26,7 +27,7 @@ LEASE_MS = 1_000
 _END_OF_TIME = 1 << 60
 
 
-class Store(Operations, BufferView, LaneView, OutboxView, Protocol):
+class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, Protocol):
     """The operational store with all its reads."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.batch import Routed, TaskDraft, Window
 from keepsaid.domain.commits import Claim, Dispatch, ExpireLeases, Fail, Failure, Release
 from keepsaid.domain.route import Action
+from keepsaid.domain.views import Spawned, Story
 from keepsaid.testing.builders import AT_ONCE, lane_of, routed, said, verdict
 from keepsaid.testing.contracts.road import Road, Store
 
@@ -30,9 +31,9 @@ class DispatchContract:
         assert (batch.id, batch.lane, batch.first, batch.last) == (batch_id, lane_of(), 1, 2)
         assert (batch.state, batch.verdict, batch.priority, batch.created_at) == ("queued", verdict(), 10, 3)
         assert (batch.fence, batch.attempts, batch.crashes, batch.deferrals) == (0, 0, 0, 0)
-        assert (story.state, story.turn_id, story.task_id) == ("batched", None, None)
+        assert (story.state, story.turn_id, story.task) == ("batched", None, None)
         assert await store.next_due() is None
-        assert await store.next_ready() == 3
+        assert await store.next_ready() == 0
 
     async def test_the_second_of_two_dispatches_is_refused(self, store: Store) -> None:
         """And changes nothing."""
@@ -51,7 +52,7 @@ class DispatchContract:
         """Nobody routes what has not come."""
         road = Road(store)
         await road.hear(said())
-        batch = Routed(101, 1, 2, 10, verdict(), 10)
+        batch = Routed(101, 1, 2, 0, 0, 10, verdict(), 10)
         assert not await store.apply(Dispatch(lane_of(), 0, (batch,), AT_ONCE, 0))
         assert (await store.overview()).batches == {}
 
@@ -110,6 +111,11 @@ class DispatchContract:
         assert [message.text for message in (await road.claim_one()).messages] == ["word"]
 
 
+def task_of(story: Story) -> int | None:
+    """The task that was spawned for a message."""
+    return story.task.id if story.task else None
+
+
 class SpawnContract:
     """Spawned work is a task; its messages are done when its row commits."""
 
@@ -121,7 +127,7 @@ class SpawnContract:
         batch_id = await road.route(lane_of(), 2, SPAWN, task=task)
         story = await road.story(received.id)
         assert story.batch is not None
-        assert (story.state, story.task_id, story.batch.state) == ("done", 900, "done")
+        assert (story.state, story.task, story.batch.state) == ("done", Spawned(900, "pending", "look at it"), "done")
         assert (await store.overview()).tasks == {"pending": 1}
         assert await road.claim(9) == ()
         [work] = await store.episode_work(10)
@@ -135,7 +141,7 @@ class SpawnContract:
         for n, (room, key) in enumerate((("a", "pr-7"), ("a", "pr-7"), ("b", "pr-7"), ("b", "pr-8"))):
             received = await road.hear(said(room=room))
             await road.route(lane_of(room), 0, SPAWN, task=TaskDraft(900 + n, key, "look at it"))
-            tasks.append((await road.story(received.id)).task_id)
+            tasks.append(task_of(await road.story(received.id)))
         assert tasks == [900, 900, 900, 903]
         assert (await store.overview()).tasks == {"pending": 2}
         assert (await store.overview()).batches == {"done": 4}

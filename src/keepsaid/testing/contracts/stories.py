@@ -6,7 +6,7 @@ from keepsaid.domain.commits import Fail, Failure, Renew
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import ChannelDepth, MessageFilter
 from keepsaid.ports import points
-from keepsaid.testing.builders import CHANNEL, said, verdict
+from keepsaid.testing.builders import CHANNEL, lane_of, said, verdict
 from keepsaid.testing.contracts.road import Road, Store
 
 
@@ -67,6 +67,22 @@ class StoriesContract:
         assert overview.replies == {"pending": 2}
         assert overview.turns == {"committed": 2, "open": 1}
         assert (overview.tasks, overview.episodes_due, overview.messages) == ({}, 2, 6)
+
+    async def test_the_oldest_that_waits(self, store: Store) -> None:
+        """Of each channel, and anew after all that waited was routed."""
+        road = Road(store)
+        for at in (5, 7):
+            await road.hear(said(), at=at)
+        await road.hear(said(room="b"), at=6)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(3, 5)]
+        await road.route(lane_of(), at=8)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(1, 6)]
+        for at in (9, 11):
+            await road.hear(said(), at=at)
+        await road.route(lane_of("b"), at=12)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(2, 9)]
+        await road.route(lane_of(), at=13)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(0, None)]
 
     async def test_nothing_yet(self, store: Store) -> None:
         """An empty store counts nothing."""

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import Commit, EpisodesKept, Fail, Failure, Release, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Marks
+from keepsaid.domain.message import Marks, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import IllegalMove
-from keepsaid.domain.turn import Claimed, Recent, Step, StepKind, Usage
+from keepsaid.domain.turn import NO_MODEL, Claimed, Recent, Step, StepKind, Usage
 from keepsaid.domain.views import TurnStory
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
 from keepsaid.testing.contracts.road import Road, Store
@@ -151,7 +151,24 @@ class TurnContract:
         [work] = await store.episode_work(10)
         assert (work.batch_id, work.turn_id) == (claimed.batch.id, claimed.turn_id)
         assert (work.messages, work.reply, work.replied_at) == (turn.messages, "answer", 8)
+        assert work.model == end.model
         assert await store.next_ready() is None
+
+    async def test_it_ends_the_call_that_settles_it(self, store: Store) -> None:
+        """The answer of the last call and the turn are kept together, or neither is."""
+        road = Road(store)
+        await road.queue(said())
+        claimed = await road.claim_one()
+        assert await store.apply(started(claimed, step(0)))
+        unknown, known = (ended(claimed, n, {"text": "answer"}) for n in (1, 0))
+        assert await store.apply(replace(committed(claimed), ending=unknown)) is False
+        assert [one.state for one in (await turn_of(store, claimed)).steps] == ["started"]
+        assert await store.apply(replace(committed(claimed), ending=known))
+        turn = await turn_of(store, claimed)
+        assert (turn.state, [(one.state, one.output) for one in turn.steps]) == (
+            "committed",
+            [("finished", {"text": "answer"})],
+        )
 
     async def test_it_is_committed_once(self, store: Store) -> None:
         """The second is refused and adds nothing."""
@@ -279,6 +296,19 @@ class TranscriptContract:
         lengths = [len((await store.recent(lane_of(), limit)).records) for limit in (0, 1, 2, 3, 4, 5)]
         assert lengths == [0, 1, 1, 3, 4, 4]
 
+    async def test_what_was_said_without_a_model_is_no_history(self, store: Store) -> None:
+        """The person's words are; and as many records come as were asked for."""
+        road = Road(store)
+        await road.settle(said("one"), "re one")
+        await road.queue(said("two"))
+        claimed = await road.claim_one()
+        end = replace(outcome("no model is set"), model=NO_MODEL)
+        assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 0))
+        recent = await store.recent(lane_of(), 3)
+        assert [record.text for record in recent.records] == ["one", "re one", "two"]
+        assert f"reply:{claimed.turn_id}" not in recent.shown
+        assert len((await turn_of(store, claimed)).records) == 2
+
     async def test_an_unknown_lane_has_said_nothing(self, store: Store) -> None:
         """So has one without turns."""
         await Road(store).queue(said())
@@ -301,6 +331,18 @@ class EpisodeWorkContract:
         assert list(await store.episode_work(10, "a")) == [work[0], work[2]]
         assert list(await store.episode_work(1, "b")) == [work[1]]
         assert (await store.overview()).episodes_due == 3
+
+    async def test_a_reply_is_as_trusted_as_all_that_was_said_before_it(self, store: Store) -> None:
+        """External words taint what is answered after them in their lane, and nothing before or elsewhere."""
+        road = Road(store)
+        stranger = said("stranger")
+        stranger = replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL))
+        await road.settle(said("before"))
+        await road.settle(stranger)
+        await road.settle(said("after"))
+        await road.settle(said("aside", room="den"))
+        work = {one.messages[0].text: one.external for one in await store.episode_work(10)}
+        assert work == {"before": False, "stranger": True, "after": True, "aside": False}
 
     async def test_a_turn_without_an_answer_leaves_its_messages(self, store: Store) -> None:
         """There is no reply to remember."""

@@ -14,9 +14,12 @@ CREATE TABLE lane (
   due_at INTEGER,
   chars INTEGER NOT NULL DEFAULT 0,
   transcript INTEGER NOT NULL DEFAULT 0,
+  pruned INTEGER NOT NULL DEFAULT 0,
+  external_from INTEGER,
   UNIQUE (channel, account, conversation, key)
 ) STRICT;
-CREATE INDEX lane_due ON lane (due_at, priority) WHERE due_at IS NOT NULL;
+CREATE INDEX lane_due ON lane (priority, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX lane_oldest ON lane (channel, oldest_at) WHERE oldest_at IS NOT NULL;
 
 CREATE TABLE message (
   id INTEGER PRIMARY KEY,
@@ -33,15 +36,17 @@ CREATE TABLE message (
   topic TEXT,
   reply_url TEXT,
   event TEXT NOT NULL DEFAULT '',
-  payload BLOB NOT NULL,
-  text TEXT NOT NULL,
   priority INTEGER NOT NULL,
   received_at INTEGER NOT NULL,
   key_hash BLOB,
   content_hash BLOB NOT NULL,
-  forgotten_at INTEGER
+  seal INTEGER NOT NULL,
+  forgotten_at INTEGER,
+  text TEXT NOT NULL,
+  payload BLOB NOT NULL
 ) STRICT;
 CREATE INDEX message_provider ON message (provider_id) WHERE provider_id IS NOT NULL;
+CREATE INDEX message_external ON message (lane_id, number) WHERE trust = 'external';
 
 CREATE TABLE lane_mark (
   lane_id INTEGER NOT NULL REFERENCES lane (id),
@@ -77,6 +82,7 @@ CREATE TABLE batch (
   priority INTEGER NOT NULL,
   first_at INTEGER NOT NULL,
   ready_at INTEGER NOT NULL,
+  later INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   ended_at INTEGER,
   owner TEXT,
@@ -87,22 +93,30 @@ CREATE TABLE batch (
   deferrals INTEGER NOT NULL DEFAULT 0,
   alone INTEGER NOT NULL DEFAULT 0,
   error TEXT NOT NULL DEFAULT '',
-  task_id INTEGER
+  task_id INTEGER,
+  kept INTEGER NOT NULL DEFAULT 1,
+  pruned_at INTEGER,
+  steered INTEGER,
+  steered_at INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX batch_range ON batch (lane_id, first);
 CREATE INDEX batch_open ON batch (lane_id, first) WHERE state IN ('queued', 'leased');
+CREATE INDEX batch_ended ON batch (ended_at) WHERE kept = 1 AND ended_at IS NOT NULL;
+CREATE INDEX batch_pruned ON batch (ended_at) WHERE kept = 0;
+CREATE INDEX batch_steered ON batch (steered) WHERE steered IS NOT NULL;
 CREATE INDEX batch_leased ON batch (lease_until) WHERE state = 'leased';
-CREATE INDEX batch_parked ON batch (state, created_at) WHERE state IN ('review', 'dead', 'dropped');
 
 CREATE TABLE ready (
   lane_id INTEGER PRIMARY KEY REFERENCES lane (id),
   batch_id INTEGER NOT NULL,
   suspect INTEGER NOT NULL,
+  later INTEGER NOT NULL,
   priority INTEGER NOT NULL,
   first_at INTEGER NOT NULL,
   ready_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX ready_next ON ready (suspect, priority, first_at);
+CREATE INDEX ready_next ON ready (suspect, priority, first_at, batch_id) WHERE later = 0;
+CREATE INDEX ready_later ON ready (ready_at) WHERE later = 1;
 
 CREATE TABLE turn (
   id INTEGER PRIMARY KEY,
@@ -127,6 +141,7 @@ CREATE TABLE step (
   kind TEXT NOT NULL,
   subject TEXT NOT NULL,
   input_hash BLOB NOT NULL,
+  repeatable INTEGER NOT NULL DEFAULT 1,
   state TEXT NOT NULL,
   tries INTEGER NOT NULL DEFAULT 1,
   output TEXT,
@@ -150,7 +165,6 @@ CREATE TABLE injection (
   rank INTEGER NOT NULL,
   PRIMARY KEY (turn_id, memory_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX injection_memory ON injection (memory_id);
 
 CREATE TABLE session (
   id INTEGER PRIMARY KEY,
@@ -180,6 +194,7 @@ CREATE TABLE transcript (
   calls TEXT NOT NULL DEFAULT '',
   call_id TEXT NOT NULL DEFAULT '',
   ref TEXT NOT NULL DEFAULT '',
+  unprompted INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   PRIMARY KEY (lane_id, position)
 ) STRICT, WITHOUT ROWID;
@@ -211,9 +226,23 @@ CREATE TABLE reply (
 CREATE INDEX reply_waiting ON reply (channel, account, conversation, id) WHERE state IN ('pending', 'sending', 'unknown');
 CREATE INDEX reply_next ON reply (channel, next_at) WHERE state IN ('pending', 'unknown');
 CREATE INDEX reply_push ON reply (next_at) WHERE state IN ('pending', 'unknown') AND url IS NOT NULL;
+CREATE INDEX reply_sending ON reply (owner) WHERE state = 'sending';
+CREATE INDEX reply_unknown ON reply (next_at) WHERE state = 'unknown';
 CREATE INDEX reply_turn ON reply (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX reply_batch ON reply (batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX reply_provider ON reply (provider_id) WHERE provider_id IS NOT NULL;
+
+CREATE TABLE reply_move (
+  reply_id INTEGER NOT NULL REFERENCES reply (id),
+  n INTEGER NOT NULL,
+  verb TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  detail TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (reply_id, n)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER reply_gone AFTER DELETE ON reply BEGIN
+  DELETE FROM reply_move WHERE reply_id = old.id;
+END;
 
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -239,16 +268,63 @@ CREATE TABLE journal (
   created_at INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE prune_run (
+  n INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  last_id INTEGER NOT NULL,
+  messages INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
 CREATE TABLE episode_due (
   batch_id INTEGER PRIMARY KEY,
   lane_id INTEGER NOT NULL REFERENCES lane (id),
   turn_id INTEGER
 ) STRICT;
+CREATE INDEX episode_due_lane ON episode_due (lane_id, batch_id);
 
 CREATE TABLE tombstone (
   hash BLOB PRIMARY KEY,
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tally (
+  what TEXT NOT NULL,
+  name TEXT NOT NULL,
+  n INTEGER NOT NULL,
+  PRIMARY KEY (what, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER batch_counted AFTER INSERT ON batch WHEN new.state NOT IN ('queued', 'leased') BEGIN
+  INSERT INTO tally (what, name, n) VALUES ('batch', new.state, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER batch_settled AFTER UPDATE OF state ON batch
+WHEN old.state <> new.state AND new.state NOT IN ('queued', 'leased') BEGIN
+  INSERT INTO tally (what, name, n) VALUES ('batch', new.state, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER batch_reopened AFTER UPDATE OF state ON batch
+WHEN old.state <> new.state AND old.state NOT IN ('queued', 'leased') BEGIN
+  UPDATE tally SET n = n - 1 WHERE what = 'batch' AND name = old.state;
+END;
+CREATE TRIGGER batch_gone AFTER DELETE ON batch WHEN old.state NOT IN ('queued', 'leased') BEGIN
+  UPDATE tally SET n = n - 1 WHERE what = 'batch' AND name = old.state;
+END;
+CREATE TRIGGER reply_settled AFTER UPDATE OF state ON reply
+WHEN old.state <> new.state AND new.state NOT IN ('pending', 'sending', 'unknown') BEGIN
+  INSERT INTO tally (what, name, n) VALUES ('reply', new.state, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER reply_reopened AFTER UPDATE OF state ON reply
+WHEN old.state <> new.state AND old.state NOT IN ('pending', 'sending', 'unknown') BEGIN
+  UPDATE tally SET n = n - 1 WHERE what = 'reply' AND name = old.state;
+END;
+CREATE TRIGGER reply_removed AFTER DELETE ON reply WHEN old.state NOT IN ('pending', 'sending', 'unknown') BEGIN
+  UPDATE tally SET n = n - 1 WHERE what = 'reply' AND name = old.state;
+END;
+CREATE TRIGGER turn_settled AFTER UPDATE OF state ON turn WHEN old.state <> new.state AND new.state <> 'open' BEGIN
+  INSERT INTO tally (what, name, n)
+  VALUES ('turn', new.state, 1), ('usage', 'in', new.tokens_in), ('usage', 'out', new.tokens_out),
+    ('usage', 'cost', coalesce(new.cost_micros, 0)), ('usage', 'priced', new.cost_micros IS NOT NULL)
+  ON CONFLICT DO UPDATE SET n = n + excluded.n;
+END;
 
 CREATE VIEW buffer AS
 SELECT

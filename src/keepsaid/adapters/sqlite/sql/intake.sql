@@ -77,7 +77,6 @@ UPDATE lane SET
       coalesce(min(lane.oldest_at, new.oldest_at), new.oldest_at) + ?
     )
   ),
-  oldest_at = coalesce(min(lane.oldest_at, new.oldest_at), new.oldest_at),
   newest_at = coalesce(max(lane.newest_at, new.newest_at), new.newest_at)
 FROM (
   SELECT column1 AS id, column2 AS old_head, column3 AS head, column4 AS priority, column5 AS oldest_at,
@@ -86,6 +85,14 @@ FROM (
 ) AS new
 WHERE lane.id = new.id AND lane.head = new.old_head
 
+-- name: begin_waiting
+UPDATE lane SET oldest_at = new.oldest_at
+FROM (SELECT column1 AS id, column2 AS oldest_at FROM (VALUES /*rows*/)) AS new
+WHERE lane.id = new.id AND lane.oldest_at IS NULL
+
+-- name: heard
+INSERT INTO tally (what, name, n) VALUES ('heard', ?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n
+
 -- name: places
 SELECT json_group_array(json_array(channel, account, conversation, key, id, head, before_id))
 FROM lane WHERE (channel, account, conversation, key) IN (VALUES /*rows*/)
@@ -93,7 +100,7 @@ FROM lane WHERE (channel, account, conversation, key) IN (VALUES /*rows*/)
 -- name: keep_messages
 INSERT INTO message (
   id, lane_id, number, previous_id, sender, sender_name, direct, trust, external_id, provider_id, reply_to, topic, reply_url,
-  event, payload, text, priority, received_at, key_hash, content_hash
+  event, payload, text, priority, received_at, key_hash, content_hash, seal
 ) VALUES /*rows*/
 
 -- name: keep_marks

@@ -7,18 +7,37 @@ INSERT INTO reply (
 SELECT lane_id FROM batch WHERE id = ?
 
 -- name: next_replies
-SELECT id, state FROM reply AS first
-WHERE state = 'pending' AND next_at <= ?1 AND (url IS NOT NULL OR channel IN (SELECT value FROM json_each(?2)))
-  AND NOT EXISTS (
-    SELECT 1 FROM reply AS earlier
-    WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
-      AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
-      AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?2)))
+SELECT id, state FROM (
+  SELECT * FROM (
+    SELECT id, state, next_at FROM reply AS first
+    WHERE state IN ('pending', 'unknown') AND state = 'pending' AND next_at <= ?1 AND url IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM reply AS earlier
+      WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
+        AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
+        AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?2)))
+    )
+    ORDER BY next_at, id LIMIT ?3
   )
+  UNION
+  SELECT * FROM (
+    SELECT id, state, next_at FROM reply AS first
+    WHERE state IN ('pending', 'unknown') AND state = 'pending' AND next_at <= ?1
+      AND channel IN (SELECT value FROM json_each(?2)) AND NOT EXISTS (
+        SELECT 1 FROM reply AS earlier
+        WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
+          AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
+      )
+    ORDER BY next_at, id LIMIT ?3
+  )
+)
 ORDER BY next_at, id LIMIT ?3
 
 -- name: take
 UPDATE reply SET state = ?2, owner = ?3, fence = fence + 1, attempts = attempts + 1 WHERE id = ?1
+
+-- name: keep_move
+INSERT INTO reply_move (reply_id, n, verb, at, detail)
+SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4 FROM reply_move WHERE reply_id = ?1
 
 -- name: held
 SELECT state FROM reply WHERE id = ? AND fence = ?
@@ -30,8 +49,14 @@ UPDATE reply SET state = ?2, next_at = max(next_at, ?3), detail = ?4, provider_i
 -- name: sending_elsewhere
 SELECT id, state FROM reply WHERE state = 'sending' AND owner <> ?
 
+-- name: due_now
+UPDATE reply SET next_at = ?1 WHERE state IN ('pending', 'sending', 'unknown') AND next_at > ?1
+
 -- name: unknown
 SELECT id, state, channel FROM reply WHERE state = 'unknown' AND next_at <= ?
 
 -- name: state
-SELECT state FROM reply WHERE id = ?
+SELECT state, detail FROM reply WHERE id = ?
+
+-- name: send_again
+UPDATE reply SET state = ?2, attempts = 0, next_at = ?3, detail = '', ended_at = NULL, possible_duplicate = 1 WHERE id = ?1

@@ -1,15 +1,16 @@
 -- name: held_turn
-SELECT turn.state FROM turn JOIN batch ON batch.id = turn.batch_id
+SELECT turn.state, turn.batch_id FROM turn JOIN batch ON batch.id = turn.batch_id
 WHERE turn.id = ?1 AND batch.fence = ?2 AND batch.state = 'leased' AND turn.state = 'open'
 
 -- name: step_state
 SELECT state FROM step WHERE turn_id = ? AND n = ?
 
 -- name: start_step
-INSERT INTO step (turn_id, n, kind, subject, input_hash, state, started_at) VALUES (?, ?, ?, ?, ?, 'started', ?)
+INSERT INTO step (turn_id, n, kind, subject, input_hash, repeatable, state, started_at)
+VALUES (?, ?, ?, ?, ?, ?, 'started', ?)
 
 -- name: start_again
-UPDATE step SET tries = tries + 1, input_hash = ?3, subject = ?4 WHERE turn_id = ?1 AND n = ?2
+UPDATE step SET tries = tries + 1, input_hash = ?3, subject = ?4, repeatable = ?5 WHERE turn_id = ?1 AND n = ?2
 
 -- name: end_step
 UPDATE step SET state = ?3, output = ?4, tokens_in = ?5, tokens_out = ?6, cost_micros = ?7, ended_at = ?8

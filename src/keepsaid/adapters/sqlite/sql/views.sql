@@ -1,5 +1,16 @@
 -- name: due
-SELECT id, channel, account, conversation, key, batched FROM lane WHERE due_at <= ? ORDER BY priority, oldest_at, id LIMIT ?
+SELECT id, channel, account, conversation, key, batched FROM lane
+WHERE due_at IS NOT NULL AND priority = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3
+
+-- name: due_levels
+WITH RECURSIVE level (priority) AS (
+  SELECT min(priority) FROM lane WHERE due_at IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(priority) FROM lane WHERE due_at IS NOT NULL AND lane.priority > level.priority)
+  FROM level WHERE level.priority IS NOT NULL
+)
+SELECT priority, (SELECT min(due_at) FROM lane WHERE due_at IS NOT NULL AND lane.priority = level.priority)
+FROM level WHERE priority IS NOT NULL
 
 -- name: waiting
 WITH RECURSIVE walk (id, number, previous_id, first) AS (
@@ -14,29 +25,36 @@ WITH RECURSIVE walk (id, number, previous_id, first) AS (
   FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
 )
 SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, message.number, sender, sender_name, direct,
-  trust, external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at
+  trust, external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at,
+  content_hash, seal, forgotten_at
 FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.lane_id
 WHERE walk.number BETWEEN walk.first AND lane.batched + ?2 ORDER BY message.number
 
--- name: next_due
-SELECT min(due_at) FROM lane WHERE due_at IS NOT NULL
-
 -- name: next_ready
-SELECT min(ready_at) FROM ready
+SELECT iif(
+  EXISTS (SELECT 1 FROM ready WHERE later = 0 AND suspect BETWEEN 0 AND 2), 0, (SELECT min(ready_at) FROM ready WHERE later = 1)
+)
 
 -- name: batch_of
-SELECT id FROM batch WHERE lane_id = ?1 AND first <= ?2 AND last >= ?2 ORDER BY first DESC LIMIT 1
+SELECT id FROM (SELECT id, last FROM batch WHERE lane_id = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1) WHERE last >= ?2
 
 -- name: lane_of_message
 SELECT lane_id, number FROM message WHERE id = ?
 
 -- name: turn_of_batch
-SELECT id FROM turn WHERE batch_id = ? ORDER BY id DESC LIMIT 1
+SELECT coalesce((SELECT steered FROM batch WHERE id = ?1), (SELECT max(id) FROM turn WHERE batch_id = ?1))
+
+-- name: task
+SELECT id, state, description FROM task WHERE id = ?
 
 -- name: replies_of_batch
 SELECT reply.id, lane.channel, lane.account, lane.conversation, lane.key, turn_id, state, reply.text, notice, url,
-  reply_to, fence, attempts, possible_duplicate, created_at
-FROM reply JOIN lane ON lane.id = reply.lane_id WHERE reply.batch_id = ? ORDER BY reply.id
+  reply_to, fence, attempts, possible_duplicate, created_at, detail
+FROM reply JOIN lane ON lane.id = reply.lane_id WHERE reply.id IN (
+  SELECT id FROM reply WHERE batch_id = ?1
+  UNION ALL
+  SELECT id FROM reply WHERE turn_id = (SELECT steered FROM batch WHERE id = ?1)
+) ORDER BY reply.id
 
 -- name: find
 SELECT message.id FROM message JOIN lane ON lane.id = message.lane_id
@@ -46,28 +64,34 @@ WHERE (?1 IS NULL OR lane.channel = ?1) AND (?2 IS NULL OR lane.conversation = ?
     FROM batch WHERE batch.lane_id = message.lane_id AND batch.first <= message.number AND batch.last >= message.number
     ORDER BY batch.first DESC LIMIT 1
   ), 'received'))
+  AND (?5 IS NULL OR ?5 IN (SELECT reply.state FROM reply WHERE reply.batch_id = (
+    SELECT coalesce((SELECT turn.batch_id FROM turn WHERE turn.id = batch.steered), batch.id) FROM batch
+    WHERE batch.lane_id = message.lane_id AND batch.first <= message.number AND batch.last >= message.number
+    ORDER BY batch.first DESC LIMIT 1
+  )))
 ORDER BY message.id DESC LIMIT ?4
 
--- name: depth
-SELECT channel, sum(head - batched), min(oldest_at) FROM lane WHERE due_at IS NOT NULL GROUP BY channel ORDER BY channel
+-- name: tally
+SELECT what, name, n FROM tally
+UNION ALL
+SELECT 'batch', 'leased', (SELECT count(*) FROM batch WHERE state = 'leased')
+UNION ALL
+SELECT 'batch', 'queued', (SELECT count(*) FROM batch WHERE state IN ('queued', 'leased'))
+  - (SELECT count(*) FROM batch WHERE state = 'leased')
+UNION ALL
+SELECT 'reply', state, count(*) FROM reply WHERE state IN ('pending', 'sending', 'unknown') GROUP BY state
+UNION ALL
+SELECT 'turn', 'open', count(*) FROM turn WHERE state = 'open'
 
--- name: channels
-SELECT DISTINCT channel FROM lane ORDER BY channel
-
--- name: batches
-SELECT state, count(*) FROM batch GROUP BY state
-
--- name: replies
-SELECT state, count(*) FROM reply GROUP BY state
+-- name: oldest
+SELECT min(oldest_at) FROM lane WHERE oldest_at IS NOT NULL AND channel = ?
 
 -- name: tasks
 SELECT state, count(*) FROM task GROUP BY state
 
--- name: turns
-SELECT state, count(*), sum(tokens_in), sum(tokens_out), sum(cost_micros) FROM turn GROUP BY state
-
 -- name: totals
-SELECT (SELECT count(*) FROM episode_due), (SELECT coalesce(sum(head), 0) FROM lane)
+SELECT (SELECT count(*) FROM episode_due),
+  (SELECT count(*) FROM batch WHERE state IN ('queued', 'leased') AND state = 'queued' AND deferrals > 0)
 
 -- name: work
 SELECT episode_due.batch_id, episode_due.turn_id
@@ -75,10 +99,23 @@ FROM episode_due JOIN lane ON lane.id = episode_due.lane_id
 WHERE ?1 IS NULL OR lane.conversation = ?1 ORDER BY episode_due.batch_id LIMIT ?2
 
 -- name: answer
-SELECT text, created_at FROM transcript WHERE turn_id = ?1 AND ref = 'reply:' || ?1
+SELECT transcript.text, transcript.created_at, turn.model, EXISTS (
+  SELECT 1 FROM message
+  WHERE message.lane_id = batch.lane_id AND message.number <= max(
+    batch.last, coalesce((SELECT max(last) FROM batch AS joined WHERE joined.steered = ?1), 0)
+  ) AND message.trust = 'external'
+) OR EXISTS (SELECT 1 FROM lane WHERE lane.id = batch.lane_id AND lane.external_from <= batch.last)
+FROM transcript JOIN turn ON turn.id = transcript.turn_id JOIN batch ON batch.id = turn.batch_id
+WHERE transcript.turn_id = ?1 AND transcript.ref = 'reply:' || ?1
 
 -- name: recent
-SELECT role, text, calls, call_id, speaker, ref FROM transcript WHERE lane_id = ?1 ORDER BY position DESC LIMIT ?2
+SELECT role, text, calls, call_id, speaker, ref FROM transcript
+WHERE lane_id = ?1 AND unprompted = 0
+  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+ORDER BY position DESC LIMIT ?2
+
+-- name: steered
+SELECT id FROM batch WHERE steered = ? ORDER BY first
 
 -- name: records
 SELECT role, text, calls, call_id, speaker FROM transcript WHERE turn_id = ? ORDER BY position
@@ -94,9 +131,12 @@ SELECT id FROM turn WHERE state <> 'open' AND lane_id = ? ORDER BY id DESC LIMIT
 
 -- name: unseen
 SELECT reply.id, lane.channel, lane.account, lane.conversation, lane.key, turn_id, state, reply.text, notice, url,
-  reply_to, fence, attempts, possible_duplicate, created_at
+  reply_to, fence, attempts, possible_duplicate, created_at, detail
 FROM reply JOIN lane ON lane.id = reply.lane_id
-WHERE reply.state = 'pending' AND reply.url IS NULL AND reply.channel = ?1 AND reply.conversation = ?2 ORDER BY reply.id
+WHERE reply.state IN ('pending', 'sending', 'unknown') AND reply.state = 'pending' AND reply.url IS NULL AND reply.channel = ?1 AND reply.conversation = ?2 ORDER BY reply.id
+
+-- name: last_reply
+SELECT coalesce(max(id), 0) FROM reply
 
 -- name: next_send
 SELECT min(next_at) FROM (

@@ -1,0 +1,95 @@
+"""Busy lanes: batches that join a running turn, or the batch of a turn that is abandoned for them."""
+
+from __future__ import annotations
+
+from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
+from keepsaid.domain.busy import INTERRUPTED, Interrupt, Steer, may_join
+from keepsaid.domain.route import Action
+from keepsaid.domain.states import move
+from keepsaid.domain.turn import Steered
+
+
+def interrupt(state: State, commit: Interrupt) -> int | None:
+    """Begin the batch at work anew, with the next one in it."""
+    lane = state.lanes[commit.lane]
+    held = next((batch for batch in lane.open if batch.state == "leased"), None)
+    newer = None if held is None else _next(lane, held.last)
+    if held is None or newer is None or newer.turns or newer.replies or not _mergeable(held, newer):
+        return None
+    if newer.last - held.first + 1 > commit.window.count_max or held.chars + newer.chars > commit.window.chars_max:
+        return None
+    held.go("interrupt")
+    abandon(held, INTERRUPTED, commit.at)
+    newer.lane.open.remove(newer)
+    newer.lane.batches.remove(newer)
+    del state.batches[newer.id]
+    held.last, held.chars = newer.last, held.chars + newer.chars
+    held.priority = min(held.priority, newer.priority)
+    return held.id
+
+
+def _mergeable(held: BatchRow, newer: BatchRow) -> bool:
+    """Whether the two are neighbours by one rule, and the turn at work can begin again with nothing done twice."""
+    if held.alone or held.attempts or held.crashes or held.deferrals:
+        return False
+    rules = {(batch.verdict.rule, batch.verdict.version) for batch in (held, newer)}
+    if newer.first != held.last + 1 or len(rules) > 1:
+        return False
+    turn = held.open_turn
+    return turn is None or all(step.repeatable for step in turn.recorded)
+
+
+def _next(lane: LaneRow, after: int) -> BatchRow | None:
+    """The next open batch of a lane, if nobody has begun with it."""
+    behind = sorted((batch for batch in lane.open if batch.first > after), key=lambda batch: batch.first)
+    batch = next(iter(behind), None)
+    if batch is None or batch.state != "queued" or batch.verdict.action is not Action.FORWARD:
+        return None
+    touched = batch.attempts or batch.crashes or batch.deferrals or batch.steered is not None or batch.open_turn
+    return None if touched else batch
+
+
+def abandon(batch: BatchRow, reason: str, at: int) -> None:
+    """End the open turn of a batch; what was steered into it waits for a turn of its own."""
+    turn = batch.open_turn
+    if turn is None:
+        return
+    for one in steered_into(turn):
+        one.steered = None
+    turn.state = move("turn", turn.state, "abandon")
+    turn.reason, turn.ended_at = reason, at
+
+
+def steer(state: State, commit: Steer) -> tuple[Steered, ...]:
+    """Offer a running turn what waits next."""
+    turn = state.held_turn(commit.turn_id, commit.fence)
+    if turn is None or turn.batch.id != commit.batch_id or turn.batch.crashes:
+        return ()
+    joined = [turn.batch, *steered_into(turn)]
+    count = sum(batch.last - batch.first + 1 for batch in joined)
+    chars = sum(batch.chars for batch in joined)
+    last, taken = joined[-1].last, []
+    while (batch := _next(turn.batch.lane, last)) is not None:
+        count, chars, last = count + batch.last - batch.first + 1, chars + batch.chars, batch.last
+        if count > commit.window.count_max or chars > commit.window.chars_max:
+            break
+        if not may_join(turn.batch.messages, batch.messages):
+            break
+        batch.steered, batch.steered_at = turn.id, commit.n
+        taken.append(Steered(batch.id, commit.n, batch.messages))
+    return tuple(taken)
+
+
+def steered_into(turn: TurnRow) -> list[BatchRow]:
+    """The batches whose messages a turn was shown beside its own, in order."""
+    return [batch for batch in turn.batch.lane.batches if batch.steered == turn.id]
+
+
+def steered(turn: TurnRow) -> tuple[Steered, ...]:
+    """What the recorded steps of an open turn were shown; what none has seen is left to itself again."""
+    seen = max((step.n for step in turn.recorded if step.state == "finished"), default=-1)
+    joined = steered_into(turn)
+    for batch in joined:
+        if batch.steered_at > seen:
+            batch.steered = None
+    return tuple(Steered(one.id, one.steered_at, one.messages) for one in joined if one.steered is not None)

@@ -1,0 +1,72 @@
+"""Busy lanes: batches that join a running turn, or the batch of a turn that is abandoned for them."""
+
+from __future__ import annotations
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.routing import lane_row, refresh_ready
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.busy import INTERRUPTED, Interrupt, Steer, may_join
+from keepsaid.domain.states import move
+from keepsaid.domain.turn import Steered
+
+SQL = load("busy")
+
+
+def interrupt(db: apsw.Connection, commit: Interrupt) -> int | None:
+    """Begin the batch at work anew, with the next one in it."""
+    lane_id = lane_row(db, commit.lane)[0]
+    held = one(db, SQL["at_work"], (lane_id,))
+    newer = None if held is None else one(db, SQL["next_open"], (lane_id, held[3]))
+    if held is None or newer is None or one(db, SQL["unrepeatable"], (held[0],)) is not None:
+        return None
+    batch_id, _, first, last, chars, *rule, state = held
+    newer_id, newer_first, newer_last, last_id, newer_chars, *newer_rule, priority = newer
+    if newer_first != last + 1 or newer_rule != rule or one(db, SQL["has_turns"], (newer_id,)) is not None:
+        return None
+    if newer_last - first + 1 > commit.window.count_max or chars + newer_chars > commit.window.chars_max:
+        return None
+    db.execute(SQL["interrupt"], (batch_id, move("batch", state, "interrupt")))
+    abandon(db, batch_id, INTERRUPTED, commit.at)
+    db.execute(SQL["forget_batch"], (newer_id,))
+    db.execute(ROUTING["extend_batch"], (batch_id, newer_last, newer_chars, priority, last_id))
+    refresh_ready(db, lane_id)
+    return int(batch_id)
+
+
+def abandon(db: apsw.Connection, batch_id: int, reason: str, at: int) -> None:
+    """End the open turn of a batch; what was steered into it waits for a turn of its own."""
+    db.execute(SQL["unsteer"], (batch_id,))
+    db.execute(SQL["abandon"], (batch_id, reason, at))
+
+
+def steer(db: apsw.Connection, commit: Steer) -> tuple[Steered, ...]:
+    """Offer a running turn what waits next."""
+    turn = one(db, SQL["steered_turn"], (commit.turn_id, commit.batch_id, commit.fence))
+    if turn is None:
+        return ()
+    last, count, chars, lane_id = turn
+    for joined in every(db, SQL["steered"], (commit.turn_id,)):
+        last, count, chars = joined[2], count + joined[3], chars + joined[4]
+    held = rows.messages_of(db, commit.batch_id)
+    taken: list[Steered] = []
+    while (row := one(db, SQL["next_open"], (lane_id, last))) is not None:
+        batch_id, first, last, _, more_chars, *_ = row
+        count, chars = count + last - first + 1, chars + more_chars
+        if count > commit.window.count_max or chars > commit.window.chars_max:
+            break
+        messages = rows.messages_of(db, batch_id)
+        if not may_join(held, messages):
+            break
+        db.execute(SQL["steer"], (batch_id, commit.turn_id, commit.n))
+        taken.append(Steered(batch_id, commit.n, messages))
+    return tuple(taken)
+
+
+def steered(db: apsw.Connection, turn_id: int) -> tuple[Steered, ...]:
+    """What the recorded steps of an open turn were shown; what none has seen is left to itself again."""
+    db.execute(SQL["unseen"], (turn_id,))
+    return tuple(Steered(row[0], row[1], rows.messages_of(db, row[0])) for row in every(db, SQL["steered"], (turn_id,)))

@@ -1,0 +1,115 @@
+"""Chronicles as they are read: a batch with its messages, turns, steps and replies, and all their times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.buffer_view import SQL as VIEWS
+from keepsaid.adapters.sqlite.buffer_view import batch_of
+from keepsaid.adapters.sqlite.operations import SqliteLanes
+from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.chronicle import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, StepLife, TurnLife
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.route import Action, Verdict
+from keepsaid.domain.turn import Usage
+from keepsaid.domain.views import Spawned
+
+SQL = load("chronicle")
+
+
+class SqliteChronicles(SqliteLanes):
+    """The operational store, read only, with every time it keeps; None for an id that names nothing."""
+
+    async def chronicle_of_message(self, message_id: int) -> Chronicle | None:
+        """What became of a message."""
+        return await self._readers.run(_of_message, message_id)
+
+    async def chronicle_of_batch(self, batch_id: int) -> Chronicle | None:
+        """What became of a batch."""
+        return await self._readers.run(_of_batch, batch_id)
+
+    async def chronicle_of_turn(self, turn_id: int) -> Chronicle | None:
+        """What became of the batch a turn answers."""
+        return await self._readers.run(_of_turn, turn_id)
+
+    async def decided(self, since: int, before: int, limit: int) -> Sequence[Decided]:
+        """Messages received at or after `since` with ids below `before`, newest first, each with its verdict."""
+        return await self._readers.run(_decided, since, before, limit)
+
+
+def _of_message(db: apsw.Connection, message_id: int) -> Chronicle | None:
+    row = one(db, rows.SQL["message"], (message_id,))
+    if row is None:
+        return None
+    place = only(db, VIEWS["lane_of_message"], (message_id,))
+    batch = one(db, VIEWS["batch_of"], place)
+    if batch is not None:
+        return _of_batch(db, batch[0])
+    return Chronicle((rows.message(row),), due_at=only(db, SQL["due_at"], place[:1])[0])
+
+
+def _of_turn(db: apsw.Connection, turn_id: int) -> Chronicle | None:
+    row = one(db, SQL["batch_of_turn"], (turn_id,))
+    return None if row is None else _of_batch(db, row[0])
+
+
+def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
+    row = one(db, SQL["known_batch"], (batch_id,))
+    if row is None:
+        return None
+    lane_id, first, first_at, later, ended_at, owner, lease_until, alone, task_id = row
+    batch, _ = batch_of(db, batch_id)
+    ahead = one(db, SQL["ahead"], (lane_id, first)) if batch.state == "queued" else None
+    task = one(db, VIEWS["task"], (task_id,))
+    replies = (rows.reply(reply) for reply in every(db, VIEWS["replies_of_batch"], (batch_id,)))
+    return Chronicle(
+        rows.messages_of(db, batch_id),
+        BatchLife(
+            batch,
+            first_at,
+            bool(later),
+            ended_at,
+            owner,
+            lease_until,
+            bool(alone),
+            batch_of(db, ahead[0])[0] if ahead else None,
+        ),
+        tuple(_turn(db, *turn) for turn in every(db, SQL["turns"], (batch_id,))),
+        tuple(_reply(db, reply) for reply in replies),
+        Spawned(*task) if task else None,
+    )
+
+
+def _turn(db: apsw.Connection, turn_id: int, *columns: Any) -> TurnLife:
+    state, reason, model, tokens_in, tokens_out, cost, started_at, ended_at = columns
+    steps = tuple(_step(*step) for step in every(db, SQL["steps"], (turn_id,)))
+    usage = Usage(tokens_in, tokens_out, cost)
+    return TurnLife(turn_id, state, reason, model, usage, started_at, ended_at, steps)
+
+
+def _step(*columns: Any) -> StepLife:
+    n, kind, subject, state, tries, tokens_in, tokens_out, cost, started_at, ended_at = columns
+    return StepLife(n, kind, subject, state, tries, Usage(tokens_in, tokens_out, cost), started_at, ended_at)
+
+
+def _reply(db: apsw.Connection, reply: Reply) -> ReplyLife:
+    next_at, ended_at, provider_id = only(db, SQL["reply"], (reply.id,))
+    moves = tuple(ReplyMove(*move) for move in every(db, SQL["moves"], (reply.id,)))
+    return ReplyLife(reply, next_at, ended_at, provider_id, moves)
+
+
+def _decided(db: apsw.Connection, since: int, before: int, limit: int) -> Sequence[Decided]:
+    found = every(db, SQL["decided"], (since, before, limit))
+    return [_judged(*row) for row in found]
+
+
+def _judged(*columns: Any) -> Decided:
+    *stored, forgotten_at, action, rule, version, reason = columns
+    message = rows.message((*stored, forgotten_at))
+    verdict = None if action is None else Verdict(Action(action), rule, version, reason)
+    return Decided(message, verdict, forgotten=forgotten_at is not None)

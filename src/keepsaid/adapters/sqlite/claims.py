@@ -1,0 +1,106 @@
+"""Claims: which ready batches a runtime takes next, and what it is given with each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, islice
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.busy import steered
+from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
+from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
+from keepsaid.domain.commits import LONER_PATIENCE_MS, Claim
+from keepsaid.domain.states import move
+from keepsaid.domain.turn import Claimed
+
+SQL = load("claims")
+_TURN_ROW = "(?, ?, ?, ?, ?)"
+_Taking = tuple[Claim, int, int]
+_NORMAL, _SUSPECT, _LONER = 0, 1, 2
+
+
+def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Claimed, ...]]:
+    """Lease ready batches: a loner with nothing beside it, else one suspect at most and normal ones.
+
+    A set of claims chooses once, as its last one orders; the first is served first.
+    """
+    last = commits[-1]
+    wake(db, last.at)
+    count, alone, suspects = only(db, SQL["leased"])
+    limits = [max(0, min(commit.limit, len(commit.turn_ids))) for commit in commits]
+    nothing: list[tuple[Claimed, ...]] = [()] * len(commits)
+    if alone or not any(limits):
+        return nothing
+    suspicious = one(db, SQL["suspicious"]) is not None
+    loners = _ready(db, last, _LONER, 1) if suspicious else []
+    if loners and count == 0:
+        n = next(n for n, limit in enumerate(limits) if limit)
+        nothing[n] = _leased(db, [(commits[n], loners[0][0], commits[n].turn_ids[0])], alone=True)
+        return nothing
+    if loners and last.at - loners[0][3] >= LONER_PATIENCE_MS:
+        return nothing
+    ready = _ready(db, last, _NORMAL, sum(limits))
+    if suspicious and not suspects:
+        ready = [*ready, *_ready(db, last, _SUSPECT, 1)]
+    chosen = iter(sorted(ready, key=lambda row: _order(last, row))[: sum(limits)])
+    taken = [
+        [(commit, row[0], turn_id) for turn_id, row in zip(commit.turn_ids, islice(chosen, limit), strict=False)]
+        for commit, limit in zip(commits, limits, strict=True)
+    ]
+    claimed = iter(_leased(db, [one for part in taken for one in part]))
+    return [tuple(islice(claimed, len(part))) for part in taken]
+
+
+def wake(db: apsw.Connection, at: int | None) -> None:
+    """What waited for a time is ready; all of it without one."""
+    if one(db, SQL["asleep"], (at,)) is not None:
+        db.execute(SQL["wake_batches"], (at,))
+        db.execute(SQL["wake"], (at,))
+
+
+def _ready(db: apsw.Connection, commit: Claim, suspect: int, limit: int) -> list[Row]:
+    """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
+    levels = (
+        every(db, SQL["ready"], (suspect, priority, limit)) for (priority,) in every(db, SQL["levels"], (suspect,))
+    )
+    return sorted((row for level in levels for row in level), key=lambda row: _order(commit, row))[:limit]
+
+
+def _order(commit: Claim, row: Row) -> tuple[int, int, int]:
+    batch_id, priority, first_at, _ = row
+    return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
+
+
+def _leased(db: apsw.Connection, taken: Sequence[_Taking], *, alone: bool = False) -> tuple[Claimed, ...]:
+    """Lease batches in a few statements, whatever their number."""
+    if not taken:
+        return ()
+    for owner, part in groupby(taken, key=lambda one: one[0].owner):
+        mine = list(part)
+        until = max(commit.lease_until for commit, _, _ in mine)
+        state = move("batch", "queued", "claim")
+        db.execute(SQL["lease"], (numbers([batch_id for _, batch_id, _ in mine]), state, owner, until, alone))
+    ids = numbers([batch_id for _, batch_id, _ in taken])
+    found = {row[0]: row for row in every(db, SQL["batch"], (ids,))}
+    open_turns: dict[int, int] = dict(every(db, SQL["open_turns"], (ids,)))
+    db.execute(SQL["not_ready"], (numbers([row[18] for row in found.values()]),))
+    begun = [
+        (turn_id, found[batch_id][18], batch_id, "open", commit.at)
+        for commit, batch_id, turn_id in taken
+        if batch_id not in open_turns
+    ]
+    for run in chunks(begun):
+        db.execute(many(SQL["start_turns"], _TURN_ROW, len(run)), flat(run))
+    return tuple(
+        _claimed(db, found[batch_id], turn_id, open_turns.get(batch_id), alone=alone) for _, batch_id, turn_id in taken
+    )
+
+
+def _claimed(db: apsw.Connection, row: Row, turn_id: int, open_turn: int | None, *, alone: bool) -> Claimed:
+    batch, messages = rows.batch(row), rows.messages_of(db, row[0])
+    if open_turn is None:
+        return Claimed(batch, turn_id, messages, (), alone)
+    steps = tuple(rows.step(step) for step in every(db, SQL["steps"], (open_turn,)))
+    return Claimed(batch, open_turn, messages, steps, alone, rows.trace(db, open_turn), steered(db, open_turn))

@@ -1,0 +1,117 @@
+"""The deep look: every row against its hash, and all that is derived against what it is derived from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
+from keepsaid.adapters.sqlite.migrate import check
+from keepsaid.adapters.sqlite.query import every, only
+from keepsaid.adapters.sqlite.routing import refresh_ready
+from keepsaid.adapters.sqlite.statements import load
+
+SQL = load("deep")
+_MESSAGES_EACH = 1_000
+_SHOWN_MAX = 5
+_WHOLE = [("ok",)]
+
+
+@dataclass(frozen=True, slots=True)
+class DeepLook:
+    """What a deep look found in one file; `mended` is derived and was made anew, `damage` needs a person.
+
+    `damaged` are the ids of messages that are not what was stored; they are quarantined when next read.
+    """
+
+    path: Path
+    messages: int
+    damaged: tuple[int, ...]
+    damage: tuple[str, ...]
+    astray: tuple[str, ...]
+    mended: bool
+
+
+def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
+    """Check a whole file; with `mend`, which needs the lock of the home, make anew what is derived.
+
+    Raises a StoreError when the file cannot be opened.
+    """
+    with closing(open_writer(path) if mend else open_reader(path)) as db, translated(path):
+        for part in parts:
+            check(db, path, part)
+        found = db.execute(f"PRAGMA integrity_check({_SHOWN_MAX})").fetchall()
+        damage = () if found == _WHOLE else tuple(str(row[0]) for row in found)
+        messages = 0
+        damaged: list[int] = []
+        astray: list[str] = []
+        if "buffer" in parts:
+            for message_id, is_damaged in _messages(db):
+                messages += 1
+                if is_damaged:
+                    damaged.append(message_id)
+            astray += _lanes(db, mend=mend)
+            astray += _counts(db, mend=mend)
+        if "memory" in parts:
+            astray += _text(db, mend=mend)
+        return DeepLook(path, messages, tuple(damaged), damage, tuple(astray), mend)
+
+
+def _messages(db: apsw.Connection) -> Iterator[tuple[int, bool]]:
+    after = 0
+    while True:
+        found = every(db, SQL["messages"], (after, _MESSAGES_EACH))
+        yield from ((row[0], rows.message(row).damaged) for row in found)
+        if len(found) < _MESSAGES_EACH:
+            return
+        after = found[-1][0]
+
+
+def _lanes(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+    """Lanes that do not say what their messages and batches say, and batches that are offered wrongly."""
+    lanes, offered = every(db, SQL["lanes_astray"]), every(db, SQL["ready_astray"])
+    if mend and (lanes or offered):
+        db.execute("BEGIN IMMEDIATE")
+        for lane in lanes:
+            db.execute(SQL["mend_lane"], lane)
+        for (lane_id,) in [*offered, *((lane[0],) for lane in lanes)]:
+            refresh_ready(db, lane_id)
+        db.execute("COMMIT")
+    if lanes:
+        yield f"{len(lanes)} lanes do not say how far their messages go"
+    if offered:
+        yield f"{len(offered)} lanes do not offer their first open batch"
+
+
+def _counts(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+    """Counts that were not kept as things moved."""
+    wrong = every(db, SQL["tally_astray"])
+    if mend:
+        for row in wrong:
+            db.execute(SQL["mend_tally"], row)
+    if wrong:
+        yield f"{len(wrong)} counts are not what is there"
+
+
+def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+    """A full-text index that is not that of its memories; only a writer can compare it word by word."""
+    if not _parity(db, word_by_word=mend):
+        if mend:
+            db.execute(SQL["rebuild_text"])
+        yield "the full text does not match the memories"
+
+
+def _parity(db: apsw.Connection, *, word_by_word: bool) -> bool:
+    if only(db, SQL["text_missing"])[0]:
+        return False
+    if word_by_word:
+        try:
+            db.execute(SQL["check_text"])
+        except apsw.CorruptError:
+            return False
+    return True

@@ -1,0 +1,48 @@
+-- name: asleep
+SELECT 1 FROM ready WHERE later = 1 AND (?1 IS NULL OR ready_at <= ?1) LIMIT 1
+
+-- name: wake_batches
+UPDATE batch SET later = 0 WHERE id IN (SELECT batch_id FROM ready WHERE later = 1 AND (?1 IS NULL OR ready_at <= ?1))
+
+-- name: wake
+UPDATE ready SET later = 0 WHERE later = 1 AND (?1 IS NULL OR ready_at <= ?1)
+
+-- name: leased
+SELECT count(*), coalesce(max(alone), 0), coalesce(sum(crashes = 1), 0) FROM batch WHERE state = 'leased'
+
+-- name: suspicious
+SELECT 1 FROM ready WHERE later = 0 AND suspect > 0 LIMIT 1
+
+-- name: levels
+WITH RECURSIVE level (priority) AS (
+  SELECT min(priority) FROM ready WHERE later = 0 AND suspect = ?1
+  UNION ALL
+  SELECT (SELECT min(priority) FROM ready WHERE later = 0 AND suspect = ?1 AND ready.priority > level.priority)
+  FROM level WHERE level.priority IS NOT NULL
+)
+SELECT priority FROM level WHERE priority IS NOT NULL
+
+-- name: ready
+SELECT batch_id, priority, first_at, ready_at FROM ready WHERE later = 0 AND suspect = ?1 AND priority = ?2
+ORDER BY first_at, batch_id LIMIT ?3
+
+-- name: lease
+UPDATE batch SET state = ?2, owner = ?3, lease_until = ?4, alone = ?5, later = 0, fence = fence + 1 WHERE id IN (SELECT value FROM carray(?1))
+
+-- name: batch
+SELECT batch.id, lane.channel, lane.account, lane.conversation, lane.key, first, last, state, action, rule, rule_version,
+  reason, batch.priority, fence, attempts, crashes, deferrals, created_at, lane_id, task_id, alone, error, ready_at,
+  pruned_at
+FROM batch JOIN lane ON lane.id = batch.lane_id WHERE batch.id IN (SELECT value FROM carray(?))
+
+-- name: open_turns
+SELECT batch_id, id FROM turn WHERE batch_id IN (SELECT value FROM carray(?)) AND state = 'open'
+
+-- name: not_ready
+DELETE FROM ready WHERE lane_id IN (SELECT value FROM carray(?))
+
+-- name: start_turns
+INSERT INTO turn (id, lane_id, batch_id, state, started_at) VALUES /*rows*/
+
+-- name: steps
+SELECT n, kind, subject, input_hash, state, output, tokens_in, tokens_out, cost_micros, repeatable FROM step WHERE turn_id = ? ORDER BY n

@@ -1,0 +1,60 @@
+-- name: messages
+SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, number, sender, sender_name, direct, trust,
+  external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at,
+  content_hash, seal, forgotten_at
+FROM message JOIN lane ON lane.id = message.lane_id WHERE message.id > ?1 ORDER BY message.id LIMIT ?2
+
+-- name: lanes_astray
+WITH last (lane_id, number, id) AS (SELECT lane_id, max(number), id FROM message GROUP BY lane_id),
+routed (lane_id, number) AS (SELECT lane_id, max(last) FROM batch GROUP BY lane_id),
+meant (lane_id, head, last_id, batched) AS (
+  SELECT lane.id,
+    coalesce(nullif(max(coalesce(last.number, 0), lane.pruned), 0), lane.head),
+    iif(last.number > lane.pruned, last.id, lane.last_id),
+    coalesce(nullif(max(coalesce(routed.number, 0), lane.pruned), 0), lane.batched)
+  FROM lane LEFT JOIN last ON last.lane_id = lane.id LEFT JOIN routed ON routed.lane_id = lane.id
+)
+SELECT lane.id, meant.head, meant.last_id, meant.batched FROM lane JOIN meant ON meant.lane_id = lane.id
+WHERE lane.head <> meant.head OR lane.last_id IS NOT meant.last_id OR lane.batched <> meant.batched
+  OR (lane.due_at IS NULL) <> (lane.head = lane.batched)
+
+-- name: mend_lane
+UPDATE lane SET head = ?2, last_id = ?3, batched = ?4, due_at = iif(?2 > ?4, coalesce(due_at, 0), NULL),
+  oldest_at = iif(?2 > ?4, coalesce(oldest_at, 0), NULL), newest_at = iif(?2 > ?4, coalesce(newest_at, 0), NULL)
+WHERE id = ?1
+
+-- name: ready_astray
+WITH open (lane_id, batch_id) AS (
+  SELECT lane_id, id FROM batch AS head
+  WHERE state IN ('queued', 'leased') AND state = 'queued' AND NOT EXISTS (
+    SELECT 1 FROM batch AS other WHERE other.lane_id = head.lane_id AND other.state IN ('queued', 'leased')
+      AND (other.state = 'leased' OR other.first < head.first)
+  )
+)
+SELECT lane_id FROM (SELECT * FROM open EXCEPT SELECT lane_id, batch_id FROM ready)
+UNION
+SELECT lane_id FROM (SELECT lane_id, batch_id FROM ready EXCEPT SELECT * FROM open)
+
+-- name: text_missing
+SELECT (SELECT count(*) FROM memory WHERE state IN ('active', 'superseded')) - (SELECT count(*) FROM memory_text_docsize)
+
+-- name: check_text
+INSERT INTO memory_text (memory_text, rank) VALUES ('integrity-check', 1)
+
+-- name: rebuild_text
+INSERT INTO memory_text (memory_text) VALUES ('rebuild')
+
+-- name: tally_astray
+SELECT what, name, n FROM (
+  SELECT 'batch' AS what, state AS name, count(*) AS n FROM batch WHERE state NOT IN ('queued', 'leased') GROUP BY state
+  UNION ALL
+  SELECT 'reply', state, count(*) FROM reply WHERE state NOT IN ('pending', 'sending', 'unknown') GROUP BY state
+  UNION ALL
+  SELECT 'heard', channel, sum(head) FROM lane GROUP BY channel
+  UNION ALL
+  SELECT 'routed', channel, sum(batched) FROM lane GROUP BY channel
+) AS counted
+WHERE n <> coalesce((SELECT tally.n FROM tally WHERE tally.what = counted.what AND tally.name = counted.name), 0)
+
+-- name: mend_tally
+INSERT INTO tally (what, name, n) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = excluded.n

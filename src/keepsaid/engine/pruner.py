@@ -1,0 +1,132 @@
+"""The pruner: once a day, what was settled long ago leaves, in pieces small enough to harm nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from keepsaid.domain.commits import BeginPruning, Prune
+from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, Stale, Terms
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.retention import RetentionView
+
+_log = logging.getLogger("keepsaid.pruner")
+_PAUSE_MS = 20
+"""Between two pieces, so that intake goes first."""
+
+_STALLS_MAX = 3
+"""Pieces that find nothing and get nowhere before a pass is given up until the next run."""
+
+
+class PruneStore(Operations, RetentionView, Protocol):
+    """What is pruned."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run: what it removed so far, and what is still to be looked at. `refusal` says why it removes nothing."""
+
+    messages: int = 0
+    batches: int = 0
+    keys: int = 0
+    refusal: str | None = None
+    passes: Iterator[tuple[Stale, int]] = field(default_factory=lambda: iter(()))
+    doing: tuple[Stale, int] | None = None
+    after: Cursor = ()
+    stalls: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to be looked at."""
+        return self.doing is None
+
+    def turn_to_next(self) -> None:
+        """Begin the next pass, if there is one."""
+        self.doing, self.after, self.stalls = next(self.passes, None), (), 0
+
+
+class Pruner:
+    """Removes what is settled and older than the terms say (seed 000, Retention).
+
+    The first run is an hour after the start, then every day. A clock that was set is not believed: nothing is
+    pruned while wall and steady time differ by an hour in this process, nor in a run more than 30 days after the
+    last recorded one or before it; that run is only recorded, and the next one prunes.
+    """
+
+    def __init__(self, store: PruneStore, clock: Clock, terms: Terms) -> None:
+        self._store = store
+        self._clock = clock
+        self._terms = terms
+        self._next_ms = clock.steady_ms() + HOUR_MS
+        self._run: Run | None = None
+
+    async def work(self) -> int | None:
+        """Prune a piece, when a run is due; returns when to come again."""
+        if self._run is None:
+            steady = self._clock.steady_ms()
+            if steady < self._next_ms:
+                return None
+            self._next_ms = steady + HOUR_MS  # a store that refuses is asked again within the hour
+            self._run = await self.begin()
+            self._next_ms = steady + DAY_MS
+        run = self._run
+        if not run.over:
+            await self.piece(run)
+        if not run.over:
+            return self._clock.due_ms() + _PAUSE_MS
+        self._run = None
+        if run.refusal is None:
+            _log.info("pruned %d messages, %d batches, %d keys", run.messages, run.batches, run.keys)
+        return None
+
+    async def begin(self) -> Run:
+        """Record a run, if the clock can be believed to have gone on; it is over at once where it cannot."""
+        now = self._clock.now_ms()
+        if abs(now - self._clock.steady_ms()) >= SET_MS:
+            return _refused("the clock was set by an hour or more since the start; the next start prunes again")
+        history = await self._store.prune_history()
+        await self._store.apply(BeginPruning(now))
+        doubt = history.doubt(now)
+        if doubt is not None:
+            return _refused(f"{doubt}; if it is right, the next run prunes")
+        terms = self._terms
+        passes = [(Stale.MESSAGES, now - terms.messages_ms), (Stale.RECORDS, now - terms.records_ms)]
+        if terms.keys_ms is not None:
+            passes.append((Stale.KEYS, history.known_by(now - terms.keys_ms)))
+        run = Run(passes=iter(passes))
+        run.turn_to_next()
+        return run
+
+    async def piece(self, run: Run) -> None:
+        """Remove one piece of a run that is not over."""
+        if run.doing is None:
+            return
+        what, before = run.doing
+        pruned = await self._store.apply(Prune(what, before, self._clock.now_ms(), run.after))
+        run.messages += pruned.messages
+        run.batches += pruned.batches
+        run.keys += pruned.keys
+        moved = pruned.messages or pruned.batches or pruned.keys or pruned.after != run.after
+        run.stalls = 0 if moved else run.stalls + 1
+        if pruned.after is None or run.stalls > _STALLS_MAX:
+            run.turn_to_next()
+        else:
+            run.after = pruned.after
+
+    async def run(self, limit_ms: float) -> Run:
+        """A run at a person's word, beside the daily ones; it may not be over when `limit_ms` have passed."""
+        run = await self.begin()
+        until = self._clock.monotonic_ms() + limit_ms
+        while not run.over and self._clock.monotonic_ms() < until:
+            await self.piece(run)
+            await self._clock.wait(asyncio.Event(), _PAUSE_MS)
+        return run
+
+
+def _refused(why: str) -> Run:
+    _log.warning("nothing is pruned: %s", why)
+    return Run(refusal=why)

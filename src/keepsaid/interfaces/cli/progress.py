@@ -1,0 +1,34 @@
+"""Progress: how far something long has come, as a bar on a terminal and as a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from keepsaid.interfaces.cli.output import say
+from keepsaid.interfaces.cli.session import session
+
+_SAID_EVERY = 10
+
+Tell = Callable[[int, int, str], None]
+"""Hears how much is done, of how much, and what is going on."""
+
+
+@contextmanager
+def progress(total: int, noun: str) -> Iterator[Tell]:
+    """Shows it on stderr; `noun` says what is counted: `kills`."""
+    if session().quiet or not sys.stderr.isatty():
+        yield lambda done, of, what: _plainly(done, of, f"{noun}   {what}")
+        return
+    from rich.console import Console  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True, no_color=not session().colour), transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda done, _, what: bar.update(task, completed=done, description=what)
+
+
+def _plainly(done: int, total: int, what: str) -> None:
+    if not done % _SAID_EVERY or done == total:
+        say(f"{done:5} of {total} {what}".rstrip())

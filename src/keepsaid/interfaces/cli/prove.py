@@ -1,0 +1,181 @@
+"""`keepsaid prove`: kills of the runtime and power cuts of its store, on this disk, and a judge says what was lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.errors import HomeError, KeepsaidError
+from keepsaid.interfaces.cli import power
+from keepsaid.interfaces.cli.failure import ERRORS, Misused
+from keepsaid.interfaces.cli.output import Table, counted, duration, say, show
+from keepsaid.interfaces.cli.progress import progress
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.testing.crash.play import Plan
+    from keepsaid.testing.crash.report import Report
+    from keepsaid.testing.crash.stage import Cast
+    from keepsaid.testing.power.cuts import Report as CutReport
+
+PROGRAM = "keepsaid.interfaces.cli.program:run"
+"""What is killed: the program itself."""
+
+PRELOAD = (
+    "keepsaid.interfaces.cli.serve",
+    "keepsaid.interfaces.cli.data",
+    "keepsaid.interfaces.cli.logfile",
+    "keepsaid.interfaces.http.server",
+)
+"""What it imports when it serves or backs up."""
+
+_HEADINGS = ("KIND", "KILLED AT", "KILLS", "AT WORK AGAIN", "WHAT IS CUT")
+_COUNTED = {
+    "acknowledged": "acknowledged",
+    "turns": "turns",
+    "replies_arrived": "replies arrived",
+    "replies_arrived_again": "again, marked",
+    "effects": "tools used",
+}
+_SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found: of kills, of power cuts, or of both."""
+
+    seed: int
+    kills: Report | None
+    cuts: CutReport | None
+
+    @property
+    def violations(self) -> list[str]:
+        """Everything that is wrong."""
+        of_kills = [] if self.kills is None else self.kills.violations
+        return of_kills if self.cuts is None else [*of_kills, *(f"power: {one}" for one in self.cuts.violations)]
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for a file: the report of the kills, and under `power` that of the cuts."""
+        told = {"seed": self.seed, "kills": 0} if self.kills is None else self.kills.as_json()
+        cuts = None if self.cuts is None else self.cuts.as_json()
+        return {**told, "violations": self.violations, "power": cuts}
+
+
+class Unfinished(KeepsaidError):
+    """A proof stopped half way: a process ended by itself, or something took too long."""
+
+    code = "KS-PROVE"
+    safe = "The play has a home of its own; yours was not touched."
+    hint = "keepsaid prove"
+
+
+def prove(
+    kills: Annotated[
+        str, typer.Option(metavar="N[,EACH]", help="How often to kill at any moment, and at each named point besides.")
+    ] = "30",
+    cuts: Annotated[int, typer.Option(min=0, help="How often to cut the power of a disk that forgets.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides what is said, and when to kill.")] = 1,
+    fault: Annotated[str, typer.Option(help="Build a known fault in, to see that it is caught.")] = "",
+    report: Annotated[Path | None, typer.Option(help="Write the whole report to this file, as JSON.")] = None,
+) -> None:
+    """Kill the runtime under load, again and again, and have a judge look for broken promises.
+
+    All of it happens in a temporary directory on the disk of your home, which is not touched. The exit code is 6
+    when anything acknowledged was lost, done twice, out of order or left undone; the directory is then kept.
+    With --cuts the power of a store is cut too: as it runs, and in two ways that must lose, to show that loss is seen.
+    """
+    from keepsaid.testing.crash.faults import FAULTS  # noqa: PLC0415
+    from keepsaid.testing.crash.stage import Cast  # noqa: PLC0415
+
+    plan = _plan(kills)
+    is_played = bool(plan.total or fault or not cuts)
+    if fault and fault not in FAULTS:
+        raise Misused(f"there is no fault {fault!r}; known: {', '.join(FAULTS)}", hint="keepsaid prove --help")
+    if report is not None and not report.absolute().parent.is_dir():
+        raise Misused(f"there is no directory {report.absolute().parent}")
+    place = _place()
+    say(f"working in  {place}")
+    with _stoppable():
+        played = _played(place, Cast(PROGRAM, PRELOAD, seed, fault=fault), plan) if is_played else None
+        proof = Proof(seed, played, power.cut(place / "power", cuts, seed) if cuts else None)
+    if report is not None:
+        report.write_text(json.dumps(proof.as_json(), indent=2) + "\n", "utf-8")
+    _show(proof)
+    if played is not None and played.violations:
+        say("the directory is kept: the ledgers of the world outside and the home are in it")
+    else:
+        shutil.rmtree(place, ignore_errors=True)
+    if proof.violations:
+        raise typer.Exit(ERRORS)
+
+
+def _place() -> Path:
+    """A new directory on the disk of the home; raises HomeError when none can be made there."""
+    home = session().home.data
+    standing = next(folder for folder in home.parents if folder.exists())
+    try:
+        return Path(tempfile.mkdtemp(prefix="keepsaid-prove-", dir=standing))
+    except OSError as error:
+        raise HomeError(f"{standing} cannot be written ({error.strerror})", hint="keepsaid --home DIR prove") from error
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Whoever is told to stop (SIGTERM) first ends the processes it has started, as at the keyboard."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _plan(kills: str) -> Plan:
+    """`30` is 30 kills at any moment; `30,3` is 3 at each named point besides."""
+    from keepsaid.testing.crash.play import Plan  # noqa: PLC0415
+
+    numbers = kills.split(",")
+    if len(numbers) > 2 or not all(one.isascii() and one.isdigit() for one in numbers):
+        raise Misused(f"--kills takes a number, or two as in 30,3; not {kills!r}", hint="keepsaid prove --help")
+    anywhere, each = [*map(int, numbers), 0][:2]
+    return Plan(each, anywhere)
+
+
+def _played(place: Path, cast: Cast, plan: Plan) -> Report:
+    from keepsaid.testing.crash.fork import StageError  # noqa: PLC0415
+    from keepsaid.testing.crash.play import Play  # noqa: PLC0415
+
+    with progress(plan.total, "kills") as tell:
+        try:
+            return Play(place, cast, plan, tell).run()
+        except StageError as error:
+            raise Unfinished(f"the play in {place} could not go on: {error}") from error
+
+
+def _show(proof: Proof) -> None:
+    parts: list[str | Table] = []
+    if proof.kills is not None:
+        parts += _told(proof.kills)
+    if proof.cuts is not None:
+        parts += power.told(proof.cuts)
+    show(proof.as_json(), *parts, *(f"broken  {one}" for one in proof.violations[:_SHOWN_MAX]))
+
+
+def _told(found: Report) -> list[str | Table]:
+    """What came of the kills, for people."""
+    told, counts, broken = found.as_json(), found.judgement.counts, found.violations
+    return [
+        Table(_HEADINGS, tuple(found.rows())),
+        f"{counted(told['kills'], 'kill')} in {duration(1_000 * found.seconds)}, seed {found.seed}: "
+        + (f"{counted(len(broken), 'violation')}" if broken else "nothing lost, nothing twice, nothing out of order"),
+        "   ".join(f"{said} {counts[name]:,}" for name, said in _COUNTED.items()),
+        f"a fresh start, imports and all, was at work after {duration(found.restart_ms)}",
+    ]

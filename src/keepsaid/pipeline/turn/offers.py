@@ -1,0 +1,55 @@
+"""Offers: what is said while a turn runs, and joins it between two steps (busy: steer)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from keepsaid.domain.batch import Window
+from keepsaid.domain.busy import Steer
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.turn import Claimed, Steered
+from keepsaid.ports.operations import Operations
+
+
+class Offers:
+    """The batches that join one turn; without a `window` only those that its recorded steps were shown.
+
+    `spoken` is how a message stands in a prompt.
+    """
+
+    def __init__(
+        self, operations: Operations, claimed: Claimed, window: Window | None, spoken: Callable[[Message], str]
+    ) -> None:
+        self._operations = operations
+        self._claimed = claimed
+        self._window = window
+        self._spoken = spoken
+        self._shown: dict[str, str] = {}
+
+    @property
+    def claimed(self) -> Claimed:
+        """The turn's batch, with all that has joined it."""
+        return self._claimed
+
+    async def before(self, n: int, *, replayed: bool) -> list[Record]:
+        """What joins before step `n`: one that is replayed is shown again what it was shown, and no more."""
+        if not replayed and self._window is not None:
+            batch = self._claimed.batch
+            steer = Steer(self._claimed.turn_id, batch.id, batch.fence, n, self._window)
+            fresh = await self._operations.apply(steer)
+            self._claimed = replace(self._claimed, steered=(*self._claimed.steered, *fresh))
+        return [record for one in self._claimed.steered if one.n == n for record in self._records(one)]
+
+    def _records(self, steered: Steered) -> list[Record]:
+        records = []
+        for message in steered.messages:
+            ref, origin = f"message:{message.id}", message.inbound.origin
+            self._shown[ref] = self._spoken(message)
+            records.append(Record(Role.USER, message.text, speaker=origin.name or origin.sender, ref=ref))
+        return records
+
+    def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
+        """The exchange as it is sent: what people said as it stands in a prompt."""
+        return tuple(replace(one, text=self._shown.get(one.ref, one.text)) if one.ref else one for one in exchange)

@@ -1,0 +1,15 @@
+"""The operational store with all that is read of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from keepsaid.ports.buffer import BufferView
+from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.outbox import OutboxView
+from keepsaid.ports.retention import RetentionView
+
+
+class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, Protocol):
+    """The one way to write, and every read."""

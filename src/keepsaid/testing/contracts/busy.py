@@ -1,0 +1,289 @@
+"""The contract of busy lanes: what comes while a turn runs joins it, or makes it begin anew, or waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from keepsaid.domain.batch import Window
+from keepsaid.domain.busy import INTERRUPTED, Interrupt, Steer
+from keepsaid.domain.commits import Drop, Fail, Failure, Release, StepEnd, StepStart, TurnCommit
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.route import Action
+from keepsaid.domain.turn import Claimed, Steered, StepKind, Usage
+from keepsaid.testing.builders import AT_ONCE, lane_of, outcome, said, step, verdict
+from keepsaid.testing.contracts.road import Queued, Road, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane with a batch at work."""
+
+    road: Road
+    queued: Queued
+    claimed: Claimed
+
+    @property
+    def store(self) -> Store:
+        """Where it is."""
+        return self.road.store
+
+    async def started(self, n: int, *, repeatable: bool = True, of: Claimed | None = None) -> bool:
+        """A call of the turn begins."""
+        held = of or self.claimed
+        begun = replace(step(n, StepKind.TOOL), repeatable=repeatable)
+        return await self.store.apply(StepStart(held.turn_id, held.batch.id, held.batch.fence, begun, 0))
+
+    async def finished(self, n: int, *, repeatable: bool = True) -> None:
+        """A call of the turn is made."""
+        assert await self.started(n, repeatable=repeatable)
+        assert await self.store.apply(StepEnd(self.claimed.turn_id, self.claimed.batch.fence, n, "done", Usage(), 0))
+
+    async def more(self, text: str = "more", rule: str = "default") -> Queued:
+        """Somebody writes meanwhile."""
+        return await self.road.queue(said(text), by=verdict(rule=rule))
+
+    async def interrupt(self, window: Window = AT_ONCE) -> int | None:
+        """The newest message wants the lane."""
+        return await self.store.apply(Interrupt(lane_of(), window, 5))
+
+    async def steer(self, n: int, window: Window = AT_ONCE, of: Claimed | None = None) -> tuple[Steered, ...]:
+        """The turn asks what came."""
+        held = of or self.claimed
+        return await self.store.apply(Steer(held.turn_id, held.batch.id, held.batch.fence, n, window))
+
+    async def commit(self, *steered: int, of: Claimed | None = None) -> bool:
+        """The turn ends, having been shown these batches."""
+        held = of or self.claimed
+        shown = Record(Role.USER, "more", speaker="Ann", ref="message:77")
+        end = replace(outcome("both"), records=(shown, Record(Role.ASSISTANT, "both")))
+        draft = ReplyDraft(self.road.new_id(), "both")
+        commit = TurnCommit(held.turn_id, held.batch.id, held.batch.fence, end, draft, 9, steered=steered)
+        return await self.store.apply(commit)
+
+    async def is_untouched(self, waiting: Queued) -> None:
+        """Both batches are as they were."""
+        assert (await self.road.batch(self.queued)).state == "leased"
+        assert (await self.road.batch(waiting)).id == waiting.batch_id
+        assert await self.started(9), "the holder still has it"
+
+
+async def busy(road: Road, inbound: Inbound | None = None) -> Lane:
+    """A lane at work on one message."""
+    queued = await road.queue(inbound or said("first"))
+    return Lane(road, queued, await road.claim_one())
+
+
+class InterruptContract:
+    """The batch at work begins anew with what came, or nothing changes."""
+
+    async def test_the_two_are_one_batch_and_the_turn_is_over(self, store: Store) -> None:
+        """A new turn starts without replay; the old holder is refused."""
+        lane = await busy(Road(store))
+        await lane.finished(0)
+        newer = await lane.more()
+        assert await lane.interrupt() == lane.queued.batch_id
+        turn = await store.turn(lane.claimed.turn_id)
+        assert turn is not None
+        assert (turn.state, turn.reason, turn.ended_at) == ("abandoned", INTERRUPTED, 5)
+        assert not await lane.started(1)
+        assert not await lane.commit()
+        again = await lane.road.claim_one()
+        assert (again.batch.id, again.steps, again.turn_id != lane.claimed.turn_id) == (lane.queued.batch_id, (), True)
+        assert [message.text for message in again.messages] == ["first", "more"]
+        assert (again.batch.attempts, again.batch.crashes) == (0, 0)
+        assert again.batch.fence > lane.claimed.batch.fence
+        assert not await lane.started(1), "its fence is old"
+        assert await lane.commit(of=again)
+        story = await lane.road.story(newer.first.id)
+        assert (story.state, story.turn_id) == ("done", again.turn_id)
+        assert (await store.overview()).batches == {"done": 1}
+
+    async def test_it_takes_the_better_priority(self, store: Store) -> None:
+        """Of the two."""
+        road = Road(store)
+        await road.queue(said("first", priority=50))
+        lane = Lane(road, await road.queue(said("other", "den")), (await road.claim(limit=9))[1])
+        await road.queue(said("more", priority=20))
+        assert await lane.interrupt() is not None
+        assert (await road.claim_one()).batch.priority == 20
+
+    async def test_nothing_runs_or_nothing_came(self, store: Store) -> None:
+        """No move."""
+        lane = await busy(Road(store))
+        assert await lane.interrupt() is None
+        assert await lane.commit()
+        await lane.more()
+        assert await lane.interrupt() is None
+
+    async def test_another_rule_or_a_full_window_waits_its_turn(self, store: Store) -> None:
+        """Beginning anew without it would be work done twice; so a batch begins anew a bounded number of times."""
+        lane = await busy(Road(store))
+        waiting = await lane.more(rule="other")
+        assert await lane.interrupt() is None
+        await lane.is_untouched(waiting)
+        lane = await busy(lane.road, said("first", "den"))
+        waiting = await lane.road.queue(said("more", "den"))
+        for full in (replace(AT_ONCE, count_max=1), replace(AT_ONCE, chars_max=8)):
+            assert await store.apply(Interrupt(lane_of("den"), full, 5)) is None
+        await lane.is_untouched(waiting)
+
+    async def test_what_lies_between_keeps_them_apart(self, store: Store) -> None:
+        """A batch is contiguous."""
+        lane = await busy(Road(store))
+        await lane.road.queue(said("noise"), by=verdict(Action.DROP, "noise"))
+        waiting = await lane.more()
+        assert await lane.interrupt() is None
+        await lane.is_untouched(waiting)
+
+    async def test_what_must_not_be_done_again_is_not_begun_anew(self, store: Store) -> None:
+        """Whether or not its result is known."""
+        road = Road(store)
+        for room, finish in (("a", False), ("b", True)):
+            lane = await busy(road, said("first", room))
+            await (lane.finished(0, repeatable=False) if finish else lane.started(0, repeatable=False))
+            waiting = await lane.road.queue(said("more", room))
+            assert await store.apply(Interrupt(lane_of(room), AT_ONCE, 5)) is None
+            await lane.is_untouched(waiting)
+            assert await lane.commit()
+            await road.answer(await road.claim_one())
+
+    async def test_the_innocent_does_not_join_a_suspect(self, store: Store) -> None:
+        """Nor one that was charged or deferred: its past would be theirs."""
+        road = Road(store)
+        for room in ("crashed", "failed", "deferred"):
+            lane = await busy(road, said("first", room))
+            batch_id, fence = lane.claimed.batch.id, lane.claimed.batch.fence
+            if room == "crashed":
+                await lane.road.crash()
+            elif room == "failed":
+                await store.apply(Fail(batch_id, fence, Failure.RETRY, "it broke", 0))
+            else:
+                await store.apply(Release(batch_id, fence, 0, deferred=True, reason="away"))
+            lane = Lane(lane.road, lane.queued, await lane.road.claim_one(50))
+            waiting = await lane.road.queue(said("more", room))
+            assert await store.apply(Interrupt(lane_of(room), AT_ONCE, 5)) is None
+            await lane.is_untouched(waiting)
+            assert await lane.commit()
+            [rest] = await lane.road.claim(60)
+            await lane.road.answer(rest)
+
+
+class SteerContract:
+    """What waits next joins a running turn, and is done when that is."""
+
+    async def test_it_is_shown_and_settled_with_the_turn(self, store: Store) -> None:
+        """One reply, in the stories of both; each remembered once."""
+        lane = await busy(Road(store))
+        newer = await lane.more()
+        [steered] = await lane.steer(2)
+        assert (steered.batch_id, steered.n, [one.text for one in steered.messages]) == (newer.batch_id, 2, ["more"])
+        assert await lane.steer(4) == (), "it is shown once"
+        assert (await lane.road.story(newer.first.id)).state == "batched"
+        assert not await lane.commit(), "the turn does not forget it"
+        assert await lane.commit(newer.batch_id)
+        story, first = await lane.road.story(newer.first.id), await lane.road.story(lane.queued.first.id)
+        assert (story.state, story.turn_id, story.replies) == ("done", lane.claimed.turn_id, first.replies)
+        assert [reply.draft.text for reply in story.replies] == ["both"]
+        turn = await store.turn(lane.claimed.turn_id)
+        assert turn is not None
+        assert [message.text for message in turn.messages] == ["first", "more"]
+        assert [record.text for record in turn.records] == ["first", "more", "both"]
+        assert (await store.recent(lane_of(), 9)).refs[1] == "message:77"
+        works = await store.episode_work(9)
+        assert [(work.batch_id, work.reply) for work in works] == [(lane.queued.batch_id, "both"), (newer.batch_id, "")]
+        assert await lane.road.claim() == ()
+
+    async def test_several_join_and_what_exceeds_the_window_waits(self, store: Store) -> None:
+        """In order, and nothing is overtaken."""
+        lane = await busy(Road(store))
+        rules = ("a", "b", "c", "d")
+        waiting = [await lane.more(f"more {rule}", rule) for rule in rules]
+        assert [one.batch_id for one in await lane.steer(1, replace(AT_ONCE, count_max=3))] == [
+            queued.batch_id for queued in waiting[:2]
+        ]
+        assert await lane.steer(3, replace(AT_ONCE, count_max=3)) == ()
+        assert await lane.steer(3, replace(AT_ONCE, chars_max=20)) == ()
+        assert await lane.commit(*(queued.batch_id for queued in waiting[:2]))
+        assert (await lane.road.claim_one()).batch.id == waiting[2].batch_id
+
+    async def test_what_was_shown_is_not_extended(self, store: Store) -> None:
+        """Later messages are a batch of their own."""
+        lane = await busy(Road(store))
+        newer = await lane.more()
+        await lane.steer(1)
+        later = await lane.more("later")
+        assert (await lane.road.batch(later)).id != newer.batch_id
+        assert [one.batch_id for one in await lane.steer(3)] == [later.batch_id]
+
+    async def test_a_retry_is_shown_what_its_steps_were_and_no_more(self, store: Store) -> None:
+        """What no finished step has seen is left to itself: should it be poison, the first is not charged for it."""
+        lane = await busy(Road(store))
+        seen = await lane.more("seen")
+        await lane.steer(1)
+        await lane.finished(1)
+        unseen = await lane.more("unseen", "other")
+        await lane.steer(2)
+        assert await lane.started(2)
+        await lane.road.crash()
+        again = await lane.road.claim_one()
+        assert again.batch.id == lane.queued.batch_id
+        assert [(one.batch_id, one.n) for one in again.steered] == [(seen.batch_id, 1)]
+        assert [message.text for message in again.heard] == ["first", "seen"]
+        assert await lane.steer(2, of=again) == (), "a suspect is joined by nobody"
+        assert await lane.commit(seen.batch_id, of=again)
+        rest = await lane.road.claim_one()
+        assert (rest.batch.id, rest.batch.crashes, rest.batch.attempts) == (unseen.batch_id, 0, 0)
+
+    async def test_a_release_keeps_what_was_seen(self, store: Store) -> None:
+        """And the next attempt may be joined again."""
+        lane = await busy(Road(store))
+        await lane.more("seen")
+        await lane.steer(1)
+        await lane.finished(1)
+        await store.apply(Release(lane.claimed.batch.id, lane.claimed.batch.fence, 0))
+        later = await lane.more("later")
+        again = await lane.road.claim_one()
+        assert [one.batch_id for one in await lane.steer(2, of=again)] == [later.batch_id]
+
+    async def test_when_the_turn_is_abandoned_it_waits_for_its_own(self, store: Store) -> None:
+        """Uncharged."""
+        road = Road(store)
+        for how in (Failure.BURY, Failure.PARK):
+            lane = await busy(road)
+            newer = await lane.more()
+            await lane.steer(1)
+            await lane.finished(1)
+            await store.apply(Fail(lane.claimed.batch.id, lane.claimed.batch.fence, how, "it broke", 0))
+            own = await lane.road.claim_one(50)
+            assert (own.batch.id, own.batch.attempts, own.steps) == (newer.batch_id, 0, ())
+            assert own.turn_id != lane.claimed.turn_id
+            await lane.road.answer(own)
+            assert (await lane.road.story(newer.first.id)).turn_id == own.turn_id
+
+    async def test_only_the_holder_is_shown_anything(self, store: Store) -> None:
+        """An old fence sees nothing, and takes nothing."""
+        lane = await busy(Road(store))
+        await lane.more()
+        await store.apply(Release(lane.claimed.batch.id, lane.claimed.batch.fence, 0))
+        assert await lane.steer(1) == ()
+        again = await lane.road.claim_one()
+        assert await lane.steer(1) == ()
+        assert len(await lane.steer(1, of=again)) == 1
+
+    async def test_what_was_shown_cannot_be_dropped(self, store: Store) -> None:
+        """It is being answered."""
+        lane = await busy(Road(store))
+        newer = await lane.more()
+        await lane.steer(1)
+        assert not await store.apply(Drop(newer.batch_id, 5, "never mind"))
+        assert await lane.commit(newer.batch_id)
+
+    async def test_a_stranger_does_not_join_in_a_direct_chat(self, store: Store) -> None:
+        """The turn has the tools of the one person it began with."""
+        mine = said("first")
+        direct = replace(mine, origin=replace(mine.origin, direct=True))
+        lane = await busy(Road(store), direct)
+        await lane.road.queue(replace(said("more"), origin=replace(mine.origin, sender="eve", direct=True)))
+        assert await lane.steer(1) == ()

@@ -1,0 +1,131 @@
+"""The child: what a life is given before it starts: its point is armed, its tools are real, its fault is built in.
+
+`python -m keepsaid.testing.crash.child --program MODULE:FUNCTION --began S --order JSON` lives one life in a process
+of its own, imports and all; `began` is the monotonic clock when it was started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from types import ModuleType
+from typing import Any
+
+import keepsaid.app.instance as opened
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.turn import Claimed, ToolClass
+from keepsaid.pipeline.flow import Mind
+from keepsaid.pipeline.lane.lease import LeaseTerms
+from keepsaid.ports.model import Tool
+from keepsaid.ports.points import arm, point
+from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
+from keepsaid.testing.crash.order import Order, Program, program_of, tell
+
+_RENEW_MS = 100
+"""A lease is renewed often, so that a kill can fall on it."""
+
+_KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
+_CLAIMED = "commit.Claim.after"
+
+
+def lived(program: Program, order: Order, began: float) -> int:
+    """Live a life in this process, which is to end with it; returns its exit code, if it comes to that."""
+    events = os.dup(1)
+    for source, flags, target in ((os.devnull, os.O_RDONLY, (0,)), (order.log, os.O_WRONLY | os.O_APPEND, (1, 2))):
+        file = os.open(source, flags | os.O_CREAT, 0o600)
+        for number in target:
+            os.dup2(file, number)
+        os.close(file)
+    os.environ["KEEPSAID_HOME"] = order.home
+    prepare(order, events, began)
+    code = program(list(order.arguments))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def prepare(order: Order, events: int, began: float) -> None:
+    """Arm the point and wrap the ports; `events` is where it is told, `began` when the life began."""
+    arm(_armed(order, events, began))
+    _replace(opened, "LeaseTerms", partial(LeaseTerms, renew_ms=_RENEW_MS))
+    kinds = {"once": ToolClass.UNSAFE, "same": ToolClass.IDEMPOTENT}
+    if order.fault == REPEAT_UNSAFE:
+        kinds["once"] = ToolClass.IDEMPOTENT
+    tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
+    _replace(opened, "Mind", partial(_mind, tools))
+    wraps = FAULTS[order.fault] if order.fault else Wraps()
+    _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
+    _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
+
+
+def _armed(order: Order, events: int, began: float) -> Callable[[str], None]:
+    left, told = order.count, False
+
+    def pass_by(name: str) -> None:
+        nonlocal left, told
+        if name == _CLAIMED and not told:
+            told = True
+            tell({"claimed": round(1_000 * (monotonic() - began), 1)}, events)
+        if name == order.point:
+            left -= 1
+            if not left:
+                tell({"reached": name}, events)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return pass_by
+
+
+def _found(module: ModuleType, name: str) -> Any:
+    return getattr(module, name)
+
+
+def _replace(module: ModuleType, name: str, value: object) -> None:
+    """Let a module find something else under a name it imported; fails when it has no such name any more."""
+    _found(module, name)
+    setattr(module, name, value)
+
+
+def _mind(also: Sequence[Tool], *parts: Any) -> Mind:
+    """What thinks, with tools beside its own."""
+    model, reminder, identity, tools, progress = parts
+
+    def more(claimed: Claimed) -> Sequence[Tool]:
+        return (*tools(claimed), *also)
+
+    return Mind(model, reminder, identity, more, progress)
+
+
+def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:
+    """A tool whose effect is a line in a file, on disk before it returns; a life can die between, at `effect.NAME`."""
+
+    async def run(arguments: dict[str, Json]) -> str:
+        line = json.dumps({"tool": name, "key": arguments["key"]}).encode() + b"\n"
+        file = os.open(effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        os.write(file, line)
+        os.fsync(file)
+        os.close(file)
+        point(f"effect.{name}")
+        return f"{name} is done"
+
+    return Tool(name, f"Leave a mark, {name}.", _KEYED, run, kind)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Live one life."""
+    parser = argparse.ArgumentParser(prog="python -m keepsaid.testing.crash.child", description=main.__doc__)
+    parser.add_argument("--program", required=True, help="what it runs: MODULE:FUNCTION")
+    parser.add_argument("--began", type=float, required=True, help="the monotonic clock when it was started")
+    parser.add_argument("--order", type=Order.read, required=True, help="the order, as JSON")
+    options = parser.parse_args(arguments)
+    return lived(program_of(options.program), options.order, options.began)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

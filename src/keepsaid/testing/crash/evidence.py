@@ -1,0 +1,253 @@
+"""The evidence: what was written down outside the server, and what its databases hold after it has stopped.
+
+Everything is read by plain SQL and JSON, so that no mistake of the program can hide itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import apsw
+
+T = TypeVar("T")
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+class Lane(NamedTuple):
+    """A lane and where its counters stand."""
+
+    id: int
+    channel: str
+    conversation: str
+    key: str
+    head: int
+    batched: int
+
+
+class Message(NamedTuple):
+    """A stored message."""
+
+    id: int
+    lane: int
+    number: int
+    external_id: str
+    event: str
+    text: str
+
+
+class Batch(NamedTuple):
+    """A batch and its verdict; `task` is None unless it was spawned, `steered` the turn of another that it joined."""
+
+    id: int
+    lane: int
+    first: int
+    last: int
+    state: str
+    action: str
+    reason: str
+    task: int | None
+    crashes: int
+    steered: int | None = None
+
+
+class Turn(NamedTuple):
+    """A turn; `seq` is its place among all commits of turns, None when it has none."""
+
+    id: int
+    batch: int
+    state: str
+    seq: int | None
+    reason: str = ""
+
+
+class Said(NamedTuple):
+    """What a person said, in a transcript; `ref` names the message."""
+
+    lane: int
+    position: int
+    turn: int
+    ref: str
+    text: str
+
+
+class Step(NamedTuple):
+    """A call of a tool in a turn."""
+
+    turn: int
+    tool: str
+    state: str
+
+
+class Effect(NamedTuple):
+    """A mark that a tool left outside."""
+
+    tool: str
+    key: str
+
+
+class Reply(NamedTuple):
+    """A reply in the outbox."""
+
+    id: int
+    batch: int
+    conversation: str
+    state: str
+    url: str | None
+    text: str
+    notice: int
+
+
+class Episode(NamedTuple):
+    """A source of an episode: `message` or `reply`, and which."""
+
+    kind: str
+    ref: str
+
+
+_NAMED = re.split(r"^-- name: (\w+)$", Path(__file__).with_suffix(".sql").read_text("utf-8"), flags=re.MULTILINE)
+SQL = dict(zip(_NAMED[1::2], _NAMED[2::2], strict=True))
+"""The statements of `evidence.sql` by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A line of the load's ledger; `told` is all of it, `id` the message it names, 0 when it names none."""
+
+    what: str
+    key: str
+    id: int
+    told: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A line of the receiver's ledger: one copy of a reply that arrived; `reply` is 0 when no key names one."""
+
+    reply: int
+    conversation: str
+    text: str
+    labelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that the judge may know."""
+
+    answers: list[Answer]
+    posts: list[Post]
+    lanes: list[Lane]
+    messages: list[Message]
+    batches: list[Batch]
+    turns: list[Turn]
+    said: list[Said]
+    replies: list[Reply]
+    steps: list[Step]
+    effects: list[Effect]
+    tasks: set[int]
+    episodes: list[Episode]
+    broken: list[str]
+    """What SQLite's own check says of the files, if it is not "ok"."""
+
+    @property
+    def taken(self) -> list[Answer]:
+        """What was acknowledged, in order."""
+        return [answer for answer in self.answers if answer.what == "taken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledgers:
+    """The files written outside: what the load was told, what the receiver took, what marks tools left."""
+
+    load: Path
+    replies: Path
+    effects: Path
+
+
+def gather(ledgers: Ledgers, home: Path) -> Evidence:
+    """Read the ledgers, and the databases of a home whose server has stopped."""
+    with Store(home / "data" / "buffer.db") as buffer, Store(home / "data" / "memory.db") as memory:
+        return Evidence(
+            answers=_lines(ledgers.load, _answer),
+            posts=_lines(ledgers.replies, _post),
+            lanes=buffer.all(Lane),
+            messages=buffer.all(Message),
+            batches=buffer.all(Batch),
+            turns=buffer.all(Turn),
+            said=buffer.all(Said),
+            replies=buffer.all(Reply),
+            steps=buffer.all(Step),
+            effects=_lines(ledgers.effects, lambda line: Effect(line["tool"], line["key"])),
+            tasks={int(row[0]) for row in buffer.rows("tasks")},
+            episodes=memory.all(Episode),
+            broken=[*buffer.damage(), *memory.damage()],
+        )
+
+
+class Store:
+    """One database file, opened so that nothing can be changed; a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        uri = path.absolute().as_uri() + "?mode=ro"
+        self._db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        self._db.set_busy_timeout(1_000)
+
+    def __enter__(self) -> Store:
+        """Read."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement by its name."""
+        return self._db.execute(SQL[statement]).fetchall()
+
+    def all(self, kind: type[T]) -> list[T]:
+        """All rows of a kind."""
+        return [kind(*row) for row in self.rows(kind.__name__)]
+
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong with the file."""
+        found = [str(row[0]) for row in self.rows("damage")]
+        return [] if found == ["ok"] else [f"{self._name}: {line}" for line in found]
+
+
+def numbers(home: Path, *statements: str) -> list[list[int]] | None:
+    """The first columns of some statements on the operational store of a home; None while it cannot be read."""
+    try:
+        with Store(home / "data" / "buffer.db") as store:
+            return [[int(row[0]) for row in store.rows(statement)] for statement in statements]
+    except apsw.Error:
+        return None
+
+
+def _lines(ledger: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:
+    return [read(json.loads(line)) for line in ledger.read_text("utf-8").splitlines()]
+
+
+def _answer(line: dict[str, Any]) -> Answer:
+    return Answer(line["what"], line["key"], number(line.get("id", "")), line)
+
+
+def _post(line: dict[str, Any]) -> Post:
+    headers, told = line["headers"], line["json"]
+    key = headers.get("idempotency-key", "")
+    by_header = headers.get("keepsaid-possible-duplicate") == "true"
+    labelled = by_header and told["possible_duplicate"] is True
+    reply = int(key.removeprefix("keepsaid-"), 16) if key.startswith("keepsaid-") else 0
+    return Post(reply, told["conversation"], told["text"], labelled)
+
+
+def number(shown: str) -> int:
+    """The number that an id such as `msg_01k2...` stands for; 0 for an empty one."""
+    value = 0
+    for letter in shown.partition("_")[2]:
+        value = value * 32 + _LETTERS.index(letter)
+    return value

@@ -1,0 +1,60 @@
+-- name: Lane
+SELECT id, channel, conversation, key, head, batched FROM lane
+
+-- name: Message
+SELECT id, lane_id, number, external_id, event, text FROM message ORDER BY lane_id, number
+
+-- name: Batch
+SELECT id, lane_id, first, last, state, action, reason, task_id, crashes, steered FROM batch ORDER BY lane_id, first
+
+-- name: Turn
+SELECT turn.id, turn.batch_id, turn.state, journal.id, turn.reason FROM turn
+LEFT JOIN journal ON journal.topic = 'turn.committed' AND journal.payload ->> 'turn' = turn.id
+ORDER BY journal.id, turn.id
+
+-- name: Said
+SELECT lane_id, position, turn_id, ref, text FROM transcript WHERE role = 'user' ORDER BY lane_id, position
+
+-- name: Step
+SELECT turn_id, subject, state FROM step WHERE kind = 'tool' ORDER BY turn_id, n
+
+-- name: Reply
+SELECT id, batch_id, conversation, state, url, text, notice FROM reply ORDER BY id
+
+-- name: tasks
+SELECT id FROM task
+
+-- name: Episode
+SELECT source.kind, source.ref FROM memory JOIN memory_source AS source ON source.memory_id = memory.id
+WHERE memory.kind = 'episode' AND memory.state = 'active'
+
+-- name: damage
+PRAGMA integrity_check
+
+-- name: open
+SELECT (SELECT count(*) FROM lane WHERE batched < head)
+  + (SELECT count(*) FROM batch WHERE state IN ('queued', 'leased'))
+  + (SELECT count(*) FROM reply WHERE state IN ('sending', 'unknown') OR (state = 'pending' AND url IS NOT NULL))
+  + (SELECT count(*) FROM episode_due)
+
+-- name: endangered
+SELECT count(*) FROM batch
+WHERE (state = 'queued' AND attempts >= 2) OR (state = 'leased' AND attempts + alone >= 2)
+
+-- name: committed
+SELECT count(*) FROM turn WHERE state = 'committed'
+
+-- name: verdicts
+SELECT count(DISTINCT action) FROM batch
+
+-- name: dead
+SELECT id FROM batch WHERE state = 'dead' ORDER BY id DESC LIMIT 32
+
+-- name: done
+SELECT id FROM batch WHERE state = 'done' ORDER BY id DESC LIMIT 1
+
+-- name: unseen
+SELECT id FROM reply WHERE state = 'pending' AND url IS NULL ORDER BY id DESC LIMIT 4
+
+-- name: undelivered
+SELECT id FROM reply WHERE state = 'dead' ORDER BY id DESC LIMIT 4

@@ -1,0 +1,85 @@
+"""The lives of a server: how long each lasts, and how it ends, as a seed decides.
+
+A batch that is alone in flight at three deaths is a poison (design: section 3), and by nothing else can a poison be
+told. Chance must not play one, so a brief life is always followed by a long one, in which at least one turn is
+committed: whatever is alone comes first, and so is settled then.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from keepsaid.testing.crash.fork import Fork
+from keepsaid.testing.crash.stage import Stage
+
+_LIFE_S = 30.0
+_BRIEF = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A server's life.
+
+    It lasts until it has listened (unless `early`), `turns` more turns are committed and then `messages` more
+    messages acknowledged, and then for `seconds`; `killed` says that it ends by SIGKILL, else by SIGTERM.
+    """
+
+    early: bool = False
+    turns: int = 0
+    messages: int = 0
+    seconds: float = 0.0
+    killed: bool = True
+
+
+def lives(seed: int, kills: int) -> Iterator[Life]:
+    """Lives until `kills` of them have ended violently; a few end gracefully in between."""
+    chance = random.Random(f"lives:{seed}")  # noqa: S311 - repeatable, not secret
+    left, brief = kills, False
+    while left:
+        brief = not brief and chance.random() < _BRIEF
+        life = _brief(chance) if brief else _long(chance)
+        left -= life.killed
+        yield life
+
+
+def _brief(chance: random.Random) -> Life:
+    if chance.random() < 0.4:
+        return Life(early=True, seconds=chance.uniform(0.0, 0.2))
+    return Life(messages=chance.randrange(1, 12), seconds=chance.choice((0.0, chance.uniform(0, 0.5))))
+
+
+def _long(chance: random.Random) -> Life:
+    turns, messages = chance.randrange(1, 10), chance.randrange(20)
+    return Life(turns=turns, messages=messages, seconds=chance.uniform(0, 0.3), killed=chance.random() < 0.85)
+
+
+def live(stage: Stage, server: Fork, life: Life) -> None:
+    """Let a server live its life."""
+    if not life.early:
+        stage.ready(server)
+    if life.turns:
+        stage.until(_grown(stage.committed, life.turns), server, _LIFE_S, "turns are committed")
+    if life.messages:
+        stage.until(_grown(stage.acknowledged.count, life.messages), server, _LIFE_S, "messages are acknowledged")
+    stage.let(server, life.seconds)
+    if life.killed:
+        server.kill()
+    else:
+        stage.stop(server)
+
+
+def _grown(count: Callable[[], int | None], by: int) -> Callable[[], bool]:
+    """Whether a count has grown since it could first be read."""
+    first: int | None = None
+
+    def grown() -> bool:
+        nonlocal first
+        now = count()
+        if now is None:
+            return False
+        first = now if first is None else first
+        return now >= first + by
+
+    return grown

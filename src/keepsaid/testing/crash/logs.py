@@ -1,0 +1,29 @@
+"""The logs of a play: their ends explain a failure, their errors are one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_TAIL_CHARS = 6_000
+
+
+class Logs:
+    """What the processes of a play wrote, and what the runtime logged in its home."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self._folder = folder
+        self._home = home
+
+    def tails(self) -> str:
+        """The ends of all."""
+        files = [*sorted(self._folder.glob("*.log")), *self._kept()]
+        return "\n".join(f"{file.name}:\n{file.read_text('utf-8', 'replace')[-_TAIL_CHARS:]}" for file in files)
+
+    def complaints(self) -> list[str]:
+        """What the runtime's log says of errors; being killed is none."""
+        lines = (line for file in self._kept() for line in file.read_text("utf-8").splitlines())
+        # The last line may have been cut short by a kill.
+        return [line for line in lines if '"level": "error"' in line or '"level": "critical"' in line]
+
+    def _kept(self) -> list[Path]:
+        return sorted(self._home.glob("state/*.log"))

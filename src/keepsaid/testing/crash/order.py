@@ -1,0 +1,50 @@
+"""The order: what one life of the runtime is to be, and how it tells what happened to it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any
+
+Program = Callable[[list[str]], int]
+"""Takes a command line, returns an exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A life to be lived: its command line, home and log, and where it dies: at the `count`th pass of `point`.
+
+    `effects` is the file its tools leave their marks in, `fault` a mistake to be built in.
+    """
+
+    arguments: tuple[str, ...]
+    home: str
+    log: str
+    effects: str
+    point: str = ""
+    count: int = 1
+    fault: str = ""
+
+    @classmethod
+    def read(cls, line: str) -> Order:
+        """An order from its line."""
+        return cls(**json.loads(line))
+
+    def line(self) -> str:
+        """It as a line of JSON."""
+        return json.dumps(asdict(self)) + "\n"
+
+
+def program_of(name: str) -> Program:
+    """The program of a name such as `package.module:function`."""
+    module, _, function = name.partition(":")
+    program: Program = getattr(import_module(module), function)
+    return program
+
+
+def tell(event: dict[str, Any], file: int = 1) -> None:
+    """Write an event in one piece, so that lines of two processes never mix."""
+    os.write(file, json.dumps(event).encode() + b"\n")

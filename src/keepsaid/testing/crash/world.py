@@ -1,0 +1,111 @@
+"""The outside world, each part a process of its own: a model that takes its time, a customer who misbehaves.
+
+`python -m keepsaid.testing.crash.world model --seed 1`, `... receiver --seed 1 --ledger FILE`: one line of JSON on
+stdout tells the URL once it listens; SIGTERM or the end of stdin ends it. The model does what the last thing said
+asks of it: `[once:K]` and `[same:K]` call a tool with a key, `[search]` searches memory, `[slow]` takes longer,
+`[refuse]` is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from keepsaid.testing.model_http import Connection
+from keepsaid.testing.model_script import UNAVAILABLE, Call, ChatRequest, Reactor, Refuse, Say, text_of
+from keepsaid.testing.model_script import Reaction as Answering
+from keepsaid.testing.model_server import ModelServer
+from keepsaid.testing.reply_receiver import Act, Reaction, ReplyReceiver, refuse, seeded
+
+_OUTAGES = 0.02
+_HANG_S = 0.4
+_SLOW_S = 0.25
+_RECALLED = "[Context from memory]"
+_ASKED = re.compile(r"\[(once|same|search|slow|refuse)(?::([^\]\s]+))?\]")
+
+
+def scripted(seed: int, thinking_s: float) -> Reactor:
+    """Do what is asked, repeat all that was said to this turn, after a while; fail now and then."""
+
+    def react(request: ChatRequest) -> Answering:
+        chance = random.Random(f"model:{seed}:{request.number}")  # noqa: S311 - repeatable, not secret
+        turn = _turn(request)
+        said = "\n".join(text_of(one) for one in turn if one.get("role") == "user")
+        asked = _ASKED.findall(said)
+        if ("refuse", "") in asked:
+            return Refuse(401, "invalid_api_key", "The scripted model refuses this.")
+        if chance.random() < _OUTAGES:
+            return UNAVAILABLE
+        delay_s = _SLOW_S if ("slow", "") in asked else chance.uniform(0, thinking_s)
+        calls = [_call(name, key) for name, key in asked if name != "slow"]
+        done = [one.get("role") for one in turn].count("tool")
+        if done < len(calls):
+            return calls[done]
+        return Say(f"You said: {said}", delay_s=delay_s, chunk=4_096)
+
+    return react
+
+
+def _call(name: str, key: str) -> Call:
+    return Call("memory_search", {"query": "shelf"}) if name == "search" else Call(name, {"key": key})
+
+
+def _turn(request: ChatRequest) -> list[dict[str, Any]]:
+    """What was said and done since the last answer, but for what memory recalled."""
+    ended = (n for n, one in enumerate(request.messages, 1) if one["role"] == "assistant" and not one.get("tool_calls"))
+    since = request.messages[max(ended, default=0) :]
+    return [one for one in since if not text_of(one).startswith(_RECALLED)]
+
+
+class Impatient(ReplyReceiver):
+    """A receiver that hangs for a moment only and then hangs up, so that a test can wait for it."""
+
+    async def _serve(self, connection: Connection, reaction: Reaction) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HANG_S if reaction.act is Act.HANG else None):
+                await super()._serve(connection, reaction)
+
+
+async def _run(**servers: ModelServer | ReplyReceiver) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    with suppress(PermissionError):  # stdin is no pipe
+        loop.add_reader(sys.stdin.fileno(), stop.set)
+    async with AsyncExitStack() as serving:
+        for server in servers.values():
+            await serving.enter_async_context(server)
+        sys.stdout.write(json.dumps({name: server.url for name, server in servers.items()}) + "\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play one part until SIGTERM."""
+    parser = argparse.ArgumentParser(prog="python -m keepsaid.testing.crash.world", description=main.__doc__)
+    parser.add_argument("part", choices=("model", "receiver"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--thinking", type=float, default=0.35, help="seconds the model takes at most")
+    parser.add_argument("--trouble", type=float, default=0.2, help="the share of replies that go wrong")
+    parser.add_argument("--ledger", type=Path, help="where the receiver writes what it accepts")
+    options = parser.parse_args(arguments)
+    if options.part == "model":
+        asyncio.run(_run(url=ModelServer(scripted(options.seed, options.thinking))))
+    else:
+        open_door = Impatient(seeded(options.seed, options.trouble), ledger=options.ledger)
+        asyncio.run(_run(url=open_door, closed=ReplyReceiver(lambda _: refuse(410))))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

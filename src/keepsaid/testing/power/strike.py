@@ -1,0 +1,118 @@
+"""A strike: the real store lives on a medium until its power goes, and what is left is judged and kept for the next."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import apsw
+
+from keepsaid.adapters.sqlite.ledger import CommitTable
+from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, start
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.errors import KeepsaidError
+from keepsaid.testing.power.book import Book
+from keepsaid.testing.power.judge import Finding, judge
+from keepsaid.testing.power.layer import laid
+from keepsaid.testing.power.load import Gate, Load
+from keepsaid.testing.power.medium import Medium
+
+_STORE = "buffer.db"
+_HOME, _LEFT, _JUDGED = "home", "left", "judged"
+_FOLD_EVERY = 16
+
+
+class Mode(StrEnum):
+    """How commits reach the disk."""
+
+    FULL = "full"
+    NORMAL = "normal"
+    LYING = "lying"
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """The life of one store over all its cuts: its mode, its book, and the chance that decides everything."""
+
+    mode: Mode
+    book: Book
+    chance: Random
+
+
+async def strike(folder: Path, last: int, play: Play) -> Finding:
+    """Let the store in `folder` live until the change of its disk with number `last`; judge a copy of what is left."""
+    home = folder / _HOME
+    home.mkdir(exist_ok=True)
+    medium = Medium(last, honest=play.mode is not Mode.LYING)
+    while not medium.dead():
+        await _life(home, medium, play)
+    _leave(folder, medium, play.chance)
+    judged = _emptied(folder / _JUDGED)
+    shutil.copytree(home, judged, dirs_exist_ok=True)
+    return await judge(judged / _STORE, play.book)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what `strike` left in a folder."""
+    for name in (_HOME, _LEFT, _JUDGED):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+async def _life(home: Path, medium: Medium, play: Play) -> None:
+    """Open the store, load it and close it; the power may go at any moment of that."""
+    gate = Gate()
+    try:
+        with laid(home, medium):
+            writer = await start(home / _STORE, ("buffer",), _table(play.mode, gate))
+    except (KeepsaidError, apsw.Error):
+        if not medium.dead():
+            raise
+        return
+    store = SqliteOperations(writer, Readers(home / _STORE), writer)
+    try:
+        await Load(store, gate, play.book, play.chance).run(play.chance.randint(10, 150))
+    finally:
+        gate.open()
+        await store.close()
+
+
+def _table(mode: Mode, gate: Gate) -> Callable[[apsw.Connection], CommitTable]:
+    """The commits of the store; the writer waits at the gate after each group, and folds keys more often."""
+    groups = count(1)
+
+    def table(db: apsw.Connection) -> CommitTable:
+        if mode is Mode.NORMAL:
+            db.pragma("synchronous", "normal")
+        commits = buffer_commits(db)
+
+        def keep_up(db: apsw.Connection, finish: bool) -> None:
+            if not finish:
+                gate.wait()
+            for keep in commits.upkeep:
+                keep(db, finish or next(groups) % _FOLD_EVERY == 0)
+
+        return replace(commits, upkeep=(keep_up,))
+
+    return table
+
+
+def _leave(folder: Path, medium: Medium, chance: Random) -> None:
+    """Put what the cut left in the place of the home; the index of the log, never synced, is whatever it was."""
+    home, left = folder / _HOME, _emptied(folder / _LEFT)
+    medium.leave(left, chance)
+    index = home / f"{_STORE}-shm"
+    if index.exists() and chance.random() < 0.5:
+        shutil.copyfile(index, left / index.name)
+    shutil.rmtree(home)
+    left.rename(home)
+
+
+def _emptied(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder

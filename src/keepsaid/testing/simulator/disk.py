@@ -1,0 +1,61 @@
+"""Disks: the stores of a simulated machine, without threads; what they hold outlives the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.sqlite.inline import InlineReaders, InlineWriter, buffer_inline, memory_inline
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.ports.clock import Ids
+from keepsaid.ports.store import Store
+
+
+class RamDisk:
+    """The operational store in memory."""
+
+    def __init__(self) -> None:
+        self.state = State()
+
+    def open(self) -> Store:
+        """The store, for one more process."""
+        return RamOperations(self.state)
+
+    def drop(self, store: Store) -> None:
+        """A process that had the store open is dead."""
+
+
+class FileDisk:
+    """The operational store in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "buffer.db"
+        self._open: dict[int, tuple[InlineWriter, InlineReaders]] = {}
+
+    def open(self) -> Store:
+        """The store, for one more process."""
+        writer, readers = buffer_inline(self._path)
+        store = SqliteOperations(writer, readers)
+        self._open[id(store)] = writer, readers
+        return store
+
+    def drop(self, store: Store) -> None:
+        """A process that had the store open is dead."""
+        for part in self._open.pop(id(store), ()):
+            part.drop()
+
+
+Disk = RamDisk | FileDisk
+
+
+class MemoryDisk:
+    """The memory store, on SQLite in memory."""
+
+    def __init__(self) -> None:
+        self._parts = memory_inline()
+
+    def open(self, ids: Ids) -> SqliteMemories:
+        """The store, for one more process."""
+        return SqliteMemories(*self._parts, ids)

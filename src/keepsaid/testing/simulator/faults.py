@@ -1,0 +1,115 @@
+"""Faults: runtimes that break a promise, so that the judge can show that it sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.domain.commits import Claim, Commit, Intake, Receive, Received, Settle, TurnCommit
+from keepsaid.domain.reply import Delivered
+from keepsaid.ports.operations import R
+from keepsaid.testing.simulator.watch import Watched
+
+_LATER_S = 0.5
+
+
+class Hasty(Watched):
+    """Acknowledges a message before its commit."""
+
+    _writing: asyncio.Task[Received] | None = None
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Say that it is stored, and store it later."""
+        if not isinstance(commit, Receive):
+            return await super().apply(commit)
+        self._writing = asyncio.ensure_future(self._later(commit))
+        arrival = commit.arrival
+        receipt: Any = Received(Intake.STORED, arrival.id, arrival.inbound.lane, 0)
+        kept: R = receipt
+        return kept
+
+    async def _later(self, commit: Receive) -> Received:
+        await asyncio.sleep(_LATER_S)
+        return await super().apply(commit)
+
+
+class Forgetful(Watched):
+    """Never records what came of sending a reply."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Say that it is settled, and settle nothing."""
+        if not isinstance(commit, Settle):
+            return await super().apply(commit)
+        said: Any = True
+        settled: R = said
+        return settled
+
+
+class Fenceless(Watched):
+    """Takes the answer of a former owner. On RAM only."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Let whoever commits a turn hold its batch."""
+        changed: Any = commit
+        if isinstance(commit, TurnCommit) and isinstance(self.store, RamOperations):
+            batch, turn = self.store.state.batches[commit.batch_id], self.store.state.turns[commit.turn_id]
+            batch.state, batch.fence, turn.state = "leased", commit.fence, "open"
+            changed = replace(commit, ending=None)
+        result: R = await super().apply(changed)
+        return result
+
+
+class Doubling(Watched):
+    """Does not know a message that comes again."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Store every copy."""
+        changed: Any = commit
+        if isinstance(commit, Receive):
+            changed = replace(commit, arrival=commit.arrival._replace(key_hash=None))
+        result: R = await super().apply(changed)
+        return result
+
+
+class Careless(Watched):
+    """Forgets at a claim which calls had begun."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Leave out the steps without a result."""
+        result: Any = await super().apply(commit)
+        if isinstance(commit, Claim):
+            result = tuple(
+                replace(claimed, steps=tuple(step for step in claimed.steps if step.state == "finished"))
+                for claimed in result
+            )
+        same: R = result
+        return same
+
+
+class Certain(Watched):
+    """Takes a reply that may have arrived for one that has not."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Know no doubt."""
+        changed: Any = commit
+        if isinstance(commit, Settle) and commit.outcome is Delivered.DOUBT:
+            changed = replace(commit, outcome=Delivered.RETRY)
+        result: R = await super().apply(changed)
+        return result
+
+
+FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
+    {
+        "hasty": (Hasty, "was acknowledged and is lost"),
+        "forgetful": (Forgetful, "not everything has ended in time"),
+        "fenceless": (Fenceless, "was answered by 2 replies"),
+        "doubling": (Doubling, "is stored 2 times"),
+        "careless": (Careless, "the unsafe tool took effect"),
+        "certain": (Certain, "times unmarked"),
+    }
+)
+"""Faults by name, each with words of the breach it must lead to."""

@@ -1,0 +1,166 @@
+"""The house: one machine on which the runtime is started, dies, is started again, and sometimes runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.app.instance import Instance, Outside
+from keepsaid.config import Config, Home
+from keepsaid.config.tree import TurnsConfig
+from keepsaid.domain.commits import Received
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.views import MessageFilter, Story
+from keepsaid.errors import KeepsaidError
+from keepsaid.ports.store import Store
+from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider, SimChannel
+from keepsaid.testing.simulator.clock import SimClock
+from keepsaid.testing.simulator.disk import Disk, MemoryDisk
+from keepsaid.testing.simulator.ledger import Seen
+from keepsaid.testing.simulator.life import Life, Reset
+from keepsaid.testing.simulator.model import SimModel, tools
+from keepsaid.testing.simulator.net import Net
+from keepsaid.testing.simulator.watch import Watched
+
+T = TypeVar("T")
+_HOME = Home.at(Path("simulated-home"))
+_STOP_S = 5.0
+_RULES = (
+    {"name": "deploys", "match": {"event": "deploy"}, "action": "spawn", "task": "look at {{word}}"},
+    {"name": "noise", "match": {"event": "noise"}, "action": "drop"},
+)
+
+
+@cache
+def settings(turns_max: int) -> Config:
+    """The configuration of a simulated home."""
+    hooks = {"priority": 50, "window_ms": 1_000, "quiet_ms": 1_000, "max_wait_ms": 5_000}
+    return Config(
+        channels={TALK: {"busy": "steer"}, POST: {"window_ms": 0}, WEB: {"busy": "interrupt"}, HOOKS: hooks},
+        routes={"rules": _RULES},
+        turns=TurnsConfig(concurrent_max=turns_max, stop_s=_STOP_S),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One process and what it works with."""
+
+    number: int
+    life: Life
+    instance: Instance
+    store: Store
+
+
+class House:
+    """Starts runtimes over one disk, and is the gate to the newest of them."""
+
+    def __init__(self, net: Net, seen: Seen, disk: Disk, way: type[Watched]) -> None:
+        self._net = net
+        self._seen = seen
+        self._disk = disk
+        self._way = way
+        self._memory = MemoryDisk()
+        self._started = 0
+        self.providers = {name: Provider(net, seen, name) for name in (TALK, POST, WEB, HOOKS)}
+        self.newest: Runtime | None = None
+
+    def boot(self) -> Runtime:
+        """A new process; it recovers and starts its stages by itself, and may die while it does."""
+        net = self._net
+        self._started += 1
+        life = Life(net.loop, f"p{self._started}")
+        mean = net.weather.points_mean
+        if mean is not None and not net.calm:
+            life.points_left = 1 + int(net.chance.expovariate(1 / mean))
+        net.trace.add(f"{life.name} starts")
+        clock = SimClock(net.wall)
+        ids = SystemIds(net.wall.now_ms, net.chance.getrandbits)
+        store = self._disk.open()
+        watched = self._way(store, net, self._seen, life)
+        channels = {name: SimChannel(net, provider) for name, provider in self.providers.items()}
+        outside = Outside(clock, ids, channels, tools(net, self._seen))
+        stores = watched, self._memory.open(ids)
+        model = SimModel(net, self._seen, life)
+        instance = Instance(_HOME, settings(net.weather.turns_max), stores, model, outside)
+        runtime = Runtime(self._started, life, instance, store)
+        life.run(self._begin(runtime))
+        return runtime
+
+    async def _begin(self, runtime: Runtime) -> None:
+        try:
+            await runtime.instance.start()
+        except KeepsaidError as error:
+            self.bury(runtime, f"it cannot start: {error.what}")
+            return
+        self._net.trace.add(f"{runtime.life.name} is up")
+        if self.newest is None or self.newest.number < runtime.number:
+            self.newest = runtime
+
+    def bury(self, runtime: Runtime, why: str) -> None:
+        """A process ends now."""
+        if not runtime.life.dead:
+            self._net.trace.add(f"{runtime.life.name} dies: {why}")
+        runtime.life.die()
+
+    def clear(self, runtime: Runtime) -> None:
+        """What a dead process had open is closed, as the system does."""
+        self._disk.drop(runtime.store)
+        if self.newest is runtime:
+            self.newest = None
+
+    async def stop(self, runtime: Runtime) -> None:
+        """A graceful stop; a process that does not end in time is killed."""
+        self._net.trace.add(f"{runtime.life.name} is told to stop")
+        done = runtime.life.ask(runtime.instance.stop())
+        await asyncio.wait((done,), timeout=4 * _STOP_S)
+        if not done.done():
+            self._seen.broken.append(f"{runtime.life.name} does not stop")
+            done.cancel()
+        elif not done.cancelled():
+            done.exception()
+        self.bury(runtime, "stopped")
+
+    async def stories(self) -> Sequence[Story]:
+        """All messages and what became of them, for whoever looks from outside."""
+        store = self._disk.open()
+        stories = await store.find(MessageFilter(limit=100_000))
+        self._disk.drop(store)
+        return stories
+
+    def memories(self) -> SqliteMemories:
+        """What is remembered, for whoever looks from outside."""
+        return self._memory.open(SystemIds(self._net.wall.now_ms, lambda _: 0))
+
+    async def receive(self, inbound: Inbound) -> Received:
+        """Hand a message over."""
+        return await self._ask(lambda one: one.receive(inbound))
+
+    async def unseen(self, conversation: str) -> tuple[Reply, ...]:
+        """Replies that wait to be pulled."""
+
+        async def ask(one: Instance) -> tuple[Reply, ...]:
+            return tuple(await one.operations.unseen(WEB, conversation))
+
+        return await self._ask(ask)
+
+    async def shown(self, reply_id: int) -> bool:
+        """A reply was pulled."""
+        return await self._ask(lambda one: one.shown(reply_id))
+
+    async def requeue(self, batch_id: int) -> bool:
+        """A person wants a batch tried again."""
+        return await self._ask(lambda one: one.requeue(batch_id, "a person wants it"))
+
+    async def _ask(self, work: Callable[[Instance], Coroutine[Any, Any, T]]) -> T:
+        runtime = self.newest
+        if runtime is None or runtime.life.dead:
+            raise Reset
+        return await runtime.life.ask(work(runtime.instance))

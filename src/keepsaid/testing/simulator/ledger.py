@@ -1,0 +1,65 @@
+"""What the providers saw: the only source of the judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from keepsaid.domain.commits import Received
+from keepsaid.domain.message import Inbound
+
+
+@dataclass(slots=True)
+class Sent:
+    """A message somebody sent, under a word of its own; acknowledged or not. Times in virtual milliseconds."""
+
+    word: str
+    inbound: Inbound
+    began: int
+    acked: int | None = None
+    receipt: Received | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """A reply as it arrived at its provider, once."""
+
+    channel: str
+    keyed: bool
+    conversation: str
+    reply_id: int
+    text: str
+    marked: bool
+    notice: bool
+
+
+@dataclass(slots=True)
+class Asked:
+    """A call of the model: by which life, for which first word, at which depth of the turn; `ended` None: it lasts."""
+
+    life: str
+    word: str
+    depth: int
+    began: int
+    ended: int | None = None
+
+
+@dataclass(slots=True)
+class Seen:
+    """All of it. `written` is when replies were committed; `raced` are lives another was started beside;
+    `jumped` says that the clock was set; `broken` is what was wrong at sight.
+    """
+
+    sent: dict[str, Sent] = field(default_factory=dict)
+    shown: list[Showing] = field(default_factory=list)
+    given_up: set[int] = field(default_factory=set)
+    asked: list[Asked] = field(default_factory=list)
+    effects: Counter[tuple[str, str]] = field(default_factory=Counter)
+    used: dict[tuple[str, int], int] = field(default_factory=dict)
+    resampled: list[str] = field(default_factory=list)
+    raced: set[str] = field(default_factory=set)
+    jumped: bool = False
+    requeued: set[int] = field(default_factory=set)
+    written: dict[int, int] = field(default_factory=dict)
+    commits: int = 0
+    broken: list[str] = field(default_factory=list)

@@ -1,0 +1,139 @@
+"""A scripted model and its tools: quick, slow, hanging, failing and malformed, by chance."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from keepsaid.domain.prompt import Json, Role, ToolCall
+from keepsaid.domain.turn import Answer, ToolClass, Usage
+from keepsaid.errors import (
+    ModelAuth,
+    ModelError,
+    ModelMalformed,
+    ModelQuota,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+    ModelUnreachable,
+    ToolError,
+)
+from keepsaid.ports.model import Delta, ModelRequest, Tool
+from keepsaid.testing.simulator.ledger import Asked, Seen
+from keepsaid.testing.simulator.life import Life
+from keepsaid.testing.simulator.net import Net
+
+_FAILURES: tuple[Callable[[], ModelError], ...] = (
+    lambda: ModelUnavailable("asks for fewer requests", retry_after_s=7),
+    lambda: ModelUnavailable("has an outage"),
+    lambda: ModelUnreachable("no connection"),
+    lambda: ModelMalformed("cannot be read"),
+    lambda: ModelTimeout("did not answer"),
+    lambda: ModelAuth("refused the key"),
+    lambda: ModelQuota("no credit left"),
+    lambda: ModelRejected("will not take it"),
+)
+_LASTING = 5
+"""Of the failures, from this one on trying again does not help; they are rare."""
+
+_FOREVER_S = 1e6
+_DEPTH_MAX = 3
+
+
+def words_of(text: str) -> list[str]:
+    """The words that name messages in a text, in order."""
+    return [word for word in text.replace(":", " ").split() if word.startswith("w-")]
+
+
+class SimModel:
+    """The model, as one process reaches it."""
+
+    name = "sim/model"
+
+    def __init__(self, net: Net, seen: Seen, life: Life) -> None:
+        self._net = net
+        self._seen = seen
+        self._life = life
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        """Make one call; raises any ModelError."""
+        words, depth = words_of(request.prompt.user), len(request.exchange)
+        asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms())
+        self._note(asked, " ".join(words))
+        words += [word for one in request.exchange if one.role is Role.USER for word in words_of(one.text)]
+        try:
+            async with asyncio.timeout(request.limit_s):
+                answer = await self._net.remote(self._react(request, words))
+        except TimeoutError:
+            raise ModelTimeout(f"no answer in {request.limit_s:g} s") from None
+        finally:
+            asked.ended = self._net.wall.passed_ms()
+        delta(answer.text)
+        return answer
+
+    def _note(self, asked: Asked, turn: str) -> None:
+        """A turn is known by the words it began with: one that begins anew with more is another."""
+        self._seen.asked.append(asked)
+        self._net.trace.add(f"{asked.life} asks the model about {asked.word} at {asked.depth}")
+        if self._seen.used.get((turn, asked.depth), 0):
+            self._seen.resampled.append(asked.word)
+
+    async def _react(self, request: ModelRequest, words: list[str]) -> Answer:
+        net, chance = self._net, self._net.chance
+        await net.pause(0.01, chance.choice((0.2, 1.0, 8.0)))
+        if net.happens(self._net.weather.model):
+            kind = chance.randrange(10)
+            if kind == 0:
+                await asyncio.sleep(_FOREVER_S)
+            if kind == 1:
+                return Answer("", (), Usage(5, 0), self.name)
+            if kind == 2:
+                return Answer("", (ToolCall("c", chance.choice(("look", "none")), "{oops"),), Usage(5, 5), self.name)
+            last = len(_FAILURES) if chance.random() < 0.1 else _LASTING
+            failure = _FAILURES[chance.randrange(last)]
+            raise failure()
+        calls = () if len(request.exchange) >= _DEPTH_MAX else self._calls(request, words[0])
+        if calls:
+            return Answer("let me see", calls, Usage(10, 5), self.name)
+        return Answer(f"re: {' '.join(words)} #{chance.randrange(10_000)}", (), Usage(10, 5), self.name)
+
+    def _calls(self, request: ModelRequest, word: str) -> tuple[ToolCall, ...]:
+        chance, depth = self._net.chance, len(request.exchange)
+        if chance.random() < 0.6:
+            return ()
+        paid = any(call.name == "pay" for record in request.exchange for call in record.calls)
+        known = ("look", "set", "pay", "memory_search")
+        names = [name for name in chance.sample(known, 2) if name != "pay" or not paid]
+        turn = " ".join(words_of(request.prompt.user))
+        told = json.dumps({"word": word, "depth": depth, "query": word, "turn": turn})
+        return tuple(ToolCall(f"call-{chance.randrange(1_000_000)}", name, told) for name in names)
+
+
+def tools(net: Net, seen: Seen) -> tuple[Tool, ...]:
+    """A pure, an idempotent and an unsafe tool whose effects are counted where they happen."""
+
+    def tool(name: str, kind: ToolClass) -> Tool:
+        async def effect(word: str, depth: int, turn: str) -> str:
+            await net.pause(0.0, 0.3)
+            if net.happens(net.weather.calls):
+                raise ToolError("not now")
+            seen.effects[name, word] += 1
+            seen.used[turn, depth] = 1
+            net.trace.add(f"{name} happens for {word}")
+            await net.pause(0.0, 0.3)
+            if net.happens(net.weather.calls):
+                if net.chance.random() < 0.3:
+                    await asyncio.sleep(_FOREVER_S)
+                raise ConnectionResetError("cut off")
+            return f"{name} done"
+
+        async def run(arguments: dict[str, Json]) -> str:
+            return await net.remote(
+                effect(str(arguments["word"]), int(str(arguments["depth"])), str(arguments["turn"]))
+            )
+
+        schema: dict[str, Json] = {"type": "object", "properties": {"word": {"type": "string"}}}
+        return Tool(name, f"{name} something", schema, run, kind, limit_s=10.0)
+
+    return tool("look", ToolClass.PURE), tool("set", ToolClass.IDEMPOTENT), tool("pay", ToolClass.UNSAFE)

@@ -1,0 +1,143 @@
+"""Watched stores: a process's way to its disk, slow and full by chance, and noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keepsaid.domain.batch import Group
+from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
+from keepsaid.domain.turn import Recent
+from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
+from keepsaid.errors import StoreFull
+from keepsaid.ports.operations import R
+from keepsaid.ports.store import Store
+from keepsaid.testing.simulator.ledger import Seen
+from keepsaid.testing.simulator.life import Killed, Life
+from keepsaid.testing.simulator.net import Net
+
+_SLOW_S = 0.02
+
+
+class _Retention:
+    """What waits and what may go, as it is."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    async def backlog(self) -> Backlog:
+        """What waits."""
+        return await self.store.backlog()
+
+    async def prune_history(self) -> PruneHistory:
+        """The runs of the pruner."""
+        return await self.store.prune_history()
+
+    async def prunable(self, messages_before: int, records_before: int) -> Prunable:
+        """What a run of the pruner would remove."""
+        return await self.store.prunable(messages_before, records_before)
+
+
+class Views(_Retention):
+    """Every read of a store, as it is."""
+
+    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+        """Lanes whose window has closed."""
+        return await self.store.due(at, limit)
+
+    async def next_due(self) -> int | None:
+        """When the next window closes."""
+        return await self.store.next_due()
+
+    async def story(self, message_id: int) -> Story | None:
+        """One message."""
+        return await self.store.story(message_id)
+
+    async def find(self, wanted: MessageFilter) -> Sequence[Story]:
+        """Messages, newest first."""
+        return await self.store.find(wanted)
+
+    async def overview(self) -> Overview:
+        """Counts."""
+        return await self.store.overview()
+
+    async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
+        """Batches whose episodes may not be in memory yet."""
+        return await self.store.episode_work(limit, conversation)
+
+    async def recent(self, lane: Lane, limit: int) -> Recent:
+        """The tail of a lane's transcript."""
+        return await self.store.recent(lane, limit)
+
+    async def turn(self, turn_id: int) -> TurnStory | None:
+        """One turn."""
+        return await self.store.turn(turn_id)
+
+    async def last_turn(self, lane: Lane | None) -> int | None:
+        """The newest settled turn."""
+        return await self.store.last_turn(lane)
+
+    async def next_ready(self) -> int | None:
+        """When the next batch may be claimed."""
+        return await self.store.next_ready()
+
+    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
+        """Replies nobody has pulled yet."""
+        return await self.store.unseen(channel, conversation)
+
+
+class Watched(Views):
+    """The store as one process has it open: after its death it takes nothing more."""
+
+    def __init__(self, store: Store, net: Net, seen: Seen, life: Life) -> None:
+        super().__init__(store)
+        self._net = net
+        self._seen = seen
+        self._life = life
+
+    async def last_reply(self) -> int:
+        """The largest id of all replies."""
+        return await self.store.last_reply()
+
+    async def next_send(self, channels: tuple[str, ...]) -> int | None:
+        """When the next reply may be pushed."""
+        return await self.store.next_send(channels)
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply a commit, at once or after a while; it may be kept and its answer late."""
+        net, name = self._net, type(commit).__name__
+        if net.happens(net.weather.slow_disk):
+            await net.pause(0.0, _SLOW_S)
+        if self._life.dead:
+            raise Killed
+        if net.happens(net.weather.full):
+            net.trace.add(f"{self._life.name} {name}: disk full")
+            raise StoreFull("no space left")
+        self._note_replies(commit)
+        result = await self.store.apply(commit)
+        if result:
+            self._seen.commits += 1
+            net.trace.add(f"{self._life.name} {name} {_brief(result)}")
+        if net.happens(net.weather.slow_disk):
+            await net.pause(0.0, _SLOW_S)
+        return result
+
+    def _note_replies(self, commit: Commit[R]) -> None:
+        """When replies are written: between here and the disk no time passes."""
+        ids: tuple[int, ...] = ()
+        if isinstance(commit, TurnCommit) and commit.reply is not None:
+            ids = (commit.reply.id,)
+        elif isinstance(commit, Fail) and commit.notice is not None:
+            ids = (commit.notice.id,)
+        elif isinstance(commit, VoidLeases):
+            ids = commit.reply_ids
+        for reply_id in ids:
+            self._seen.written[reply_id] = self._net.wall.passed_ms()
+
+
+def _brief(result: object) -> str:
+    if isinstance(result, Received):
+        return f"{result.intake} {result.number}"
+    return str(len(result)) if isinstance(result, tuple) else str(result)

@@ -1,0 +1,62 @@
+"""The weather of a play: how often what goes wrong, drawn from its seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+YEAR_MS = 365 * DAY_MS
+JUMPS: Sequence[tuple[int, ...]] = ((-HOUR_MS,), (DAY_MS,), (10 * YEAR_MS,), (10 * YEAR_MS, -10 * YEAR_MS))
+"""How the wall clock is set, milliseconds; a mistake may be set right again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """Shares are from 0 to 1, times in seconds.
+
+    `points_mean` is how many named points a process passes before it dies at one, None when it dies at none;
+    `deaths_s` how long until it dies just so. `races` is the share of starts at which the former process is
+    taken for dead and is not.
+    """
+
+    points_mean: int | None
+    deaths_s: float | None
+    races: float
+    model: float
+    sends: float
+    calls: float
+    full: float
+    slow_disk: float
+    jumps: tuple[int, ...]
+    stops: float
+    turns_max: int
+    people: int
+    webhooks: int
+    storm_s: float
+
+
+def weather(chance: random.Random) -> Weather:
+    """The weather of one seed: most of it mild, some of it wild."""
+
+    def share(*shares: float) -> float:
+        return chance.choice(shares)
+
+    return Weather(
+        points_mean=chance.choice((None, 12, 30, 80, 200)),
+        deaths_s=chance.choice((None, 4.0, 15.0, 60.0)),
+        races=share(0.0, 0.0, 0.2, 0.6),
+        model=share(0.0, 0.1, 0.3, 0.6),
+        sends=share(0.0, 0.1, 0.3, 0.6),
+        calls=share(0.0, 0.05, 0.3),
+        full=share(0.0, 0.0, 0.02, 0.08),
+        slow_disk=share(0.0, 0.3, 0.8),
+        jumps=tuple(ms for _ in range(chance.choice((0, 0, 0, 1, 2))) for ms in chance.choice(JUMPS)),
+        stops=share(0.0, 0.0, 0.3),
+        turns_max=chance.choice((1, 2, 4, 8)),
+        people=chance.randint(1, 4),
+        webhooks=chance.choice((0, 3, 8)),
+        storm_s=chance.choice((15.0, 40.0, 90.0)),
+    )

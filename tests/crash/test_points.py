@@ -1,0 +1,50 @@
+"""Every kill point: each is known, stands on both sides of what it guards, and is survived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.crash.cast import CAST
+
+from keepsaid.domain.turn import StepKind
+from keepsaid.testing.crash.fork import Nursery
+from keepsaid.testing.crash.play import Plan, Play
+from keepsaid.testing.crash.points import WHEN, commit_names, kind_of, points
+
+_CALLS = ("acknowledge", "backup", "receive", "send", *StepKind)
+"""What leaves the process, or is asked of it: every call that a crash can cut in two."""
+
+
+def test_every_commit_and_every_call_outside_has_a_point_before_and_after_it() -> None:
+    wanted = {f"commit.{name}.{side}" for name in commit_names() for side in ("before", "after")}
+    wanted |= {f"{call}.{side}" for call in _CALLS for side in ("before", "after")}
+    assert wanted - set(points()) == set()
+    halves = [name for name in points() if name.endswith((".before", ".after"))]
+    assert {name.rpartition(".")[0] for name in halves} == {
+        name.rpartition(".")[0] for name in halves if name.endswith(".before")
+    }
+    assert len(halves) % 2 == 0
+
+
+def test_every_point_is_one_of_the_kinds_of_the_spec_and_every_kind_has_points() -> None:
+    assert [name for name in points() if not kind_of(name)] == []
+    assert {kind_of(name) for name in points()} == set(WHEN)
+    assert [begin for _, begins in WHEN.values() for begin in begins if not any(map(begin_of(begin), points()))] == []
+
+
+def begin_of(begin: str) -> Callable[[str], bool]:
+    return lambda name: name.startswith(begin)
+
+
+def test_every_point_is_survived_three_times(forks: Nursery, tmp_path: Path) -> None:
+    report = Play(tmp_path, replace(CAST, seed=2), Plan(times=3), forks=forks).run()
+    assert report.violations == []
+    assert {name: one["kills"] for name, one in report.points().items()} == dict.fromkeys(points(), 3)
+
+
+@pytest.mark.soak
+def test_every_point_is_survived_fifty_times(forks: Nursery, tmp_path: Path) -> None:
+    assert Play(tmp_path, replace(CAST, seed=50), Plan(times=50), forks=forks).run().violations == []

@@ -1,0 +1,103 @@
+"""The hot statements: each with the values it is run with, and the steps of SQLite's machine it may take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import apsw
+from tests.plans.large import NOW, QUEUED_FROM, STEP, WAITING_FROM
+
+from keepsaid.adapters.sqlite.query import numbers
+
+LATER = NOW + 86_400_000
+_MESSAGE = 5 * STEP + 7
+_WAITING = WAITING_FROM + 3
+_PUSHED = json.dumps(["github"])
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """A statement of a page, the values it is tried with, its bound, and `why` that is more than a few hundred.
+
+    `walks` says why it may walk a large table.
+    """
+
+    page: str
+    name: str
+    bound: tuple[object, ...] = ()
+    steps: int = 300
+    why: str = ""
+    walks: str = ""
+
+
+HOT = (
+    Hot("views", "due_levels"),
+    Hot("views", "due", (10, LATER, 64), 2_000, "64 lanes"),
+    Hot("views", "waiting", (_WAITING, 100)),
+    Hot("views", "next_ready"),
+    Hot("rows", "message", (_MESSAGE,)),
+    Hot("views", "lane_of_message", (_MESSAGE,)),
+    Hot("views", "batch_of", (7, 5)),
+    Hot("claims", "batch", (numbers((_MESSAGE,)),)),
+    Hot("views", "turn_of_batch", (_MESSAGE,)),
+    Hot("views", "replies_of_batch", (_MESSAGE,)),
+    Hot("rows", "range", (_MESSAGE,)),
+    Hot("views", "turn", (_MESSAGE,)),
+    Hot("views", "records", (_MESSAGE,)),
+    Hot("views", "recent", (7, 30), 1_500, "30 records"),
+    Hot("views", "last_turn", walks="by its id from the newest on; only turns that are open are passed"),
+    Hot("views", "work", (None, 50), 1_500, "50 batches", walks="what is due, oldest first, as many as are asked for"),
+    Hot("views", "work", ("c8", 50), 60_000, "5,000 are due", walks="all that is due: a backlog no turn leaves behind"),
+    Hot("views", "find", (None, None, None, 20, None), 1_500, "20 messages", walks="by its id from the newest on"),
+    Hot("views", "unseen", ("terminal", "c8")),
+    Hot("views", "answer", (_MESSAGE,)),
+    Hot("views", "tally", (), 40_000, "a row for every state and channel, and a few steps for each open batch"),
+    Hot("views", "oldest", ("http",)),
+    Hot("views", "tasks"),
+    Hot("views", "last_reply"),
+    Hot("views", "next_send", (_PUSHED,)),
+    Hot("claims", "leased"),
+    Hot("claims", "asleep", (LATER,)),
+    Hot("claims", "suspicious"),
+    Hot("claims", "levels", (0,)),
+    Hot("claims", "ready", (0, 11, 64), 2_000, "64 batches"),
+    Hot("claims", "lease", (numbers((2 * STEP + _WAITING,)), "leased", "me", LATER, False)),
+    Hot("claims", "open_turns", (numbers((_MESSAGE,)),)),
+    Hot("claims", "not_ready", (numbers((7,)),)),
+    Hot("claims", "steps", (_MESSAGE,)),
+    Hot("leases", "renew", (5 * STEP + QUEUED_FROM - 1, 1, LATER)),
+    Hot("leases", "held", (5 * STEP + QUEUED_FROM - 1, 1)),
+    Hot("leases", "expired", (LATER,), 600, "8 leases"),
+    Hot("leases", "owned", ("me",), 600, "8 leases"),
+    Hot("routing", "lane", ("http", "default", "c8", "root:c8")),
+    Hot("routing", "last_open", (_WAITING, 2, "default", "v1")),
+    Hot("routing", "waiting", (_WAITING, 5)),
+    Hot("routing", "clear_ready", (_WAITING,)),
+    Hot("routing", "set_ready", (_WAITING,)),
+    Hot("intake", "still_there", (_MESSAGE, b"0" * 16)),
+    Hot("intake", "unkeyed", (), 600, "nothing is left to fold in"),
+    Hot("intake", "last_id"),
+    Hot("intake", "place", (_MESSAGE,)),
+    Hot("intake", "target_lane", ("p5-9", "github", "default", "c9")),
+    Hot("turns", "held_turn", (_MESSAGE, 1)),
+    Hot("turns", "commit_turn", (5 * STEP + QUEUED_FROM - 1, "committed", "m", 1, 1, None, NOW)),
+    Hot("turns", "finish_batch", (5 * STEP + QUEUED_FROM - 1, "done", NOW)),
+    Hot("turns", "speakers", (_MESSAGE,)),
+    Hot("turns", "session", (7,)),
+    Hot("turns", "unprocessed", (7, 0, 7, 6)),
+    Hot("outbox", "next_replies", (LATER, _PUSHED, 8), 30_000, "1,000 may be sent now, and must be put in order"),
+    Hot("outbox", "next_replies", (LATER, "[]", 8), 2_000, "8 replies; those that wait to be pulled cost nothing"),
+    Hot("outbox", "take", (_MESSAGE, "sending", "me")),
+    Hot("outbox", "sending_elsewhere", ("you",)),
+    Hot("outbox", "unknown", (LATER,), 1_000, "80 replies"),
+    Hot("chronicle", "ahead", (_WAITING, 3)),
+    Hot("chronicle", "turns", (_MESSAGE,)),
+    Hot("chronicle", "moves", (_MESSAGE,)),
+    Hot("drop", "waiting", (2 * STEP + _WAITING,)),
+)
+
+
+def keys(count: int) -> tuple[object]:
+    """Keys that are there, bound as the writer binds them."""
+    return (apsw.carray(tuple(b"%016d" % (STEP + n) for n in range(1, count + 1))),)

@@ -1,0 +1,111 @@
+"""The hot statements cost the same whatever is stored: none walks a large table, and none takes many steps.
+
+The steps are those of SQLite's own machine, counted while the statement runs on 100,000 messages: they are the same
+on every computer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from tests.plans.hot import HOT, Hot, keys
+from tests.plans.large import filled
+
+from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
+from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.statements import load
+
+_TABLES = "batch episode_due lane message message_key ready reply session step transcript turn memory memory_source"
+LARGE = frozenset(_TABLES.split())
+"""Tables that grow with what is stored."""
+
+_NAMED = re.compile(r"\b(?:FROM|JOIN|UPDATE)\s+(\w+)(?:\s+AS\s+(\w+))?", re.IGNORECASE)
+_SCAN = re.compile(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?")
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
+    """The file, open for writing; what a test changes is taken back."""
+    db = filled(tmp_path_factory.mktemp("plans") / "buffer.db")
+    yield db
+    db.close()
+
+
+@pytest.fixture(scope="session")
+def partial(large: apsw.Connection) -> frozenset[str]:
+    """Indexes that hold only what is open, or due."""
+    return frozenset(
+        row[0] for row in large.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '% WHERE %'")
+    )
+
+
+def each(chosen: Sequence[Hot]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("hot", chosen, ids=lambda hot: f"{hot.page}.{hot.name}")
+
+
+def scans(db: apsw.Connection, sql: str, bound: Any, partial: frozenset[str]) -> list[str]:
+    """Lines of a plan that walk a large table: by no index, or by one that holds every row."""
+    names = {alias or table: table for table, alias in _NAMED.findall(sql)}
+    found = []
+    for _, _, _, line in db.execute(f"EXPLAIN QUERY PLAN {sql}", bound):
+        scan = _SCAN.match(line)
+        if scan and names.get(scan[1], scan[1]) in LARGE and scan[2] not in partial:
+            found.append(line)
+    return found
+
+
+def steps(db: apsw.Connection, sql: str, bound: Any) -> int:
+    """What a statement costs; what it changes is taken back."""
+    told: list[dict[str, Any]] = []
+    db.execute("SAVEPOINT cost")
+    db.trace_v2(apsw.SQLITE_TRACE_PROFILE, told.append)
+    db.execute(sql, bound).fetchall()
+    db.trace_v2(0)
+    db.execute("ROLLBACK TO cost; RELEASE cost")
+    return int(told[0]["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
+
+
+@each(HOT)
+def test_a_hot_statement_walks_no_large_table(large: apsw.Connection, partial: frozenset[str], hot: Hot) -> None:
+    found = scans(large, load(hot.page)[hot.name], hot.bound, partial)
+    assert found == [] or hot.walks, f"{hot.page}.{hot.name}: {found}"
+
+
+@each(HOT)
+def test_a_hot_statement_takes_few_steps(large: apsw.Connection, hot: Hot) -> None:
+    assert steps(large, load(hot.page)[hot.name], hot.bound) <= hot.steps
+
+
+def test_keys_are_looked_up_one_by_one(large: apsw.Connection, partial: frozenset[str]) -> None:
+    sql = load("intake")["known_keys"]
+    assert scans(large, sql, keys(64), partial) == []
+    assert len(large.execute(sql, keys(64)).fetchall()) == 64
+    assert steps(large, sql, keys(64)) <= 64 * 30
+
+
+@each([hot for hot in HOT if hot.walks])
+def test_an_excuse_is_still_needed(large: apsw.Connection, partial: frozenset[str], hot: Hot) -> None:
+    assert scans(large, load(hot.page)[hot.name], hot.bound, partial) != []
+
+
+@pytest.mark.parametrize("name", ["keep_sources", "keep_changes", "kept", "get", "match", "match_top"])
+def test_what_a_turn_asks_of_memory_walks_no_memory(tmp_path: Path, name: str) -> None:
+    with closing(open_writer(path := tmp_path / "memory.db")) as db:
+        migrate(db, path, "memory")
+        sql = MEMORY[name]
+        bound = dict.fromkeys(re.findall(r":(\w+)", sql))
+        assert scans(db, sql, bound, frozenset()) == []
+
+
+def test_a_walk_is_found(large: apsw.Connection, partial: frozenset[str]) -> None:
+    assert scans(large, "SELECT 1 FROM message AS m WHERE m.text = 'x'", (), partial) == ["SCAN m"]
+    assert scans(large, "SELECT sum(first_at) FROM batch", (), partial) == ["SCAN batch"]
+    assert scans(large, "SELECT 1 FROM batch WHERE state = 'leased'", (), partial) == []
+    assert steps(large, "SELECT count(*) FROM message WHERE text = 'x'", ()) > 100_000

@@ -1,0 +1,86 @@
+"""The promises under chance: seeds of the simulator, on RAM and on files, and the same again exactly."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from keepsaid.testing.simulator.disk import FileDisk
+from keepsaid.testing.simulator.play import Result, play
+
+REGRESSIONS = (62, 122, 169, 198, 208, 248, 262, 287, 329, 330, 332)
+"""Seeds that once broke a promise: a clock that was set changed the order of replies, or held back what waited."""
+
+RAM_SEEDS = 300
+FILE_SEEDS = 30
+SOAK_SEEDS = 5_000
+_RUN = 25
+_DIED = re.compile(r"dies at commit\.(\w+)\.(before|after)")
+
+
+def kept(result: Result) -> Result:
+    """The result, if no promise was broken; else its trace and how to see it again."""
+    again = f"python -m keepsaid.testing.simulator --seed {result.seed} --trace"
+    assert not result.breaches, f"{result.tail()}\nreplay: {again}"
+    return result
+
+
+@pytest.mark.parametrize("first", range(0, RAM_SEEDS, _RUN))
+def test_seeds_on_ram(first: int) -> None:
+    for seed in range(first, first + _RUN):
+        kept(play(seed))
+
+
+@pytest.mark.parametrize("seed", range(FILE_SEEDS))
+def test_seeds_on_files(seed: int, tmp_path: Path) -> None:
+    on_file = kept(play(seed, FileDisk(tmp_path)))
+    assert on_file.digest == play(seed).digest, "a file is another store than its twin in memory"
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_seeds_that_once_failed(seed: int) -> None:
+    kept(play(seed))
+
+
+def test_a_seed_replays_exactly() -> None:
+    for seed in (3, 4, 5):
+        first, second = play(seed), play(seed)
+        assert first.lines == second.lines
+        assert first.digest == second.digest
+    assert play(3).digest != play(4).digest
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_a_seed_replays_in_another_process(hash_seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
+    monkeypatch.setenv("PYTHONPATH", "src")
+    command = (sys.executable, "-m", "keepsaid.testing.simulator", "--seed", "7")
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"digest {play(7).digest}" in told
+
+
+def test_seeds_meet_what_they_should() -> None:
+    """Deaths before and after every commit of the road, and all kinds of trouble."""
+    died: Counter[tuple[str, str]] = Counter()
+    words: Counter[str] = Counter()
+    troubles = ("taken for dead", "jumps by", "disk full", "told to stop", "duplicate", "Requeue", "marked=True", "pay")
+    for seed in range(1_000, 1_150):
+        trace = "\n".join(kept(play(seed)).lines)
+        died.update(_DIED.findall(trace))
+        words.update({word: trace.count(word) for word in troubles})
+    commits = "Receive Dispatch Claim StepStart StepEnd TurnCommit TakeReplies Settle Doubt VoidLeases EpisodesKept"
+    missing = {(name, side) for name in commits.split() for side in ("before", "after")} - set(died)
+    assert not missing, "nothing died there"
+    assert all(words[word] for word in troubles), words
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(0, SOAK_SEEDS, 100))
+def test_many_seeds(first: int) -> None:
+    for seed in range(10_000 + first, 10_000 + first + 100):
+        kept(play(seed))

@@ -1,0 +1,166 @@
+"""A chronicle tells every stage with its time: what waits says for what, what was tried says how often."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
+from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.domain.batch import Window
+from keepsaid.domain.chronicle import Chronicle
+from keepsaid.domain.commits import Fail, Failure, Release, Requeue, Settle, StepEnd, StepStart, TakeReplies
+from keepsaid.domain.ids import show
+from keepsaid.domain.message import Marks
+from keepsaid.domain.reply import Delivered
+from keepsaid.domain.turn import Usage
+from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
+from keepsaid.interfaces.cli.chronicle import told
+from keepsaid.testing.builders import CHANNEL, said, step
+from keepsaid.testing.contracts.busy import busy
+from keepsaid.testing.contracts.road import Queued, Road
+
+
+@dataclass
+class Told:
+    """A store, the road to it, and its chronicles."""
+
+    store: SqliteOperations
+    road: Road
+    views: SqliteChronicles
+
+    async def of(self, queued: Queued) -> Chronicle:
+        """The chronicle of a batch."""
+        chronicle = await self.views.chronicle_of_batch(queued.batch_id)
+        assert chronicle is not None
+        return chronicle
+
+    async def waits(self, queued: Queued) -> str | None:
+        """What a batch waits for."""
+        return waits_for(await self.of(queued))
+
+
+@pytest.fixture
+async def at(tmp_path: Path) -> AsyncIterator[Told]:
+    """A new, empty store."""
+    async with AsyncExitStack() as closing:
+        store = await open_operations(tmp_path / "buffer.db")
+        closing.push_async_callback(store.close)
+        readers = Readers(tmp_path / "buffer.db", 1)
+        closing.push_async_callback(readers.close)
+        yield Told(store, Road(store), SqliteChronicles(readers))
+
+
+async def test_every_stage_of_an_answered_message_has_its_time(at: Told) -> None:
+    queued = await at.road.queue(said(marks=Marks("evt-7")), 1_000)
+    claimed = await at.road.claim_one(2_000)
+    fence = claimed.batch.fence
+    for n in (1, 1):
+        await at.store.apply(StepStart(claimed.turn_id, queued.batch_id, fence, step(n), 2_100))
+    await at.store.apply(StepEnd(claimed.turn_id, fence, 1, "hi", Usage(7, 3), 2_400))
+    await at.road.answer(claimed, at=3_000)
+    chronicle = await at.of(queued)
+    assert chronicle == await at.views.chronicle_of_message(queued.first.id)
+    assert chronicle == await at.views.chronicle_of_turn(claimed.turn_id)
+    shape = chronicle_shape(chronicle)
+    (message,), (turn,), (reply,) = shape["messages"], shape["turns"], shape["replies"]
+    assert (message["external_id"], message["received_at"]) == ("evt-7", "1970-01-01T00:00:01.000Z")
+    batch = shape["batch"]
+    assert (batch["window_closed_at"], batch["ended_at"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:00:03.000Z")
+    assert (batch["state"], batch["rule"], batch["crashes"], shape["waits_for"]) == ("done", "default", 0, None)
+    (called,) = turn["steps"]
+    assert (called["tries"], called["took_ms"], called["tokens"]) == (2, 300, [7, 3])
+    assert (turn["started_at"], turn["took_ms"]) == ("1970-01-01T00:00:02.000Z", 1_000)
+    assert (reply["state"], reply["created_at"], reply["moves"]) == ("pending", "1970-01-01T00:00:03.000Z", [])
+    text = "\n".join(told(chronicle))
+    for words in ("key evt-7", "closed after 0 ms", "because default says so", "started 2 times", "in 300 ms"):
+        assert words in text
+
+
+async def test_every_try_to_send_a_reply_is_told(at: Told) -> None:
+    reply_id = await at.road.settle(said())
+    for n, (how, detail) in enumerate([(Delivered.RETRY, "HTTP 503"), (Delivered.CONFIRMED, "HTTP 200")]):
+        (reply,) = await at.store.apply(TakeReplies((CHANNEL,), "one", 1, 100 + n))
+        assert reply.id == reply_id
+        assert await at.store.apply(Settle(reply_id, reply.fence, how, 110 + n, detail, "p-1" if n else None, 101))
+    chronicle = await at.views.chronicle_of_batch(2)
+    assert chronicle is not None
+    (life,) = chronicle.replies
+    moves = [(one.verb, one.at, one.detail) for one in life.moves]
+    assert moves == [("take", 100, ""), ("retry", 110, "HTTP 503"), ("take", 101, ""), ("confirm", 111, "HTTP 200")]
+    assert (life.ended_at, life.provider_id) == (111, "p-1")
+    text = "\n".join(told(chronicle))
+    assert "not sent, to be tried again (HTTP 503)" in text
+    assert "sent after 2 tries, the provider's id is p-1" in text
+
+
+async def test_a_message_that_is_not_batched_says_when_its_window_closes(at: Told) -> None:
+    received = await at.road.hear(said(), 1_000, Window(window_ms=500))
+    chronicle = await at.views.chronicle_of_message(received.id)
+    assert chronicle is not None
+    assert waits_for(chronicle) == "for its window to close at 1970-01-01T00:00:01.500Z"
+    assert chronicle_shape(chronicle)["window_closes_at"] == "1970-01-01T00:00:01.500Z"
+    assert next(told(chronicle)).endswith("is received: root:room   test")
+
+
+async def test_what_waits_says_for_what(at: Told) -> None:
+    first = await at.road.queue(said("first"))
+    assert await at.waits(first) == "for a place"
+    claimed = await at.road.claim_one(0, owner="me")
+    assert await at.waits(first) == "for its turn to end: leased by me until 1970-01-01T00:00:01.000Z, fence 1"
+    second = await at.road.queue(said("second"))
+    assert await at.waits(second) == f"for {show('batch', first.batch_id)} of the same lane, which is leased"
+    await at.store.apply(Release(first.batch_id, claimed.batch.fence, 9_000, True, "the model is away"))
+    assert await at.waits(first) == "until 1970-01-01T00:00:09.000Z: the model is away"
+    for crashes, words in ((1, "for other suspects to end"), (2, "crashes in a row and runs alone")):
+        await at.road.claim_one(10_000 * crashes)
+        await at.road.crash(10_000 * crashes + 1)
+        assert words in str(await at.waits(first))
+
+
+async def test_turns_that_were_given_up_are_told_too(at: Told) -> None:
+    queued = await at.road.queue(said())
+    claimed = await at.road.claim_one()
+    await at.store.apply(Fail(queued.batch_id, claimed.batch.fence, Failure.BURY, "it broke", 5))
+    assert await at.waits(queued) == "for a person: it was given up"
+    await at.store.apply(Requeue(queued.batch_id, 6, "once more"))
+    await at.road.answer(await at.road.claim_one(7))
+    states = [(turn.state, turn.reason) for turn in (await at.of(queued)).turns]
+    assert states == [("abandoned", "it broke"), ("committed", "")]
+
+
+async def test_an_unknown_id_has_no_chronicle(at: Told) -> None:
+    for found_of in (at.views.chronicle_of_message, at.views.chronicle_of_batch, at.views.chronicle_of_turn):
+        found: Any = await found_of(4_711)
+        assert found is None
+
+
+async def test_of_a_large_batch_the_first_are_shown(at: Told) -> None:
+    for n in range(12):
+        received = await at.road.hear(said(f"number {n}"))
+    batch_id = await at.road.route(received.lane)
+    chronicle = await at.views.chronicle_of_batch(batch_id)
+    assert chronicle is not None
+    assert "and 2 others of the same batch" in "\n".join(told(chronicle))
+    assert "and 11 others" in "\n".join(told(chronicle, received.id))
+    assert "others" not in "\n".join(told(chronicle, everything=True))
+
+
+async def test_what_joined_a_running_turn_is_told_with_that_turn(at: Told) -> None:
+    lane = await busy(at.road)
+    joined = await lane.more()
+    await lane.finished(1)
+    assert len(await lane.steer(2)) == 1
+    assert await lane.commit(joined.batch_id)
+    chronicle = await at.of(joined)
+    assert chronicle == await at.views.chronicle_of_message(joined.first.id)
+    assert [turn.id for turn in chronicle.turns] == [lane.claimed.turn_id]
+    assert [life.reply.draft.text for life in chronicle.replies] == ["both"]
+    shape = chronicle_shape(chronicle)
+    assert (shape["batch"]["state"], shape["turns"][0]["state"]) == ("done", "committed")

@@ -1,0 +1,190 @@
+"""The pruner: daily, in small pieces, and never by a clock that was set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.domain.commits import BeginPruning, EpisodesKept, Intake, Receive, Shown
+from keepsaid.domain.message import Marks
+from keepsaid.domain.retention import DAY_MS, HOUR_MS, Terms
+from keepsaid.domain.views import MessageFilter
+from keepsaid.engine.pruner import Pruner
+from keepsaid.testing.builders import AT_ONCE, arrival, said
+from keepsaid.testing.clock import VirtualClock
+from keepsaid.testing.contracts.road import Road, Store
+
+START = 1_750_000_000_000
+TERMS = Terms(7 * DAY_MS, 30 * DAY_MS)
+YEAR_MS = 365 * DAY_MS
+
+
+@pytest.fixture(params=["ram", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """A new, empty store."""
+    kept = RamOperations() if request.param == "ram" else await open_operations(tmp_path / "buffer.db")
+    yield kept
+    await kept.close()
+
+
+async def settled(road: Road, at: int, text: str = "hello", key: str | None = None) -> None:
+    """A message whose road is at its end."""
+    queued = await road.queue(said(text, marks=Marks(key)), at)
+    await road.store.apply(Shown(await road.answer(await road.claim_one(at), at=at), at))
+    await road.store.apply(EpisodesKept((queued.batch_id,)))
+
+
+async def kept(store: Store) -> int:
+    return len(await store.find(MessageFilter(limit=1_000)))
+
+
+async def a_day_of(pruner: Pruner, clock: VirtualClock, ms: int = DAY_MS) -> None:
+    """Let time pass, and the stage do what is due."""
+    await clock.advance(ms)
+    for _ in range(100):
+        if await pruner.work() is None:
+            return
+    raise AssertionError("the run does not end")
+
+
+async def test_the_first_run_is_an_hour_after_the_start_and_then_daily(store: Store) -> None:
+    clock, road = VirtualClock(START), Road(store)
+    pruner = Pruner(store, clock, TERMS)
+    for age in (8, 6):
+        await settled(road, START - age * DAY_MS)
+    await a_day_of(pruner, clock, HOUR_MS - 1)
+    assert await kept(store) == 2
+    await a_day_of(pruner, clock, 1)
+    assert await kept(store) == 1
+    await a_day_of(pruner, clock, DAY_MS - 1)
+    assert await kept(store) == 1
+    await a_day_of(pruner, clock, 1)
+    assert await kept(store) == 0
+    assert [run.messages for run in (await store.prune_history()).runs] == [1, 1]
+
+
+async def test_records_go_after_their_own_time(store: Store) -> None:
+    clock, road = VirtualClock(START), Road(store)
+    pruner = Pruner(store, clock, TERMS)
+    await settled(road, START - 29 * DAY_MS)
+    turn_id = await store.last_turn(None)
+    assert turn_id is not None
+    await a_day_of(pruner, clock, HOUR_MS)
+    assert await kept(store) == 0
+    assert await store.turn(turn_id) is not None
+    await a_day_of(pruner, clock)
+    assert await store.turn(turn_id) is None
+
+
+@pytest.mark.parametrize("jump", [-HOUR_MS, DAY_MS, 10 * YEAR_MS, -10 * YEAR_MS])
+async def test_after_a_jump_in_this_process_nothing_is_pruned(store: Store, jump: int) -> None:
+    clock, road = VirtualClock(START), Road(store)
+    pruner = Pruner(store, clock, TERMS)
+    await settled(road, START - 8 * DAY_MS)
+    clock.jump(jump)
+    for _ in range(3):
+        await a_day_of(pruner, clock)
+    assert await kept(store) == 1
+    assert (await store.prune_history()).runs == ()
+    clock.jump(-jump)
+    await a_day_of(pruner, clock)
+    assert await kept(store) == 0
+
+
+async def test_a_small_correction_harms_nothing(store: Store) -> None:
+    clock, road = VirtualClock(START), Road(store)
+    pruner = Pruner(store, clock, TERMS)
+    await settled(road, START - 8 * DAY_MS)
+    clock.jump(-HOUR_MS + 1)
+    await a_day_of(pruner, clock)
+    assert await kept(store) == 0
+
+
+@pytest.mark.parametrize("jump", [10 * YEAR_MS, 31 * DAY_MS, -10 * YEAR_MS, -2 * HOUR_MS])
+async def test_a_start_with_another_clock_only_records_the_run(store: Store, jump: int) -> None:
+    road = Road(store)
+    await settled(road, START - 8 * DAY_MS)
+    await store.apply(BeginPruning(START))
+    clock = VirtualClock(START + jump)
+    pruner = Pruner(store, clock, TERMS)
+    await a_day_of(pruner, clock, HOUR_MS)
+    assert await kept(store) == 1
+    assert len((await store.prune_history()).runs) == 2
+    await a_day_of(pruner, clock)
+    assert await kept(store) == (jump < -DAY_MS)
+
+
+async def test_a_clock_far_ahead_of_the_oldest_message_is_doubted_without_a_run(store: Store) -> None:
+    await settled(Road(store), START)
+    pruner = Pruner(store, VirtualClock(START + 10 * YEAR_MS), TERMS)
+    run = await pruner.begin()
+    assert run.over
+    assert run.refusal is not None
+    assert "30 days after the oldest message" in run.refusal
+
+
+async def test_keys_go_when_they_have_a_limit(store: Store) -> None:
+    clock, road = VirtualClock(START), Road(store)
+    pruner = Pruner(store, clock, Terms(DAY_MS, DAY_MS, 10 * DAY_MS))
+    await settled(road, START, key="k")
+    for _ in range(10):
+        await a_day_of(pruner, clock)
+        assert (await road.hear(said(marks=Marks("k")))).intake is Intake.DUPLICATE
+    for _ in range(2):
+        await a_day_of(pruner, clock)
+    assert (await road.hear(said(marks=Marks("k")))).intake is Intake.STORED
+
+
+async def test_after_a_jump_of_the_clock_keys_count_anew(store: Store) -> None:
+    road = Road(store)
+    terms = Terms(DAY_MS, DAY_MS, 10 * DAY_MS)
+    await store.apply(BeginPruning(START - 10 * YEAR_MS))
+    await settled(road, START, key="k")
+    await store.apply(BeginPruning(START - 10 * YEAR_MS + DAY_MS))
+    clock = VirtualClock(START + 2 * DAY_MS)
+    pruner = Pruner(store, clock, terms)
+    for _ in range(5):
+        await a_day_of(pruner, clock)
+    assert await kept(store) == 0
+    assert (await road.hear(said(marks=Marks("k")))).intake is Intake.DUPLICATE
+
+
+async def test_a_hundred_copies_make_one_turn_also_after_pruning_and_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "buffer.db"
+    copies = 100
+    numbers = iter(range(1_000_000, 2_000_000))
+
+    async def send(to: Store, left: list[int]) -> list[Intake]:
+        told = []
+        while left:
+            left.pop()
+            told.append(
+                (await to.apply(Receive(arrival(next(numbers), said("once", marks=Marks("k"))), AT_ONCE))).intake
+            )
+        return told
+
+    async def all_at_once(to: Store) -> list[Intake]:
+        left = list(range(copies))
+        return [intake for told in await asyncio.gather(*(send(to, left) for _ in range(16))) for intake in told]
+
+    first = await open_operations(file)
+    assert sorted(await all_at_once(first)) == [Intake.DUPLICATE] * (copies - 1) + [Intake.STORED]
+    road = Road(first)
+    batch_id = await road.route(said().lane)
+    await first.apply(Shown(await road.answer(await road.claim_one()), 0))
+    await first.apply(EpisodesKept((batch_id,)))
+    clock = VirtualClock(8 * DAY_MS)
+    pruner = Pruner(first, clock, TERMS)
+    await a_day_of(pruner, clock)
+    assert await kept(first) == 0
+    assert await all_at_once(first) == [Intake.DUPLICATE] * copies
+    await first.close()
+    again = await open_operations(file)
+    assert await all_at_once(again) == [Intake.DUPLICATE] * copies
+    assert (await again.overview()).turns == {"committed": 1}
+    await again.close()

@@ -1,0 +1,107 @@
+"""Workers: how claimed batches run side by side, and when the next is looked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.unit.test_flow import Nothing, Road
+
+from keepsaid.domain.commits import ExpireLeases, VoidLeases
+from keepsaid.domain.turn import Answer
+from keepsaid.engine.attempt import Attempt, Patience
+from keepsaid.engine.progress import ProgressHub
+from keepsaid.engine.rescuer import Rescuer
+from keepsaid.engine.workers import Places, Workers
+from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.ports.model import Delta, ModelRequest
+from keepsaid.testing.clock import settle
+
+
+class Slow(Nothing):
+    """A model that answers when it is let."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        await self.let.wait()
+        return Answer("at last", model="slow")
+
+
+@asynccontextmanager
+async def working(road: Road, places: Places | None = None) -> AsyncIterator[Workers]:
+    flow, store, clock = road.flow, road.store, road.clock
+    leases = Leases(store, clock, road.ids, "alive", LeaseTerms())
+    attempt = Attempt(store, ProgressHub(), clock, road.ids, Patience())
+    workers = Workers(flow, store, leases, attempt, clock, places or Places())
+    try:
+        yield workers
+    finally:
+        await workers.stop(0)
+
+
+async def crashed(road: Road, rooms: int) -> None:
+    """Turns of so many rooms were running when their process died."""
+    for n in range(rooms):
+        await road.say(f"hello {n}", channel="terminal", room=f"room {n}")
+    await road.flow.route()
+    dead = Leases(road.store, road.clock, road.ids, "dead", LeaseTerms())
+    assert len(await road.flow.claim(dead, rooms)) == rooms
+    await road.store.apply(VoidLeases("alive", road.clock.now_ms(), "it died", (901,)))
+
+
+async def test_suspects_that_wait_for_one_another_are_not_asked_for_again_and_again() -> None:
+    slow = Slow()
+    road = Road(model=slow)
+    await crashed(road, 2)
+    async with working(road) as workers:
+        soon = await workers.claim()
+        assert soon is not None
+        assert soon > road.clock.now_ms()
+        await settle()
+        assert await workers.claim() is None, "the other comes when this turn has ended, which sets the hint"
+        slow.let.set()
+        road.flow.hints.work.clear()
+        await asyncio.wait_for(road.flow.hints.work.wait(), 5)
+        assert await workers.claim() is not None
+
+
+async def test_a_lane_whose_model_hangs_takes_no_place_for_long() -> None:
+    slow = Slow()
+    road = Road(model=slow)
+    for n in range(3):
+        await road.say("hello", channel="terminal", room=f"room {n}")
+    await road.flow.route()
+    async with working(road, Places(at_once=1, slow_s=0.01, open_max=2)) as workers:
+        await workers.claim()
+        assert (await road.store.overview()).batches == {"leased": 1, "queued": 2}
+        assert await workers.claim() is None, "the one place is taken"
+        road.flow.hints.work.clear()
+        await asyncio.wait_for(road.flow.hints.work.wait(), 5)
+        await workers.claim()
+        assert (await road.store.overview()).batches == {"leased": 2, "queued": 1}
+        road.flow.hints.work.clear()
+        await asyncio.wait_for(road.flow.hints.work.wait(), 5)
+        assert await workers.claim() is None, "and no more than two are ever open"
+        assert (await road.store.overview()).batches == {"leased": 2, "queued": 1}
+        slow.let.set()
+
+
+async def test_leases_do_not_go_by_the_wall_clock() -> None:
+    slow = Slow()
+    road = Road(model=slow)
+    await road.say("hello", channel="terminal")
+    await road.flow.route()
+    rescuer = Rescuer(road.store, road.clock, road.ids, "alive", "it died")
+    async with working(road) as workers:
+        await workers.claim()
+        await settle()
+        for jump in (3_600_000, 86_400_000, -200_000_000):
+            road.clock.jump(jump)
+            assert await rescuer.rescue() == 0, "somebody set the clock; the turn still runs"
+        slow.let.set()
+        await asyncio.wait_for(road.flow.hints.deliver.wait(), 5)
+    assert (await road.store.overview()).batches == {"done": 1}
+    assert await road.store.apply(ExpireLeases(road.clock.steady_ms() + 10**9)) == 0
