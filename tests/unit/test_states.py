@@ -44,9 +44,12 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     },
 }
 
-ADDED: dict[str, dict[str, set[str]]] = {"reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}}}
-"""Beyond the words of the design: a pulled reply is shown without being sent, or cannot be delivered at all;
-a dead one is accepted as such by a person."""
+ADDED: dict[str, dict[str, set[str]]] = {
+    "batch": {"queued": {"review"}},
+    "reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}},
+}
+"""Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
+shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person."""
 
 ENDS = {
     "batch": {"done"},
@@ -65,6 +68,7 @@ VERBS = {
         ("queued", "drop"): "dropped",
         ("queued", "spawn"): "done",
         ("queued", "steer"): "done",
+        ("queued", "park"): "review",
         ("leased", "commit"): "done",
         ("leased", "release"): "queued",
         ("leased", "retry"): "queued",

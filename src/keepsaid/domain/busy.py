@@ -15,6 +15,9 @@ from keepsaid.domain.turn import Steered
 INTERRUPTED = "interrupted by a newer message"
 """Why a turn was abandoned whose batch took in what came meanwhile."""
 
+JOINED_DOUBT = "it joined a turn that began something that must not be repeated, and did not end"
+"""Why a batch is parked that was shown to a turn before such a call."""
+
 
 class Busy(StrEnum):
     """`queue`: they are the next batch. `steer`: the running turn is shown them between its steps.

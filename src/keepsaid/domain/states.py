@@ -26,6 +26,7 @@ queued -claim-> leased
 queued -drop-> dropped
 queued -spawn-> done
 queued -steer-> done
+queued -park-> review
 leased -commit-> done
 leased -release-> queued
 leased -retry-> queued

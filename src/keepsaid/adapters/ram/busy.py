@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
-from keepsaid.domain.busy import INTERRUPTED, Interrupt, Steer, may_join
+from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.route import Action
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
@@ -50,12 +50,21 @@ def _next(lane: LaneRow, after: int) -> BatchRow | None:
 
 
 def abandon(batch: BatchRow, reason: str, at: int) -> None:
-    """End the open turn of a batch; what was steered into it waits for a turn of its own."""
+    """End the open turn of a batch; what was steered into it waits for a turn of its own.
+
+    But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
+    might ask for the same again.
+    """
     turn = batch.open_turn
     if turn is None:
         return
+    doubtful = max((step.n for step in turn.recorded if not step.repeatable), default=-1)
     for one in steered_into(turn):
-        one.steered = None
+        if one.steered_at < doubtful:
+            one.go("park")
+            one.error, one.later, one.ended_at = JOINED_DOUBT, False, at
+        else:
+            one.steered = None
     turn.state = move("turn", turn.state, "abandon")
     turn.reason, turn.ended_at = reason, at
 

@@ -173,5 +173,6 @@ def requeue(state: State, commit: Requeue) -> bool:
     batch.go("requeue")
     batch.attempts = batch.crashes = batch.deferrals = 0
     batch.ready_at, batch.later, batch.ended_at, batch.error = commit.at, True, None, ""
+    batch.steered = None
     batch.verdict = replace(batch.verdict, action=Action.FORWARD, reason=commit.reason)
     return True

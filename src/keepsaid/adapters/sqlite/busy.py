@@ -9,7 +9,7 @@ from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import lane_row, refresh_ready
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.busy import INTERRUPTED, Interrupt, Steer, may_join
+from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
 
@@ -38,7 +38,13 @@ def interrupt(db: apsw.Connection, commit: Interrupt) -> int | None:
 
 
 def abandon(db: apsw.Connection, batch_id: int, reason: str, at: int) -> None:
-    """End the open turn of a batch; what was steered into it waits for a turn of its own."""
+    """End the open turn of a batch; what was steered into it waits for a turn of its own.
+
+    But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
+    might ask for the same again.
+    """
+    for joined_id, state in every(db, SQL["in_doubt"], (batch_id,)):
+        db.execute(SQL["park"], (joined_id, move("batch", state, "park"), JOINED_DOUBT, at))
     db.execute(SQL["unsteer"], (batch_id,))
     db.execute(SQL["abandon"], (batch_id, reason, at))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import INTERRUPTED, Interrupt, Steer
-from keepsaid.domain.commits import Drop, Fail, Failure, Release, StepEnd, StepStart, TurnCommit
+from keepsaid.domain.commits import Drop, Fail, Failure, Release, Requeue, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import ReplyDraft
@@ -261,6 +261,29 @@ class SteerContract:
             assert own.turn_id != lane.claimed.turn_id
             await lane.road.answer(own)
             assert (await lane.road.story(newer.first.id)).turn_id == own.turn_id
+
+    async def test_what_a_broken_turn_may_have_done_for_it_is_not_done_again(self, store: Store) -> None:
+        """It is parked with the turn; a person queues it again, and it is nobody's then."""
+        road = Road(store)
+        for how in (Failure.BURY, Failure.PARK):
+            lane = await busy(road)
+            newer = await lane.more()
+            await lane.steer(1)
+            await lane.finished(1)
+            late = await lane.more("late")
+            await lane.finished(2, repeatable=False)
+            await lane.steer(3)
+            await lane.finished(3)
+            await store.apply(Fail(lane.claimed.batch.id, lane.claimed.batch.fence, how, "it broke", 0))
+            assert (await road.batch(newer)).state == "review"
+            own = await road.claim_one(50)
+            assert own.batch.id == late.batch_id, "what came after that call asked for nothing yet"
+            await road.answer(own)
+            assert await store.apply(Requeue(newer.batch_id, 60, "it was not done"))
+            own = await road.claim_one(70)
+            assert (own.batch.id, own.steps) == (newer.batch_id, ())
+            await road.answer(own)
+            assert (await road.story(newer.first.id)).turn_id == own.turn_id
 
     async def test_only_the_holder_is_shown_anything(self, store: Store) -> None:
         """An old fence sees nothing, and takes nothing."""

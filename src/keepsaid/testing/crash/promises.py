@@ -119,9 +119,10 @@ def _guilty(seen: Evidence) -> set[int]:
 
 
 def _doubtful(seen: Evidence) -> set[int]:
-    """Batches with a call that nobody may repeat, and that began and has no result."""
+    """Batches with a call that nobody may repeat, and that began and has no result; what joined them is one of them."""
     turns = {step.turn for step in seen.steps if step.tool == "once" and step.state == "started"}
-    return {turn.batch for turn in seen.turns if turn.id in turns}
+    joined = {batch.id for batch in seen.batches if batch.steered in turns}
+    return joined | {turn.batch for turn in seen.turns if turn.id in turns}
 
 
 def by_place(seen: Evidence) -> dict[tuple[int, int], Message]:

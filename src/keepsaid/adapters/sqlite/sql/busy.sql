@@ -46,6 +46,15 @@ WHERE steered = ?1 AND state = 'queued'
 -- name: abandon
 UPDATE turn SET state = 'abandoned', reason = ?2, ended_at = ?3 WHERE batch_id = ?1 AND state = 'open'
 
+-- name: in_doubt
+SELECT joined.id, joined.state FROM turn JOIN batch AS joined ON joined.steered = turn.id
+WHERE turn.batch_id = ?1 AND turn.state = 'open' AND joined.state = 'queued' AND EXISTS (
+  SELECT 1 FROM step WHERE step.turn_id = turn.id AND step.repeatable = 0 AND step.n > joined.steered_at
+)
+
+-- name: park
+UPDATE batch SET state = ?2, error = ?3, later = 0, ended_at = ?4 WHERE id = ?1
+
 -- name: unsteer
 UPDATE batch SET steered = NULL, steered_at = NULL
 WHERE steered = (SELECT id FROM turn WHERE batch_id = ?1 AND state = 'open') AND state = 'queued'

@@ -34,4 +34,4 @@ SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leas
 
 -- name: requeue
 UPDATE batch SET state = ?2, action = 'forward', attempts = 0, crashes = 0, deferrals = 0, ready_at = ?3, later = 1, ended_at = NULL,
-  error = '', reason = ?4 WHERE id = ?1
+  error = '', reason = ?4, steered = NULL, steered_at = NULL WHERE id = ?1
