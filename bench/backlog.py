@@ -54,9 +54,9 @@ async def drain(instance: Instance, batches: int) -> float:
     async def claimer() -> None:
         nonlocal left
         while left > 0:
-            claimed = await instance.flow.claim(instance.leases, 1)
-            left -= len(claimed)
-            if not claimed:
+            leases = await instance.flow.claim(instance.leases, 1)
+            left -= len(leases)
+            if not leases:
                 if routing.done():
                     return
                 routed.clear()

@@ -9,6 +9,7 @@ import apsw
 from tests.plans.large import NOW, QUEUED_FROM, STEP, WAITING_FROM
 
 from keepsaid.adapters.sqlite.query import numbers
+from keepsaid.adapters.sqlite.statements import load, many
 
 LATER = NOW + 86_400_000
 _MESSAGE = 5 * STEP + 7
@@ -20,7 +21,7 @@ _PUSHED = json.dumps(["github"])
 class Hot:
     """A statement of a page, the values it is tried with, its bound, and `why` that is more than a few hundred.
 
-    `walks` says why it may walk a large table.
+    `walks` says why it may walk a large table. `row` is one of the rows of a statement that takes many.
     """
 
     page: str
@@ -29,12 +30,24 @@ class Hot:
     steps: int = 300
     why: str = ""
     walks: str = ""
+    row: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The statement, with one row if it takes rows."""
+        return many(load(self.page)[self.name], self.row, 1)
 
 
 HOT = (
     Hot("views", "due_levels"),
     Hot("views", "due", (10, LATER, 64), 2_000, "64 lanes"),
-    Hot("views", "waiting", (_WAITING, 100)),
+    Hot(
+        "views",
+        "waiting",
+        ("http", "default", f"c{_WAITING}", f"root:c{_WAITING}", 100),
+        400,
+        "a lane sought by its name",
+    ),
     Hot("views", "next_ready"),
     Hot("rows", "message", (_MESSAGE,)),
     Hot("views", "lane_of_message", (_MESSAGE,)),
@@ -71,10 +84,12 @@ HOT = (
     Hot("leases", "expired", (LATER,), 600, "8 leases"),
     Hot("leases", "owned", ("me",), 600, "8 leases"),
     Hot("routing", "lane", ("http", "default", "c8", "root:c8")),
-    Hot("routing", "last_open", (_WAITING, 2, "default", "v1")),
+    Hot("routing", "stand", ("http", "default", f"c{_WAITING}", f"root:c{_WAITING}"), row="(?, ?, ?, ?)"),
+    Hot("routing", "grow_batches", (2 * STEP + _WAITING, 3, 40, 10, 3 * STEP + _WAITING), row="(?, ?, ?, ?, ?)"),
+    Hot("routing", "advance_lanes", (_WAITING, 5, 100, None, None, 0, None), row="(?, ?, ?, ?, ?, ?, ?)"),
     Hot("routing", "waiting", (_WAITING, 5)),
-    Hot("routing", "clear_ready", (_WAITING,)),
-    Hot("routing", "set_ready", (_WAITING,)),
+    Hot("routing", "clear_ready", (numbers((_WAITING,)),)),
+    Hot("routing", "set_ready", (numbers((_WAITING,)),)),
     Hot("intake", "still_there", (_MESSAGE, b"0" * 16)),
     Hot("intake", "unkeyed", (), 600, "nothing is left to fold in"),
     Hot("intake", "last_id"),

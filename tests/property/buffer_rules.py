@@ -151,7 +151,8 @@ class Arrivals(Walk):
     def tick(self, ms: int, latecomer: Draft | None, twice: bool) -> None:
         """What is due by then is routed, once; what comes meanwhile waits on."""
         self.now += ms
-        groups = self.run(self.store.due(self.now, 100))
+        due = self.run(self.store.due(self.now, 100))
+        groups = self.run(self.store.waiting([one.lane for one in due]))
         assert {group.lane: list(group.messages) for group in groups} == self.plan.due(self.now)
         best = [min(message.inbound.priority for message in group.messages) for group in groups]
         assert best == sorted(best)
@@ -180,7 +181,8 @@ class Turns(Arrivals):
         """The best of what is ready, and nothing else."""
         expected = self.plan.claimable(self.now, limit)
         turn_ids = tuple(next(self.ids) for _ in range(limit))
-        claimed = self.apply(Claim(self.owner, limit, turn_ids, self.now, self.now + LEASE_MS))
+        leases = self.apply(Claim(self.owner, limit, turn_ids, self.now, self.now + LEASE_MS))
+        claimed = [one for lease in leases if (one := self.run(self.store.claimed(lease))) is not None]
         assert sorted(one.batch.id for one in claimed) == sorted(work.id for work in expected)
         for one in claimed:
             work = next(work for work in expected if work.id == one.batch.id)

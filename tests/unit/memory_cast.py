@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from keepsaid.domain.batch import Batch, Group
+from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source
@@ -106,7 +106,10 @@ class WorkList:
         self.work = [one for one in self.work if one.batch_id not in commit.batch_ids]
         return before - len(self.work)  # type: ignore[return-value]
 
-    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
+        raise NotImplementedError
+
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
         raise NotImplementedError
 
     async def next_due(self) -> int | None:

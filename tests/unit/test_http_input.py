@@ -257,9 +257,9 @@ async def claimed_of(one: Site, conversation: str) -> Claimed:
     """The batch of a conversation, once it is routed; those of others go back."""
     async with asyncio.timeout(10):
         while True:
-            for claimed in await one.instance.flow.claim(one.instance.leases, 50):
-                if claimed.batch.lane.conversation == conversation:
-                    return claimed
+            for lease in await one.instance.flow.claim(one.instance.leases, 50):
+                if lease.batch.lane.conversation == conversation:
+                    return await one.instance.flow.open(lease)
             await one.instance.clock.wait(one.instance.flow.hints.work, 20)
 
 

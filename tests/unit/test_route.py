@@ -6,10 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.domain.batch import Group, Routed, Window
+import pytest
+
+from keepsaid.domain.batch import Due, Group, Routed, Window
 from keepsaid.domain.message import Content, Message
 from keepsaid.domain.route import Action, Routes, Rule, describe, reasoned, unmatched
-from keepsaid.pipeline.router.route import route
+from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.testing.builders import lane_of, said
 
 AT = 1_790_000_000_000
@@ -93,3 +95,55 @@ def test_a_rule_says_what_keeps_it_from_matching() -> None:
         == "payload.n is not '7': the message has none"
     )
     assert unmatched(replace(rule, match={"channel": ("test",)}), message, {}) is None
+
+
+def due(messages: Sequence[Message]) -> Due:
+    """What their lane tells of messages that wait."""
+    best, chars = min(one.inbound.priority for one in messages), sum(len(one.text) for one in messages)
+    last = messages[-1]
+    return Due(last.lane, messages[0].number - 1, last.number, last.id, messages[0].received_at, best, chars)
+
+
+HEARD = (("Ann", "", "one"), ("Bo", "", "two"))
+OF_THE_LANE = (
+    (),
+    (Rule("all", {}, Action.FORWARD, priority=3),),
+    (Rule("here", {"channel": ("te*",), "conversation": ("room", "den")}, Action.FORWARD, reason="because"),),
+    (Rule("elsewhere", {"channel": ("github",), "event": ("push",)}, Action.DROP),),
+    (
+        Rule("elsewhere", {"account": ("you",), "text": ("*",)}, Action.SPAWN),
+        Rule("me", {"account": ("me",)}, Action.FORWARD),
+    ),
+)
+
+
+@pytest.mark.parametrize("rules", OF_THE_LANE, ids=str)
+async def test_what_a_lane_decides_is_decided_as_if_its_messages_were_read(rules: tuple[Rule, ...]) -> None:
+    routes, messages = Routes(rules), heard(*HEARD)
+    unread = route_unread(routes, due(messages), Window(), Ids(), AT)
+    assert unread == await route(routes, Group(lane_of(), 0, tuple(messages)), Window(), Ids(), AT)
+
+
+@pytest.mark.parametrize(
+    "routes",
+    [
+        Routes((Rule("who", {"sender": ("ann",)}, Action.FORWARD),)),
+        Routes((Rule("what", {"channel": ("test",), "payload.n": ("7",)}, Action.FORWARD),)),
+        Routes((Rule("drop", {}, Action.DROP),)),
+        Routes((Rule("work", {"channel": ("test",)}, Action.SPAWN),)),
+        Routes((Rule("told", {}, Action.FORWARD, reason="{{count}} came"),)),
+        Routes((Rule("who", {"trust": ("owner",)}, Action.DROP), Rule("all", {}, Action.FORWARD))),
+        Routes(default=Action.DROP),
+        Routes(channel_defaults={"test": Action.DROP}),
+    ],
+    ids=repr,
+)
+def test_messages_are_read_when_a_rule_asks_for_them_or_somebody_is_told(routes: Routes) -> None:
+    assert route_unread(routes, due(heard(*HEARD)), Window(), Ids(), AT) is None
+
+
+def test_messages_are_read_when_one_batch_may_not_hold_them_all() -> None:
+    two, long = due(heard(*HEARD)), due(heard(("Ann", "", "a long story")))
+    for window, fits in ((Window(count_max=1), False), (Window(chars_max=5), False), (Window(chars_max=6), True)):
+        assert (route_unread(Routes(), two, window, Ids(), AT) is not None) is fits
+    assert route_unread(Routes(), long, Window(chars_max=5), Ids(), AT) is not None, "a single message is never cut"

@@ -93,7 +93,8 @@ class Stage:
 
     async def work(self) -> str:
         """Claim the next batch and try it once."""
-        (claimed,) = await self.flow.claim(self.leases, 1)
+        (lease,) = await self.flow.claim(self.leases, 1)
+        claimed = await self.flow.open(lease)
         self.claimed = claimed
         return await self.attempt.at(claimed, lambda: self.flow.answer(claimed))
 

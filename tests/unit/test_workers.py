@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 
 from tests.unit.test_flow import Nothing, Road
 
-from keepsaid.domain.commits import ExpireLeases, VoidLeases
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.commits import ExpireLeases, Relinquish, VoidLeases
+from keepsaid.domain.turn import Answer, Claimed, Lease
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.rescuer import Rescuer
 from keepsaid.engine.workers import Places, Workers
+from keepsaid.errors import StoreError
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import settle
@@ -105,3 +106,38 @@ async def test_leases_do_not_go_by_the_wall_clock() -> None:
         await asyncio.wait_for(road.flow.hints.deliver.wait(), 5)
     assert (await road.store.overview()).batches == {"done": 1}
     assert await road.store.apply(ExpireLeases(road.clock.steady_ms() + 10**9)) == 0
+
+
+async def test_a_batch_that_cannot_be_read_waits_and_comes_again() -> None:
+    road = Road()
+    await road.say("hello", channel="terminal")
+    await road.flow.route()
+    attempt = Attempt(road.store, ProgressHub(), road.clock, road.ids, Patience())
+    leases = Leases(road.store, road.clock, road.ids, "alive", LeaseTerms())
+    (lease,) = await road.flow.claim(leases, 1)
+
+    async def unreadable(_: Lease) -> Claimed:
+        raise StoreError("the disk does not give it")
+
+    assert await attempt.opened(lease, unreadable) is None
+    assert (await road.store.overview()).deferred == 1
+    assert await road.flow.claim(leases, 1) == ()
+    await road.clock.advance(1_000)
+    (lease,) = await road.flow.claim(leases, 1)
+    claimed = await attempt.opened(lease, road.flow.open)
+    assert claimed is not None
+    assert [message.text for message in claimed.messages] == ["hello"]
+
+
+async def test_a_lease_that_was_lost_before_it_was_opened_is_left_to_its_next_owner() -> None:
+    road = Road()
+    await road.say("hello", channel="terminal")
+    await road.flow.route()
+    attempt = Attempt(road.store, ProgressHub(), road.clock, road.ids, Patience())
+    one, two = (Leases(road.store, road.clock, road.ids, name, LeaseTerms()) for name in ("one", "two"))
+    (lost,) = await road.flow.claim(one, 1)
+    await road.store.apply(Relinquish("one", road.clock.now_ms()))
+    (held,) = await road.flow.claim(two, 1)
+    assert await attempt.opened(lost, road.flow.open) is None
+    assert await attempt.opened(held, road.flow.open) is not None
+    assert (await road.store.overview()).batches == {"leased": 1}

@@ -36,7 +36,7 @@ class Window:
 class Routed:
     """A batch as the router decided it: the numbers of its first and last message, and the verdict.
 
-    `first_at` is when the first came, in milliseconds UTC, `last_id` the id of the last.
+    `first_at` is when the first came, or an older one, in milliseconds UTC, `last_id` the id of the last.
     """
 
     id: int
@@ -91,8 +91,25 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """A lane whose window has closed, and what is known of the messages that wait there without reading them.
+
+    Their numbers follow `numbered_after` up to `head`, the id of the last is `last_id`; `oldest_at` is when the
+    first came, or an older one (milliseconds UTC), `priority` the best of theirs, `chars` what they hold together.
+    """
+
+    lane: Lane
+    numbered_after: int
+    head: int
+    last_id: int
+    oldest_at: int
+    priority: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
-    """Waiting messages of one lane whose window has closed; `numbered_after` is the last number batched."""
+    """Messages that wait in one lane; `numbered_after` is the last number batched."""
 
     lane: Lane
     numbered_after: int

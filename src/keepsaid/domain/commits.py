@@ -17,7 +17,7 @@ from keepsaid.domain.priority import Ageing
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
 from keepsaid.domain.retention import Cursor, Pruned, Stale
-from keepsaid.domain.turn import Claimed, Outcome, Step, Usage
+from keepsaid.domain.turn import Lease, Outcome, Step, Usage
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -89,7 +89,7 @@ class Dispatch(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Commit[tuple[Claimed, ...]]):
+class Claim(Commit[tuple[Lease, ...]]):
     """Lease up to `limit` batches, each the first of its lane that is not settled.
 
     Best priority first, then arrival; what has waited long counts as better (`ageing`). A batch in flight

@@ -35,7 +35,9 @@ class ReplyDraft:
 def address(messages: Sequence[Message]) -> tuple[str | None, str | None]:
     """Where the reply to a batch goes: the newest URL among its messages, and the message it answers, the last."""
     urls = (message.inbound.reply_url for message in reversed(messages))
-    return next((url for url in urls if url is not None), None), messages[-1].inbound.marks.provider_id
+    return next((url for url in urls if url is not None), None), messages[
+        -1
+    ].inbound.marks.provider_id if messages else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.text import cut, digest
 
@@ -80,6 +81,9 @@ _SHOWN_CHARS_MAX = 60
 FIELDS = ("channel", "account", "sender", "conversation", "event", "trust", "text")
 """What a rule can match, beside `payload.` and a path."""
 
+_OF_LANE = frozenset({"channel", "account", "conversation"})
+"""Of these, those that all messages of a lane have in common."""
+
 Fields = Mapping[str, object]
 
 
@@ -96,15 +100,35 @@ def judge(routes: Routes, message: Message, payload: Fields) -> tuple[Verdict, R
     """The verdict on one message and the rule behind it; `payload` is its parsed payload, if any rule reads it."""
     for rule in routes.rules:
         if _matches(rule, message, payload):
-            reason = rule.reason or f'rule "{rule.name}" matched'
-            return Verdict(rule.action, rule.name, routes.version, reason), rule
-    channel = message.inbound.origin.channel
+            return _by_rule(routes, rule), rule
+    return _by_default(routes, message.inbound.origin.channel), None
+
+
+def foreseen(routes: Routes, lane: Lane) -> tuple[Verdict, Rule | None] | None:
+    """The verdict on whatever is forwarded from a lane, if the lane decides it; None when messages must be read.
+
+    What is dropped or spawned is read: somebody is told of each message, or it is described.
+    """
+    for rule in routes.rules:
+        if any(not _any_like(getattr(lane, name), rule.match[name]) for name in _OF_LANE if name in rule.match):
+            continue
+        decided = rule.match.keys() <= _OF_LANE and rule.action is Action.FORWARD and not has_places(rule.reason)
+        return (_by_rule(routes, rule), rule) if decided else None
+    verdict = _by_default(routes, lane.channel)
+    return (verdict, None) if verdict.action is Action.FORWARD else None
+
+
+def _by_rule(routes: Routes, rule: Rule) -> Verdict:
+    return Verdict(rule.action, rule.name, routes.version, rule.reason or f'rule "{rule.name}" matched')
+
+
+def _by_default(routes: Routes, channel: str) -> Verdict:
     action = routes.channel_defaults.get(channel)
     if action is not None:
         reason = f"no rule matched; channels.{channel}.unmatched is {action}"
-        return Verdict(action, "default", routes.version, reason), None
+        return Verdict(action, "default", routes.version, reason)
     reason = f"no rule matched; routes.default is {routes.default}"
-    return Verdict(routes.default, "default", routes.version, reason), None
+    return Verdict(routes.default, "default", routes.version, reason)
 
 
 def _matches(rule: Rule, message: Message, payload: Fields) -> bool:
@@ -124,8 +148,12 @@ def _astray(rule: Rule, message: Message, payload: Fields) -> Iterator[tuple[str
     """The fields of a rule that the message does not match, with the message's values."""
     for name, patterns in rule.match.items():
         value = field_of(message, payload, name)
-        if value is None or not any(fnmatchcase(value, pattern) for pattern in patterns):
+        if value is None or not _any_like(value, patterns):
             yield name, value
+
+
+def _any_like(value: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in patterns)
 
 
 def field_of(message: Message, payload: Fields, name: str) -> str | None:

@@ -85,6 +85,19 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to work on a batch, under its fence, in a turn; `continued` says that an earlier attempt began that.
+
+    `alone` says that the batch was in flight at two crashes in a row and runs with nothing beside it.
+    """
+
+    batch: Batch
+    turn_id: int
+    alone: bool = False
+    continued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
     """A batch leased to this runtime, with its messages, its open turn and the steps already recorded.
 

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Fail, Failure, Release
 from keepsaid.domain.reply import ReplyDraft, address
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import (
     KeepsaidError,
     LeaseLost,
@@ -67,6 +68,16 @@ class Attempt:
         self._ids = ids
         self._patience = patience
 
+    async def opened(self, lease: Lease, reading: Callable[[Lease], Awaitable[Claimed]]) -> Claimed | None:
+        """What a lease is for; None when it cannot be had, and then the batch is settled as after any failure."""
+        found: list[Claimed] = []
+
+        async def read() -> None:
+            found.append(await reading(lease))
+
+        await self.at(Claimed(lease.batch, lease.turn_id, (), alone=lease.alone), read)
+        return next(iter(found), None)
+
     async def at(self, claimed: Claimed, work: Callable[[], Awaitable[None]]) -> str:
         """Try once; returns how it ended: done, lost, waiting, or the state the failure led to.
 
@@ -79,7 +90,7 @@ class Attempt:
             self._progress.tell(claimed.messages, Progress("waiting", TAKEN))
             return "lost"
         except asyncio.CancelledError:
-            await asyncio.shield(self.released(claimed))
+            await asyncio.shield(self.released(claimed.batch))
             raise
         except ModelUnavailable as outage:
             return await self._wait_out(claimed, outage)
@@ -108,12 +119,11 @@ class Attempt:
         self._progress.tell(claimed.messages, Progress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s"))
         told = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
         _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
-        await self.released(claimed, self._clock.due_ms() + wait, outage.what)
+        await self.released(batch, self._clock.due_ms() + wait, outage.what)
         return "waiting"
 
-    async def released(self, claimed: Claimed, not_before: int = 0, outage: str = "") -> None:
+    async def released(self, batch: Batch, not_before: int = 0, outage: str = "") -> None:
         """Give a batch back without charge; `outage` says what it waits for, if it does."""
-        batch = claimed.batch
         await self._operations.apply(Release(batch.id, batch.fence, not_before, bool(outage), outage))
 
     async def failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Lease
 from keepsaid.engine.attempt import Attempt
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.flow import Flow
@@ -58,16 +58,16 @@ class Workers:
         if free < 1:
             return None
         now = self._clock.due_ms()
-        claimed = await self._flow.claim(self._leases, free)
-        for one in claimed:
+        leases = await self._flow.claim(self._leases, free)
+        for one in leases:
             task = asyncio.create_task(self._work(one), name=f"turn-{one.turn_id}")
             self._running.add(task)
             task.add_done_callback(self._finished)
             slow_after_s = places.slow_s * (_SENT_BACK if one.batch.deferrals else 1)
             asyncio.get_running_loop().call_later(slow_after_s, self._slowed, task)
-        if len(claimed) == free:
+        if len(leases) == free:
             return None
-        if claimed:
+        if leases:
             return now + _MOMENT_MS
         due = await self._lanes.next_ready()
         return due if due is None or due > now else None  # what is ready and was not given waits for a turn to end
@@ -82,20 +82,27 @@ class Workers:
         self._slow.discard(task)
         self._flow.hints.work.set()
 
-    async def _work(self, claimed: Claimed) -> None:
-        async def answer() -> None:
-            async with self._leases.kept(claimed):
-                await self._flow.answer(claimed)
-
+    async def _work(self, lease: Lease) -> None:
         try:
-            how = await self._attempt.at(claimed, answer)
+            how = await self._worked(lease)
         except StoreError as error:
-            _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": claimed.turn_id})
+            _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": lease.turn_id})
             return
         finally:
             self._flow.hints.deliver.set()
         if how != "waiting":
-            _log.info("turn ended", extra={"turn": claimed.turn_id, "batch": claimed.batch.id, "how": how})
+            _log.info("turn ended", extra={"turn": lease.turn_id, "batch": lease.batch.id, "how": how})
+
+    async def _worked(self, lease: Lease) -> str:
+        claimed = await self._attempt.opened(lease, self._flow.open)
+        if claimed is None:
+            return "waiting"
+
+        async def answer() -> None:
+            async with self._leases.kept(claimed):
+                await self._flow.answer(claimed)
+
+        return await self._attempt.at(claimed, answer)
 
     async def stop(self, patience_s: float) -> None:
         """Let running turns end; those that take too long are returned to the queue."""

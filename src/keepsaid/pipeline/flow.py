@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from keepsaid.domain.batch import Group, Window
+from keepsaid.domain.batch import Due, Group, Window
 from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
 from keepsaid.domain.ids import show
@@ -19,7 +19,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
-from keepsaid.domain.turn import Claimed, Outcome, Recent
+from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
 from keepsaid.pipeline.context.assemble import Budget, assemble, fitted, spoken
@@ -27,7 +27,7 @@ from keepsaid.pipeline.context.late import judged, noted, owned_up
 from keepsaid.pipeline.context.trace import chosen, recorded, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
-from keepsaid.pipeline.router.route import route
+from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.pipeline.turn.offers import Offers
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.steps import StepLog
@@ -43,7 +43,7 @@ from keepsaid.ports.progress import Progress, Progresses
 from keepsaid.ports.recall import Reminder
 
 _log = logging.getLogger("keepsaid.route")
-_GROUPS_MAX = 64
+_LANES_MAX = 64
 _FAILED_MS = 1_000
 _MOMENT_MS = 20
 """After work the next is looked for a moment later, so that what was just routed goes first."""
@@ -83,6 +83,8 @@ class Course:
 
 def check(claimed: Claimed) -> None:
     """Raise MessageDamaged for a batch that is not all there."""
+    if not claimed.messages:
+        raise MessageDamaged(f"the messages of {show('batch', claimed.batch.id)} are not where they were stored")
     for message in claimed.heard:
         if message.damaged:
             raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
@@ -110,35 +112,47 @@ class Flow:
     async def route(self) -> int | None:
         """Commit 2: lanes whose window has closed become batches with a verdict; returns when the next closes."""
         now = self._clock.due_ms()
-        groups = await self._stores.buffer.due(now, _GROUPS_MAX)
-        routed = await asyncio.gather(*(self._routed(group, now) for group in groups))
-        if not groups:
+        lanes = await self._stores.buffer.due(now, _LANES_MAX)
+        if not lanes:
             return await self._stores.buffer.next_due()
-        if not all(routed):
+        unread = {lane.lane: self._unread(lane, now) for lane in lanes}
+        read = [lane for lane, dispatch in unread.items() if dispatch is None]
+        groups = await self._stores.buffer.waiting(read) if read else ()
+        ready = (self._routed(dispatch.lane, self._dispatch(dispatch)) for dispatch in unread.values() if dispatch)
+        judged = (self._routed(group.lane, self._judge(group, now)) for group in groups)
+        if not all(await asyncio.gather(*ready, *judged)):
             return now + _FAILED_MS
-        return now if len(groups) == _GROUPS_MAX else now + _MOMENT_MS
+        return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
 
-    async def _routed(self, group: Group, now: int) -> bool:
+    def _unread(self, lane: Due, now: int) -> Dispatch | None:
+        return route_unread(self._course.routes, lane, self._window(lane.lane), self._ids, now)
+
+    async def _routed(self, lane: Lane, work: Awaitable[None]) -> bool:
         """Whether a lane could be routed."""
         try:
-            await self._dispatch(group, now)
+            await work
         except KeepsaidError:
             raise
         except Exception as error:  # noqa: BLE001  # guard: engine loop - one lane must not stop the others
-            _log.error("lane %s cannot be routed", group.lane.key, exc_info=error)
+            _log.error("lane %s cannot be routed", lane.key, exc_info=error)
             return False
         return True
 
-    async def _dispatch(self, group: Group, now: int) -> None:
-        window = self._course.windows.get(group.lane.channel, Window())
-        dispatch = await route(self._course.routes, group, window, self._ids, now)
-        await self._stores.operations.apply(dispatch)
+    async def _judge(self, group: Group, now: int) -> None:
+        dispatch = await route(self._course.routes, group, self._window(group.lane), self._ids, now)
+        await self._dispatch(dispatch)
         self._tell_settled(group, dispatch)
-        if self._course.busy.get(group.lane.channel) is Busy.INTERRUPT:
-            await self._interrupt(group.lane, window)
-        self.hints.work.set()
         if any(batch.task is not None for batch in dispatch.batches):
             self.hints.record.set()
+
+    async def _dispatch(self, dispatch: Dispatch) -> None:
+        await self._stores.operations.apply(dispatch)
+        if self._course.busy.get(dispatch.lane.channel) is Busy.INTERRUPT:
+            await self._interrupt(dispatch.lane, dispatch.window)
+        self.hints.work.set()
+
+    def _window(self, lane: Lane) -> Window:
+        return self._course.windows.get(lane.channel, Window())
 
     async def _interrupt(self, lane: Lane, window: Window) -> None:
         """What was just routed joins the batch at work, which begins anew; its holder is told."""
@@ -146,9 +160,16 @@ class Flow:
         if begun_anew is not None:
             self.hints.taken(begun_anew)
 
-    async def claim(self, leases: Leases, limit: int) -> tuple[Claimed, ...]:
+    async def claim(self, leases: Leases, limit: int) -> tuple[Lease, ...]:
         """Take the next batches, each under a lease."""
         return await leases.claim(limit)
+
+    async def open(self, lease: Lease) -> Claimed:
+        """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
+        claimed = await self._stores.lanes.claimed(lease)
+        if claimed is None:
+            raise LeaseLost(f"batch {lease.batch.id} has another owner now")
+        return claimed
 
     async def answer(self, claimed: Claimed) -> None:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
@@ -196,7 +217,7 @@ class Flow:
     def _joining(self, claimed: Claimed) -> Window | None:
         """Within which bounds what comes meanwhile may join this turn, if it may."""
         channel = claimed.batch.lane.channel
-        return self._course.windows.get(channel, Window()) if self._course.busy.get(channel) is Busy.STEER else None
+        return self._window(claimed.batch.lane) if self._course.busy.get(channel) is Busy.STEER else None
 
     async def deliver(self, post: Post) -> int | None:
         """Replies leave, in order per conversation; returns when the next may be tried."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.batch import Group
+from keepsaid.domain.batch import Due, Group
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
 
 
 class BufferView(Protocol):
     """Reads messages and what became of them."""
 
-    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
-        """Lanes whose window has closed by `at`, best priority first, each with its waiting messages."""
+    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
+        """Lanes whose window has closed by `at`, best priority first."""
+        ...
+
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+        """The messages that wait in these lanes, the first hundred of each; a lane where none waits is left out."""
         ...
 
     async def next_due(self) -> int | None:

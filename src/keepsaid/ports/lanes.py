@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Protocol
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.turn import Recent
+from keepsaid.domain.turn import Claimed, Lease, Recent
 from keepsaid.domain.views import TurnStory
 
 
 class LaneView(Protocol):
     """Reads transcripts and turns."""
+
+    async def claimed(self, lease: Lease) -> Claimed | None:
+        """What a lease is for: messages, open turn and recorded steps; None when the lease was lost."""
+        ...
 
     async def recent(self, lane: Lane, limit: int) -> Recent:
         """The last `limit` records of a lane's transcript, oldest first; never a tool result without its call."""

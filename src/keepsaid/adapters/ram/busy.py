@@ -94,11 +94,14 @@ def steered_into(turn: TurnRow) -> list[BatchRow]:
     return [batch for batch in turn.batch.lane.batches if batch.steered == turn.id]
 
 
-def steered(turn: TurnRow) -> tuple[Steered, ...]:
-    """What the recorded steps of an open turn were shown; what none has seen is left to itself again."""
+def leave_unseen(turn: TurnRow) -> None:
+    """What no recorded step of an open turn was shown is left to itself again."""
     seen = max((step.n for step in turn.recorded if step.state == "finished"), default=-1)
-    joined = steered_into(turn)
-    for batch in joined:
+    for batch in steered_into(turn):
         if batch.steered_at > seen:
             batch.steered = None
-    return tuple(Steered(one.id, one.steered_at, one.messages) for one in joined if one.steered is not None)
+
+
+def steered(turn: TurnRow) -> tuple[Steered, ...]:
+    """What the steps of an open turn were shown beside its own messages."""
+    return tuple(Steered(one.id, one.steered_at, one.messages) for one in steered_into(turn))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from keepsaid.adapters.ram.busy import abandon, steered
+from keepsaid.adapters.ram.busy import abandon, leave_unseen
 from keepsaid.adapters.ram.outbox import keep_notice
 from keepsaid.adapters.ram.state import BatchRow, State, TurnRow
 from keepsaid.domain.commits import (
@@ -25,7 +24,7 @@ from keepsaid.domain.commits import (
 )
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Lease
 
 _ALONE_AFTER = 2
 """Crashes in a row after which a batch runs with nothing beside it."""
@@ -33,7 +32,7 @@ _ALONE_AFTER = 2
 _CRASHED = "the process died while working on it"
 
 
-def claim(state: State, commit: Claim) -> tuple[Claimed, ...]:
+def claim(state: State, commit: Claim) -> tuple[Lease, ...]:
     """Lease ready batches."""
     chosen = _choose(state, commit)
     turn_ids = iter(commit.turn_ids)
@@ -63,18 +62,19 @@ def _order(commit: Claim, batch: BatchRow) -> tuple[int, int, int]:
     return commit.ageing.counts_as(batch.priority, commit.at - batch.first_at), batch.first_at, batch.id
 
 
-def _lease(state: State, batch: BatchRow, commit: Claim, next_turn_id: Callable[[], int]) -> Claimed:
+def _lease(state: State, batch: BatchRow, commit: Claim, next_turn_id: Callable[[], int]) -> Lease:
     batch.go("claim")
     batch.owner, batch.lease_until, batch.later = commit.owner, commit.lease_until, False
     batch.fence += 1
     batch.alone = batch.crashes >= _ALONE_AFTER
     turn = batch.open_turn
-    if turn is None:
-        turn = TurnRow(next_turn_id(), batch, commit.at)
-        state.turns[turn.id] = turn
-        batch.turns.append(turn)
-    trace, joined = json.loads(turn.trace), steered(turn)
-    return Claimed(batch.value, turn.id, batch.messages, turn.recorded, batch.alone, trace, joined)
+    if turn is not None:
+        leave_unseen(turn)
+        return Lease(batch.value, turn.id, batch.alone, continued=True)
+    turn = TurnRow(next_turn_id(), batch, commit.at)
+    state.turns[turn.id] = turn
+    batch.turns.append(turn)
+    return Lease(batch.value, turn.id, batch.alone)
 
 
 def renew(state: State, commit: Renew) -> bool:

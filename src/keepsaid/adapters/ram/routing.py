@@ -65,7 +65,7 @@ def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> None:
         chars=routed.chars,
         verdict=routed.verdict,
         priority=routed.priority,
-        first_at=lane.span(routed.first, routed.first)[0].received_at,
+        first_at=routed.first_at,
         ready_at=at,
         created_at=at,
     )

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from keepsaid.adapters.ram import pruning
-from keepsaid.adapters.ram.busy import steered_into
+from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State
-from keepsaid.domain.batch import Group
+from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
@@ -19,7 +19,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.states import message_state
-from keepsaid.domain.turn import NO_MODEL, Recent, Usage
+from keepsaid.domain.turn import NO_MODEL, Claimed, Lease, Recent, Usage
 from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story, TurnStory
 
 GROUP_MAX = 100
@@ -32,12 +32,17 @@ class RamBuffer:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed by `at`."""
         rows = [row for row in self._state.lanes.values() if row.due_at is not None and row.due_at <= at]
         rows.sort(key=lambda row: (row.priority, row.due_at))
         levels = [list(level) for _, level in groupby(rows, key=lambda row: row.priority)]
-        return tuple(_group(row) for row in shared(levels, limit))
+        return tuple(_due(row) for row in shared(levels, limit))
+
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+        """What waits in these lanes."""
+        rows = [row for lane in lanes if (row := self._state.lanes.get(lane)) is not None]
+        return tuple(Group(row.lane, row.batched, row.waiting[:GROUP_MAX]) for row in rows if row.waiting)
 
     async def next_due(self) -> int | None:
         """When the next window closes."""
@@ -97,6 +102,14 @@ class RamBuffer:
 
 class RamLanes(RamBuffer):
     """The buffer, the lanes and the outbox, read only."""
+
+    async def claimed(self, lease: Lease) -> Claimed | None:
+        """What a lease is for."""
+        batch, turn = lease.batch, self._state.held_turn(lease.turn_id, lease.batch.fence)
+        if turn is None:
+            return None
+        messages, trace = turn.batch.messages, json.loads(turn.trace)
+        return Claimed(batch, turn.id, messages, turn.recorded, lease.alone, trace, steered(turn))
 
     async def recent(self, lane: Lane, limit: int) -> Recent:
         """The tail of a lane's transcript."""
@@ -161,8 +174,9 @@ class RamLanes(RamBuffer):
         return min((reply.next_at for reply in firsts if reply.state != "sending"), default=None)
 
 
-def _group(row: LaneRow) -> Group:
-    return Group(row.lane, row.batched, row.waiting[:GROUP_MAX])
+def _due(row: LaneRow) -> Due:
+    assert row.oldest_at is not None, "what is due waits"
+    return Due(row.lane, row.batched, row.head, row.waiting[-1].id, row.oldest_at, row.priority, row.chars)
 
 
 def _replies(batch: BatchRow) -> tuple[Reply, ...]:

@@ -11,7 +11,7 @@ from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.batch import Batch, Group
+from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.priority import shared
 from keepsaid.domain.states import message_state
@@ -23,15 +23,21 @@ _GROUP_MAX = 100
 _COUNTED = ("batches", "replies", "tasks")
 
 
-def due(db: apsw.Connection, at: int, limit: int) -> tuple[Group, ...]:
-    """Lanes whose window has closed, with their waiting messages."""
+def due(db: apsw.Connection, at: int, limit: int) -> tuple[Due, ...]:
+    """Lanes whose window has closed."""
     levels = [
         every(db, SQL["due"], (priority, at, limit)) for priority, first in every(db, SQL["due_levels"]) if first <= at
     ]
+    return tuple(Due(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
+
+
+def waiting(db: apsw.Connection, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+    """What waits in these lanes."""
     groups = []
-    for lane_id, *identity, batched in shared(levels, limit):
-        waiting = every(db, SQL["waiting"], (lane_id, _GROUP_MAX))
-        groups.append(Group(Lane(*identity), batched, tuple(rows.message(row) for row in waiting)))
+    for lane in lanes:
+        messages = tuple(rows.message(row) for row in every(db, SQL["waiting"], (*lane, _GROUP_MAX)))
+        if messages:
+            groups.append(Group(lane, messages[0].number - 1, messages))
     return tuple(groups)
 
 

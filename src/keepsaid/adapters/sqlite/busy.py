@@ -72,7 +72,11 @@ def steer(db: apsw.Connection, commit: Steer) -> tuple[Steered, ...]:
     return tuple(taken)
 
 
-def steered(db: apsw.Connection, turn_id: int) -> tuple[Steered, ...]:
-    """What the recorded steps of an open turn were shown; what none has seen is left to itself again."""
+def leave_unseen(db: apsw.Connection, turn_id: int) -> None:
+    """What no recorded step of an open turn was shown is left to itself again."""
     db.execute(SQL["unseen"], (turn_id,))
+
+
+def steered(db: apsw.Connection, turn_id: int) -> tuple[Steered, ...]:
+    """What the steps of an open turn were shown beside its own messages."""
     return tuple(Steered(row[0], row[1], rows.messages_of(db, row[0])) for row in every(db, SQL["steered"], (turn_id,)))

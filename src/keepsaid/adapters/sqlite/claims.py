@@ -1,4 +1,4 @@
-"""Claims: which ready batches a runtime takes next, and what it is given with each."""
+"""Claims: which ready batches a runtime takes next."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from itertools import groupby, islice
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.busy import steered
+from keepsaid.adapters.sqlite.busy import leave_unseen
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.domain.commits import LONER_PATIENCE_MS, Claim
 from keepsaid.domain.states import move
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Lease
 
 SQL = load("claims")
 _TURN_ROW = "(?, ?, ?, ?, ?)"
@@ -21,21 +21,21 @@ _Taking = tuple[Claim, int, int]
 _NORMAL, _SUSPECT, _LONER = 0, 1, 2
 
 
-def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Claimed, ...]]:
+def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Lease, ...]]:
     """Lease ready batches: a loner with nothing beside it, else one suspect at most and normal ones.
 
     A set of claims chooses once, as its last one orders; the first is served first.
     """
     last = commits[-1]
     wake(db, last.at)
-    count, alone, suspects = only(db, SQL["leased"])
+    leased, alone, suspects = only(db, SQL["leased"])
     limits = [max(0, min(commit.limit, len(commit.turn_ids))) for commit in commits]
-    nothing: list[tuple[Claimed, ...]] = [()] * len(commits)
+    nothing: list[tuple[Lease, ...]] = [()] * len(commits)
     if alone or not any(limits):
         return nothing
     suspicious = one(db, SQL["suspicious"]) is not None
     loners = _ready(db, last, _LONER, 1) if suspicious else []
-    if loners and count == 0:
+    if loners and not leased:
         n = next(n for n, limit in enumerate(limits) if limit)
         nothing[n] = _leased(db, [(commits[n], loners[0][0], commits[n].turn_ids[0])], alone=True)
         return nothing
@@ -73,7 +73,7 @@ def _order(commit: Claim, row: Row) -> tuple[int, int, int]:
     return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
 
 
-def _leased(db: apsw.Connection, taken: Sequence[_Taking], *, alone: bool = False) -> tuple[Claimed, ...]:
+def _leased(db: apsw.Connection, taken: Sequence[_Taking], *, alone: bool = False) -> tuple[Lease, ...]:
     """Lease batches in a few statements, whatever their number."""
     if not taken:
         return ()
@@ -93,14 +93,9 @@ def _leased(db: apsw.Connection, taken: Sequence[_Taking], *, alone: bool = Fals
     ]
     for run in chunks(begun):
         db.execute(many(SQL["start_turns"], _TURN_ROW, len(run)), flat(run))
+    for open_turn in open_turns.values():
+        leave_unseen(db, open_turn)
     return tuple(
-        _claimed(db, found[batch_id], turn_id, open_turns.get(batch_id), alone=alone) for _, batch_id, turn_id in taken
+        Lease(rows.batch(found[batch_id]), open_turns.get(batch_id, turn_id), alone, continued=batch_id in open_turns)
+        for _, batch_id, turn_id in taken
     )
-
-
-def _claimed(db: apsw.Connection, row: Row, turn_id: int, open_turn: int | None, *, alone: bool) -> Claimed:
-    batch, messages = rows.batch(row), rows.messages_of(db, row[0])
-    if open_turn is None:
-        return Claimed(batch, turn_id, messages, (), alone)
-    steps = tuple(rows.step(step) for step in every(db, SQL["steps"], (open_turn,)))
-    return Claimed(batch, open_turn, messages, steps, alone, rows.trace(db, open_turn), steered(db, open_turn))

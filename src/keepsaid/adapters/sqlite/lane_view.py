@@ -9,14 +9,29 @@ import apsw
 
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.buffer_view import SQL, batch_of
+from keepsaid.adapters.sqlite.busy import steered as steered_into
 from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
+from keepsaid.adapters.sqlite.leases import SQL as LEASES
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import Reply
-from keepsaid.domain.turn import Recent, Usage
+from keepsaid.domain.turn import Claimed, Lease, Recent, Usage
 from keepsaid.domain.views import TurnStory
+
+
+def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
+    """What a lease is for."""
+    batch, turn_id = lease.batch, lease.turn_id
+    if one(db, LEASES["held"], (batch.id, batch.fence)) is None:
+        return None
+    messages = rows.messages_of(db, batch.id)
+    if not lease.continued:
+        return Claimed(batch, turn_id, messages, (), lease.alone)
+    steps = tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,)))
+    trace, joined = rows.trace(db, turn_id), steered_into(db, turn_id)
+    return Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
 
 
 def recent(db: apsw.Connection, lane: Lane, limit: int) -> Recent:

@@ -23,12 +23,12 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain import busy, commits
-from keepsaid.domain.batch import Group
+from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.turn import Recent
+from keepsaid.domain.turn import Claimed, Lease, Recent
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 from keepsaid.ports.operations import Operations
 
@@ -67,13 +67,14 @@ def buffer_commits(db: apsw.Connection) -> CommitTable:
     """How the operational commits are applied to an open, migrated file."""
     intake = Intake(db)
 
-    def dispatch(db: apsw.Connection, commit: commits.Dispatch) -> bool:
-        intake.routed(commit.lane)
-        return routing.dispatch(db, commit)
+    def dispatch(db: apsw.Connection, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
+        for commit in dispatches:
+            intake.routed(commit.lane)
+        return routing.dispatch(db, dispatches)
 
     return CommitTable(
-        {**_COMMITS, commits.Dispatch: dispatch, commits.Prune: pruning.Pruning(intake).prune},
-        {commits.Receive: intake.receive, commits.Claim: claim},
+        {**_COMMITS, commits.Prune: pruning.Pruning(intake).prune},
+        {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.Claim: claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
         (intake.undone,),
     )
@@ -85,9 +86,13 @@ class SqliteBuffer:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
 
-    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed by `at`."""
         return await self._readers.run(buffer_view.due, at, limit)
+
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+        """What waits in these lanes."""
+        return await self._readers.run(buffer_view.waiting, lanes)
 
     async def next_due(self) -> int | None:
         """When the next window closes."""
@@ -124,6 +129,10 @@ class SqliteBuffer:
 
 class SqliteLanes(SqliteBuffer):
     """The buffer, the lanes and the outbox, read only."""
+
+    async def claimed(self, lease: Lease) -> Claimed | None:
+        """What a lease is for."""
+        return await self._readers.run(lane_view.claimed, lease)
 
     async def recent(self, lane: Lane, limit: int) -> Recent:
         """The tail of a lane's transcript."""

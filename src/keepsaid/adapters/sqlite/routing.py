@@ -1,21 +1,29 @@
-"""Routing: batches and verdicts written in one commit, and the one ready batch of each lane."""
+"""Routing: batches and verdicts of many lanes written at once, and the one ready batch of each lane."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, one
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft
+from keepsaid.adapters.sqlite.query import every, numbers, one
+from keepsaid.adapters.sqlite.statements import CHUNK, chunks, flat, load, many
+from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft, Window
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.route import Action
+from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
 
 SQL = load("routing")
+_LANE_ROW = "(?, ?, ?, ?)"
+_BATCH_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_GROWN_ROW = "(?, ?, ?, ?, ?)"
+_ADVANCED_ROW = "(?, ?, ?, ?, ?, ?, ?)"
+
+_Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,28 @@ class _Waiting:
     chars: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """Where a lane stands: its row id, the last number that came, the last that a batch holds.
+
+    `tail` is its last batch, if what follows may join it.
+    """
+
+    lane_id: int
+    head: int
+    batched: int
+    tail: Routed | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The rows of a set of dispatches: new batches, those that grew, lanes moved on."""
+
+    batches: list[_Row] = field(default_factory=list)
+    grown: list[_Row] = field(default_factory=list)
+    lanes: list[_Row] = field(default_factory=list)
+
+
 def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
     """A lane's row id, head and last batched number."""
     identity = (lane.channel, lane.account, lane.conversation, lane.key)
@@ -38,36 +68,85 @@ def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
     return row
 
 
-def refresh_ready(db: apsw.Connection, lane_id: int) -> None:
-    """Name the one batch of the lane that may be claimed: its first open one, unless that is leased."""
-    db.execute(SQL["set_ready"], (lane_id,))
-    if not db.changes():
-        db.execute(SQL["clear_ready"], (lane_id,))
+def refresh_ready(db: apsw.Connection, *lane_ids: int) -> None:
+    """Name the one batch of each lane that may be claimed: its first open one, unless one is leased."""
+    db.execute(SQL["set_ready"], (numbers(lane_ids),))
+    if db.changes() < len(lane_ids):
+        db.execute(SQL["clear_ready"], (numbers(lane_ids),))
 
 
-def dispatch(db: apsw.Connection, commit: Dispatch) -> bool:
-    """Write the batches of a lane's waiting messages."""
-    lane_id, head, batched = lane_row(db, commit.lane)
-    last = commit.batches[-1].last
-    if batched != commit.after or last > head:
-        return False
+def dispatch(db: apsw.Connection, commits: Sequence[Dispatch]) -> list[bool]:
+    """Write the batches of what waits in lanes, in few statements whatever their number."""
+    return [kept for part in _apart(commits) for kept in _dispatched(db, part)]
+
+
+def _apart(commits: Sequence[Dispatch]) -> Iterator[Sequence[Dispatch]]:
+    """The commits in runs in which no lane comes twice: the second must find what the first did."""
+    run: dict[Lane, Dispatch] = {}
+    for commit in commits:
+        if commit.lane in run or len(run) == CHUNK:
+            yield tuple(run.values())
+            run = {}
+        run[commit.lane] = commit
+    yield tuple(run.values())
+
+
+def _dispatched(db: apsw.Connection, commits: Sequence[Dispatch]) -> list[bool]:
+    stands = _stands(db, [commit.lane for commit in commits])
+    written, routed, kept = _Written(), Counter[str](), list[bool]()
+    for commit in commits:
+        stand = stands[commit.lane]
+        last = commit.batches[-1].last
+        kept.append(stand.batched == commit.after and last <= stand.head)
+        if kept[-1]:
+            _write(db, commit, stand, written)
+            routed[commit.lane.channel] += last - stand.batched
+    for rows in chunks(written.batches):
+        db.execute(many(SQL["keep_batches"], _BATCH_ROW, len(rows)), flat(rows))
+    for rows in chunks(written.grown):
+        db.execute(many(SQL["grow_batches"], _GROWN_ROW, len(rows)), flat(rows))
+    for rows in chunks(written.lanes):
+        db.execute(many(SQL["advance_lanes"], _ADVANCED_ROW, len(rows)), flat(rows))
+    for counted in routed.items():
+        db.execute(SQL["routed"], counted)
+    if written.lanes:
+        refresh_ready(db, *(stand.lane_id for stand, done in zip(stands.values(), kept, strict=True) if done))
+    return kept
+
+
+def _stands(db: apsw.Connection, lanes: Sequence[Lane]) -> dict[Lane, _Stand]:
+    """Where these lanes stand, in their order."""
+    found: dict[Lane, _Stand] = {}
+    for lane_id, channel, account, conversation, key, head, batched, *tail in every(
+        db, many(SQL["stand"], _LANE_ROW, len(lanes)), flat(lanes)
+    ):
+        found[Lane(channel, account, conversation, key)] = _Stand(lane_id, head, batched, _tail(batched, tail))
+    missing = next((lane for lane in lanes if lane not in found), None)
+    if missing is not None:
+        raise LookupError(f"no lane {missing}")
+    return {lane: found[lane] for lane in lanes}
+
+
+def _tail(last: int, row: Sequence[Any]) -> Routed | None:
+    batch_id, first, chars, rule, version, priority = row
+    if batch_id is None:
+        return None
+    return Routed(batch_id, first, last, 0, 0, chars, Verdict(Action.FORWARD, rule, version, ""), priority)
+
+
+def _write(db: apsw.Connection, commit: Dispatch, stand: _Stand, written: _Written) -> None:
+    """Add the rows of one dispatch."""
     if not _contiguous(commit):
         raise ValueError("the batches of a dispatch must follow one another from the first waiting message")
-    for routed in commit.batches:
-        if not _extended(db, commit, lane_id, routed):
-            _keep(db, commit, lane_id, routed)
-    _advance(db, commit, lane_id, _rest(db, lane_id, last, min(head, last + commit.window.count_max)))
-    db.execute(SQL["routed"], (commit.lane.channel, last - batched))
-    refresh_ready(db, lane_id)
-    return True
-
-
-def _rest(db: apsw.Connection, lane_id: int, last: int, until: int) -> Sequence[_Waiting]:
-    """What came after the messages that are routed now."""
-    if until == last:
-        return ()
-    waiting = (_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until)))
-    return [one for one in waiting if one.number > last]
+    batches = _joined(stand.tail, commit)
+    if stand.tail is not None:
+        grown, *batches = batches
+        if grown is not stand.tail:
+            written.grown.append((grown.id, grown.last, grown.chars, grown.priority, grown.last_id))
+    written.batches.extend(_batch_row(db, commit, stand.lane_id, routed) for routed in batches)
+    last, window = commit.batches[-1].last, commit.window
+    rest = _rest(db, stand.lane_id, last, min(stand.head, last + window.count_max))
+    written.lanes.append((stand.lane_id, last, *_begun(rest, window, commit.at)))
 
 
 def _contiguous(commit: Dispatch) -> bool:
@@ -79,22 +158,27 @@ def _contiguous(commit: Dispatch) -> bool:
     return True
 
 
-def _extended(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> bool:
-    verdict, window = routed.verdict, commit.window
-    if verdict.action is not Action.FORWARD:
-        return False
-    bound = (lane_id, routed.first - 1, verdict.rule, verdict.version)
-    row = one(db, SQL["last_open"], bound)
-    if row is None:
-        return False
-    batch_id, first, _, chars = row
-    if routed.last - first + 1 > window.count_max or chars + routed.chars > window.chars_max:
-        return False
-    db.execute(SQL["extend_batch"], (batch_id, routed.last, routed.chars, routed.priority, routed.last_id))
-    return True
+def _joined(tail: Routed | None, commit: Dispatch) -> list[Routed]:
+    """The tail and the batches of a dispatch; one that may join the one before it does."""
+    joined = [] if tail is None else [tail]
+    for routed in commit.batches:
+        if joined and _may_join(joined[-1], routed, commit.window):
+            before = joined[-1]
+            chars, priority = before.chars + routed.chars, min(before.priority, routed.priority)
+            joined[-1] = replace(before, last=routed.last, last_id=routed.last_id, chars=chars, priority=priority)
+        else:
+            joined.append(routed)
+    return joined
 
 
-def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> None:
+def _may_join(before: Routed, routed: Routed, window: Window) -> bool:
+    by, verdict = before.verdict, routed.verdict
+    same = (by.action, by.rule, by.version) == (verdict.action, verdict.rule, verdict.version)
+    count, chars = routed.last - before.first + 1, before.chars + routed.chars
+    return same and verdict.action is Action.FORWARD and count <= window.count_max and chars <= window.chars_max
+
+
+def _batch_row(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> _Row:
     verdict, state, task_id = routed.verdict, "queued", None
     if verdict.action is Action.DROP:
         state = move("batch", state, "drop")
@@ -106,7 +190,7 @@ def _keep(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -
     ended_at = None if state == "queued" else commit.at
     place = (routed.id, lane_id, routed.first, routed.last, routed.last_id, routed.first_at, routed.chars)
     decided = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason, routed.priority)
-    db.execute(SQL["keep_batch"], (*place, *decided, commit.at, ended_at, task_id))
+    return (*place, *decided, commit.at, commit.at, ended_at, task_id)
 
 
 def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, work: tuple[Routed, TaskDraft]) -> int:
@@ -121,15 +205,19 @@ def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, work: tuple[Route
     return draft.id
 
 
-def _advance(db: apsw.Connection, commit: Dispatch, lane_id: int, rest: Sequence[_Waiting]) -> None:
-    """Move the lane past its new batches; what remains decides when it is due again."""
-    window, last = commit.window, commit.batches[-1].last
+def _rest(db: apsw.Connection, lane_id: int, last: int, until: int) -> Sequence[_Waiting]:
+    """What came after the messages that are routed now."""
+    if until == last:
+        return ()
+    waiting = (_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until)))
+    return [one for one in waiting if one.number > last]
+
+
+def _begun(rest: Sequence[_Waiting], window: Window, at: int) -> _Row:
+    """What remains of a lane decides when it is due again: priority, oldest and newest arrival, characters, due."""
     if not rest:
-        db.execute(SQL["advance_lane"], (lane_id, last, 100, None, None, 0, None))
-        return
+        return 100, None, None, 0, None
     oldest, newest = min(one.received_at for one in rest), max(one.received_at for one in rest)
     chars = sum(one.chars for one in rest)
     full = len(rest) >= window.count_max or chars >= window.chars_max
-    due = commit.at if full else window.due_at(oldest, newest)
-    priority = min(one.priority for one in rest)
-    db.execute(SQL["advance_lane"], (lane_id, last, priority, oldest, newest, chars, due))
+    return min(one.priority for one in rest), oldest, newest, chars, at if full else window.due_at(oldest, newest)

@@ -12,7 +12,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.text import normalise
-from keepsaid.domain.turn import Claimed, Outcome, Usage
+from keepsaid.domain.turn import Claimed, Lease, Outcome, Usage
 from keepsaid.engine.attempt import TOO_LATE
 from keepsaid.errors import KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt
@@ -113,7 +113,7 @@ class Inbox:
                     yield batch
             finally:
                 if not batch.settled:
-                    await asyncio.shield(self._instance.attempt.released(claimed))
+                    await asyncio.shield(self._instance.attempt.released(claimed.batch))
 
     @asynccontextmanager
     async def _held(self, claimed: Claimed, lost: asyncio.Event) -> AsyncIterator[None]:
@@ -139,15 +139,16 @@ class Inbox:
         """The next batch, if one is ready; a caller who is cancelled meanwhile leaves it in the queue."""
         claiming = asyncio.ensure_future(self._instance.flow.claim(self._instance.leases, 1))
         try:
-            return next(iter(await asyncio.shield(claiming)), None)
+            leases = await asyncio.shield(claiming)
         except asyncio.CancelledError:
             await asyncio.shield(self._given_back(claiming))
             raise
+        return await self._instance.attempt.opened(leases[0], self._instance.flow.open) if leases else None
 
-    async def _given_back(self, claiming: asyncio.Future[tuple[Claimed, ...]]) -> None:
+    async def _given_back(self, claiming: asyncio.Future[tuple[Lease, ...]]) -> None:
         with suppress(StoreError):
-            for claimed in await claiming:
-                await self._instance.attempt.released(claimed)
+            for lease in await claiming:
+                await self._instance.attempt.released(lease.batch)
 
     async def _until_ready(self, asked_at: int) -> None:
         """Wait for work; what was ready and not given waits for other work to end."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from keepsaid.domain.commits import Claim, Renew
 from keepsaid.domain.priority import Ageing
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import LeaseLost, StoreError
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
@@ -45,7 +45,7 @@ class Leases:
         self._terms = terms
         self._hints = hints or Hints()
 
-    async def claim(self, limit: int) -> tuple[Claimed, ...]:
+    async def claim(self, limit: int) -> tuple[Lease, ...]:
         """Lease up to `limit` batches, best first."""
         turn_ids = tuple(self._ids.next() for _ in range(limit))
         until = self._clock.steady_ms() + self._terms.lease_ms

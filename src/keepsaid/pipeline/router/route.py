@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from itertools import groupby
 
-from keepsaid.domain.batch import Group, Routed, TaskDraft, Window
+from keepsaid.domain.batch import Due, Group, Routed, TaskDraft, Window
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.message import Message
 from keepsaid.domain.route import (
@@ -16,6 +16,7 @@ from keepsaid.domain.route import (
     Rule,
     Verdict,
     describe,
+    foreseen,
     has_places,
     judge,
     payload_fields,
@@ -28,6 +29,23 @@ _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""
 
 Judged = tuple[Message, Verdict, Rule | None, Fields]
+
+
+def route_unread(routes: Routes, due: Due, window: Window, ids: Ids, at: int) -> Dispatch | None:
+    """The commit that routes all that waits in a lane as one batch, by what its lane tells.
+
+    None when its messages must be read: for what rules ask, or because one batch may not hold them all.
+    """
+    count = due.head - due.numbered_after
+    if count > window.count_max or (count > 1 and due.chars > window.chars_max):
+        return None
+    decided = foreseen(routes, due.lane)
+    if decided is None:
+        return None
+    verdict, rule = decided
+    priority = due.priority if rule is None or rule.priority is None else rule.priority
+    known = (due.numbered_after + 1, due.head, due.oldest_at, due.last_id, due.chars)
+    return Dispatch(due.lane, due.numbered_after, (Routed(ids.next(), *known, verdict, priority),), window, at)
 
 
 async def route(routes: Routes, group: Group, window: Window, ids: Ids, at: int) -> Dispatch:

@@ -218,8 +218,8 @@ class WindowContract:
         await road.hear(said(), at=100, window=Window(window_ms=500))
         assert await store.next_due() == 600
         assert await store.due(599, 10) == ()
-        [group] = await store.due(600, 10)
-        assert (group.lane, group.numbered_after, len(group.messages)) == (lane_of(), 0, 1)
+        [lane] = await store.due(600, 10)
+        assert (lane.lane, lane.numbered_after, lane.head) == (lane_of(), 0, 1)
 
     async def test_it_grows_while_more_come(self, store: Store) -> None:
         """By the quiet time after the newest, up to the longest wait after the oldest."""
@@ -300,6 +300,23 @@ class DueContract:
         await road.hear(said(room="mixed", priority=100), 3)
         assert [group.lane for group in await store.due(9, 10)] == [lane_of("hook"), lane_of("mixed")]
 
+    async def test_a_lane_tells_what_waits_in_it(self, store: Store) -> None:
+        """As much as reading the messages would, whatever was routed of it before."""
+        road = Road(store)
+        for n in range(5):
+            await road.hear(said("x" * (n + 1), priority=50 - n), at=n)
+        messages = (await road.group(lane_of())).messages
+        for taken in (0, 2):
+            if taken:
+                batch = routed(101, messages[:taken], verdict())
+                assert await store.apply(Dispatch(lane_of(), 0, (batch,), AT_ONCE, 20))
+            rest = messages[taken:]
+            [lane] = await store.due(99, 9)
+            assert (lane.numbered_after, lane.head, lane.last_id) == (taken, 5, rest[-1].id)
+            assert lane.oldest_at == min(message.received_at for message in rest)
+            assert lane.priority == min(message.inbound.priority for message in rest)
+            assert lane.chars == sum(len(message.text) for message in rest)
+
     async def test_no_more_lanes_than_asked_for(self, store: Store) -> None:
         """The limit counts lanes."""
         road = Road(store)
@@ -313,8 +330,8 @@ class DueContract:
         await road.queue(said("before"))
         for n in range(120):
             await road.hear(said(f"no. {n}"))
-        [group] = await store.due(0, 10)
-        assert group.numbered_after == 1
+        [group] = await store.waiting([lane_of("other"), lane_of()])
+        assert (group.lane, group.numbered_after) == (lane_of(), 1)
         assert [message.number for message in group.messages] == list(range(2, 102))
         assert group.messages[0].text == "no. 0"
 

@@ -17,7 +17,7 @@ from keepsaid.domain.commits import (
     StepStart,
 )
 from keepsaid.testing.builders import arrival, lane_of, said, step
-from keepsaid.testing.contracts.road import LEASE_MS, Queued, Road, Store
+from keepsaid.testing.contracts.road import LEASE_MS, Queued, Road, Store, read
 
 
 class ClaimContract:
@@ -27,7 +27,8 @@ class ClaimContract:
         """Under a fence of its own."""
         road = Road(store)
         queued = await road.queue(said("hi"), at=1)
-        [claimed] = await store.apply(Claim("one", 5, (501, 502), 2, 1_000))
+        [lease] = await store.apply(Claim("one", 5, (501, 502), 2, 1_000))
+        claimed = await read(store, lease)
         assert (claimed.batch.id, claimed.batch.state, claimed.batch.fence) == (queued.batch_id, "leased", 1)
         assert claimed.turn_id in (501, 502)
         assert [message.text for message in claimed.messages] == ["hi"]
@@ -37,6 +38,20 @@ class ClaimContract:
         turn = await store.turn(claimed.turn_id)
         assert turn is not None
         assert (turn.state, turn.started_at, turn.ended_at) == ("open", 2, None)
+
+    async def test_a_lease_that_was_lost_is_for_nothing(self, store: Store) -> None:
+        """Whether the batch waits again, somebody else has it, or it is settled."""
+        road = Road(store)
+        await road.queue(said())
+        [lease] = await store.apply(Claim("one", 1, (501,), 0, 1_000))
+        assert (await read(store, lease)).batch == lease.batch
+        assert await store.apply(ExpireLeases(1_000)) == 1
+        assert await store.claimed(lease) is None
+        [next_lease] = await store.apply(Claim("two", 1, (502,), 1_000, 2_000))
+        assert (next_lease.turn_id, lease.continued, next_lease.continued) == (501, False, True)
+        assert await store.claimed(lease) is None
+        await road.answer(await read(store, next_lease))
+        assert await store.claimed(next_lease) is None
 
     async def test_best_priority_then_arrival_then_batch(self, store: Store) -> None:
         """Arrival is that of a batch's first message."""

@@ -12,7 +12,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Verdict
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import Story
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.lanes import LaneView
@@ -23,8 +23,6 @@ from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
 
 LEASE_MS = 1_000
 """How long the leases of `Road.claim` last."""
-
-_END_OF_TIME = 1 << 60
 
 
 class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, Protocol):
@@ -44,6 +42,13 @@ class Queued:
         return self.first.lane
 
 
+async def read(store: Store, lease: Lease) -> Claimed:
+    """What a lease is for, while it is held."""
+    claimed = await store.claimed(lease)
+    assert claimed is not None
+    return claimed
+
+
 class Road:
     """Walks messages along a store, with ids that only grow."""
 
@@ -61,8 +66,8 @@ class Road:
 
     async def group(self, lane: Lane) -> Group:
         """What waits in a lane."""
-        groups = await self.store.due(_END_OF_TIME, 1_000)
-        return next(group for group in groups if group.lane == lane)
+        [group] = await self.store.waiting([lane])
+        return group
 
     async def route(
         self,
@@ -85,9 +90,10 @@ class Road:
         return Queued(await self.route(received.lane, at, by), received)
 
     async def claim(self, at: int = 0, limit: int = 10, owner: str = "one") -> tuple[Claimed, ...]:
-        """Claim what is ready."""
+        """Claim what is ready, and read it."""
         turn_ids = tuple(self.new_id() for _ in range(limit))
-        return await self.store.apply(Claim(owner, limit, turn_ids, at, at + LEASE_MS))
+        leases = await self.store.apply(Claim(owner, limit, turn_ids, at, at + LEASE_MS))
+        return tuple([await read(self.store, lease) for lease in leases])
 
     async def claim_one(self, at: int = 0, owner: str = "one") -> Claimed:
         """Claim the one batch that is ready."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from keepsaid.domain.batch import Routed, TaskDraft, Window
@@ -48,6 +49,35 @@ class DispatchContract:
         assert batch_now.id == 101
         assert (await store.overview()).batches == {"queued": 1}
 
+    async def test_lanes_are_routed_side_by_side(self, store: Store) -> None:
+        """Each by itself: a second dispatch of a lane finds what the first did, one with a gap is refused alone."""
+        road = Road(store)
+        for room in ("a", "b", "b", "c", "d"):
+            await road.hear(said(f"{room} says", room=room))
+        await road.route(lane_of("d"))
+        await road.hear(said("more", room="d"))
+        a, b, c, d = [(await road.group(lane_of(room))).messages for room in "abcd"]
+        results = await asyncio.gather(
+            store.apply(Dispatch(lane_of("a"), 0, (routed(101, a, verdict()),), AT_ONCE, 0)),
+            store.apply(Dispatch(lane_of("b"), 0, (routed(102, b[:1], verdict()),), AT_ONCE, 0)),
+            store.apply(Dispatch(lane_of("a"), 0, (routed(103, a, verdict()),), AT_ONCE, 0)),
+            store.apply(Dispatch(lane_of("b"), 1, (routed(104, b[1:], verdict()),), AT_ONCE, 0)),
+            store.apply(Dispatch(lane_of("c"), 0, (replace(routed(105, c, verdict()), first=2),), AT_ONCE, 0)),
+            store.apply(Dispatch(lane_of("d"), 1, (routed(106, d, verdict()),), AT_ONCE, 0)),
+            return_exceptions=True,
+        )
+        assert [result if isinstance(result, bool) else type(result) for result in results] == [
+            *(True, True, False, True),
+            *(ValueError, True),
+        ]
+        assert await store.next_due() == 0, "one lane still waits"
+        batches = sorted((await road.claim()), key=lambda claimed: claimed.batch.lane)
+        assert [[message.text for message in one.messages] for one in batches] == [
+            ["a says"],
+            ["b says", "b says"],
+            ["d says", "more"],
+        ]
+
     async def test_a_dispatch_beyond_the_last_message_is_refused(self, store: Store) -> None:
         """Nobody routes what has not come."""
         road = Road(store)
@@ -80,7 +110,7 @@ class DispatchContract:
         assert [group.lane for group in await store.due(950, 9)] == [lane_of("hook"), lane_of()]
         await road.hear(said("12345"), 600, window)
         assert [group.lane for group in await store.due(949, 9)] == [lane_of("hook")]
-        [group] = [group for group in await store.due(950, 9) if group.lane == lane_of()]
+        group = await road.group(lane_of())
         assert (group.numbered_after, [message.number for message in group.messages]) == (1, [2, 3])
 
     async def test_what_came_meanwhile_is_due_at_once_when_it_fills_the_window(self, store: Store) -> None:

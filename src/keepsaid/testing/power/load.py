@@ -33,7 +33,7 @@ from keepsaid.domain.commits import (
 from keepsaid.domain.message import Marks
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
-from keepsaid.domain.turn import Claimed, Usage
+from keepsaid.domain.turn import Claimed, Lease, Usage
 from keepsaid.errors import StoreBroken
 from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, said, step, verdict
 from keepsaid.testing.power.book import Book, Entry, Sign
@@ -96,7 +96,8 @@ class Load:
             return False
         for _ in range(waves):
             self._now += _WAVE_MS
-            groups = await self._store.due(self._now, 50)
+            due = await self._store.due(self._now, 50)
+            groups = await self._store.waiting([one.lane for one in due])
             wave = [*self._messages(), *self._dispatches(groups), *self._work(), *self._shown()]
             if not await self._wave(wave):
                 return False
@@ -108,7 +109,7 @@ class Load:
         await asyncio.wait(tasks, timeout=0)
         if not first:
             self._gate.let_pass()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
+        results: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
         broken = [result for result in results if isinstance(result, BaseException)]
         if broken:
             if not all(isinstance(error, StoreBroken) for error in broken):
@@ -117,21 +118,23 @@ class Load:
             return False
         for (commit, entry), result in zip(wave, results, strict=True):
             self._acknowledged(commit, entry, result)
+            if isinstance(commit, Claim):
+                await self._hold(result)
         self._book.doubt = ()
         return True
 
     def _acknowledged(self, commit: Commit[Any], entry: Entry | None, result: Any) -> None:
         if isinstance(result, Received):
             assert entry is None or result.intake is Intake.STORED, f"new, and yet {result}"
-        if isinstance(commit, Claim):
-            self._hold(result)
-        elif entry is not None and result is not False:
+        if entry is not None and result is not False:
             self._book.kept.append(entry.sign)
         if isinstance(commit, TurnCommit) and commit.reply is not None and result:
             self._replies.append(commit.reply.id)
 
-    def _hold(self, claimed: Sequence[Claimed]) -> None:
-        for one in claimed:
+    async def _hold(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            one = await self._store.claimed(lease)
+            assert one is not None, "nobody takes a lease from this owner"
             finished = [step.n for step in one.steps if step.state == "finished"]
             self._held.append(_Held(one, len(finished) + 1))
             self._book.kept.append(("turn", one.turn_id))

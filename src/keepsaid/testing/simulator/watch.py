@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.domain.batch import Group
+from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.turn import Recent
+from keepsaid.domain.turn import Claimed, Lease, Recent
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
 from keepsaid.ports.operations import R
@@ -43,9 +43,13 @@ class _Retention:
 class Views(_Retention):
     """Every read of a store, as it is."""
 
-    async def due(self, at: int, limit: int) -> tuple[Group, ...]:
+    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed."""
         return await self.store.due(at, limit)
+
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+        """What waits in these lanes."""
+        return await self.store.waiting(lanes)
 
     async def next_due(self) -> int | None:
         """When the next window closes."""
@@ -96,6 +100,10 @@ class Watched(Views):
         self._net = net
         self._seen = seen
         self._life = life
+
+    async def claimed(self, lease: Lease) -> Claimed | None:
+        """What a lease is for."""
+        return await self.store.claimed(lease)
 
     async def last_reply(self) -> int:
         """The largest id of all replies."""

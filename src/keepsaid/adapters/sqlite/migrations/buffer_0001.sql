@@ -105,6 +105,7 @@ CREATE INDEX batch_ended ON batch (ended_at) WHERE kept = 1 AND ended_at IS NOT 
 CREATE INDEX batch_pruned ON batch (ended_at) WHERE kept = 0;
 CREATE INDEX batch_steered ON batch (steered) WHERE steered IS NOT NULL;
 CREATE INDEX batch_leased ON batch (lease_until) WHERE state = 'leased';
+CREATE INDEX batch_suspect ON batch (crashes, alone) WHERE state = 'leased' AND crashes > 0;
 
 CREATE TABLE ready (
   lane_id INTEGER PRIMARY KEY REFERENCES lane (id),

@@ -8,7 +8,8 @@ UPDATE batch SET later = 0 WHERE id IN (SELECT batch_id FROM ready WHERE later =
 UPDATE ready SET later = 0 WHERE later = 1 AND (?1 IS NULL OR ready_at <= ?1)
 
 -- name: leased
-SELECT count(*), coalesce(max(alone), 0), coalesce(sum(crashes = 1), 0) FROM batch WHERE state = 'leased'
+SELECT EXISTS (SELECT 1 FROM batch WHERE state = 'leased'), coalesce(max(alone), 0), coalesce(max(crashes = 1), 0)
+FROM batch WHERE state = 'leased' AND crashes > 0
 
 -- name: suspicious
 SELECT 1 FROM ready WHERE later = 0 AND suspect > 0 LIMIT 1

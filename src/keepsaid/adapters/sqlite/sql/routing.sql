@@ -1,20 +1,32 @@
 -- name: lane
 SELECT id, head, batched FROM lane WHERE channel = ? AND account = ? AND conversation = ? AND key = ?
 
--- name: last_open
-SELECT id, first, last, chars FROM (SELECT * FROM batch WHERE lane_id = ?1 ORDER BY first DESC LIMIT 1) AS newest
-WHERE last = ?2 AND state = 'queued' AND action = 'forward' AND rule = ?3 AND rule_version = ?4
-  AND attempts = 0 AND crashes = 0 AND deferrals = 0 AND steered IS NULL
-  AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.batch_id = newest.id AND turn.state = 'open')
+-- name: stand
+SELECT lane.id, channel, account, conversation, lane.key, head, batched,
+  tail.id, tail.first, tail.chars, tail.rule, tail.rule_version, tail.priority
+FROM lane LEFT JOIN batch AS tail ON tail.id = (
+  SELECT id FROM batch WHERE lane_id = lane.id AND state IN ('queued', 'leased') ORDER BY first DESC LIMIT 1
+) AND tail.last = lane.batched AND tail.state = 'queued' AND tail.action = 'forward'
+  AND tail.attempts = 0 AND tail.crashes = 0 AND tail.deferrals = 0 AND tail.steered IS NULL
+  AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.batch_id = tail.id AND turn.state = 'open')
+WHERE (channel, account, conversation, lane.key) IN (VALUES /*rows*/)
 
 -- name: extend_batch
 UPDATE batch SET last = ?2, chars = chars + ?3, priority = min(priority, ?4), last_id = ?5 WHERE id = ?1
 
--- name: keep_batch
+-- name: grow_batches
+UPDATE batch SET last = new.last, chars = new.chars, priority = new.priority, last_id = new.last_id
+FROM (
+  SELECT column1 AS id, column2 AS last, column3 AS chars, column4 AS priority, column5 AS last_id
+  FROM (VALUES /*rows*/)
+) AS new
+WHERE batch.id = new.id
+
+-- name: keep_batches
 INSERT INTO batch (
   id, lane_id, first, last, last_id, first_at, chars, state, action, rule, rule_version, reason, priority, ready_at,
   created_at, ended_at, task_id
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16)
+) VALUES /*rows*/
 
 -- name: pending_task
 SELECT id FROM task WHERE key = ? AND state = 'pending'
@@ -45,23 +57,39 @@ SELECT message.number, message.id, message.received_at, message.priority, length
 FROM walk JOIN message ON message.id = walk.id
 WHERE walk.number BETWEEN walk.first AND ?2 ORDER BY message.number
 
--- name: advance_lane
-UPDATE lane SET batched = ?2, priority = ?3, oldest_at = ?4, newest_at = ?5, chars = ?6, due_at = ?7
-WHERE id = ?1
+-- name: advance_lanes
+UPDATE lane SET batched = new.batched, priority = new.priority, oldest_at = new.oldest_at, newest_at = new.newest_at,
+  chars = new.chars, due_at = new.due_at
+FROM (
+  SELECT column1 AS id, column2 AS batched, column3 AS priority, column4 AS oldest_at, column5 AS newest_at,
+    column6 AS chars, column7 AS due_at
+  FROM (VALUES /*rows*/)
+) AS new
+WHERE lane.id = new.id
 
 -- name: routed
 INSERT INTO tally (what, name, n) VALUES ('routed', ?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n
 
 -- name: clear_ready
-DELETE FROM ready WHERE lane_id = ?
+DELETE FROM ready WHERE lane_id IN (SELECT value FROM carray(?1)) AND (
+  NOT EXISTS (SELECT 1 FROM batch WHERE batch.lane_id = ready.lane_id AND batch.state IN ('queued', 'leased'))
+  OR EXISTS (
+    SELECT 1 FROM batch
+    WHERE batch.lane_id = ready.lane_id AND batch.state IN ('queued', 'leased') AND batch.state = 'leased'
+  )
+)
 
 -- name: set_ready
 INSERT INTO ready (lane_id, batch_id, suspect, later, priority, first_at, ready_at)
-SELECT lane_id, id, min(crashes, 2), later, priority, first_at, ready_at FROM (
-  SELECT * FROM batch WHERE lane_id = ?1 AND state IN ('queued', 'leased') ORDER BY first LIMIT 1
-) AS head WHERE state = 'queued'
+SELECT lane_id, id, min(crashes, 2), later, priority, first_at, ready_at FROM batch AS head
+WHERE id IN (
+  SELECT (
+    SELECT id FROM batch WHERE batch.lane_id = wanted.value AND batch.state IN ('queued', 'leased') ORDER BY first LIMIT 1
+  ) FROM carray(?1) AS wanted
+) AND state = 'queued'
   AND NOT EXISTS (
-    SELECT 1 FROM batch WHERE batch.lane_id = ?1 AND batch.state IN ('queued', 'leased') AND batch.state = 'leased'
+    SELECT 1 FROM batch
+    WHERE batch.lane_id = head.lane_id AND batch.state IN ('queued', 'leased') AND batch.state = 'leased'
   )
 ON CONFLICT (lane_id) DO UPDATE SET batch_id = excluded.batch_id, suspect = excluded.suspect,
   later = excluded.later, priority = excluded.priority, first_at = excluded.first_at, ready_at = excluded.ready_at

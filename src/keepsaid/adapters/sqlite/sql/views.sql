@@ -1,5 +1,5 @@
 -- name: due
-SELECT id, channel, account, conversation, key, batched FROM lane
+SELECT channel, account, conversation, key, batched, head, last_id, oldest_at, priority, chars FROM lane
 WHERE due_at IS NOT NULL AND priority = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3
 
 -- name: due_levels
@@ -16,10 +16,10 @@ FROM level WHERE priority IS NOT NULL
 WITH RECURSIVE walk (id, number, previous_id, first) AS (
   SELECT message.id, message.number, message.previous_id, lane.batched + 1
   FROM lane JOIN message ON message.id = coalesce(
-    (SELECT message_id FROM lane_mark WHERE lane_id = lane.id AND number >= lane.batched + ?2 ORDER BY number LIMIT 1),
+    (SELECT message_id FROM lane_mark WHERE lane_id = lane.id AND number >= lane.batched + ?5 ORDER BY number LIMIT 1),
     lane.last_id
   )
-  WHERE lane.id = ?1
+  WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 AND lane.key = ?4
   UNION ALL
   SELECT message.id, message.number, message.previous_id, walk.first
   FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
@@ -28,7 +28,7 @@ SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, mess
   trust, external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at,
   content_hash, seal, forgotten_at
 FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.lane_id
-WHERE walk.number BETWEEN walk.first AND lane.batched + ?2 ORDER BY message.number
+WHERE walk.number BETWEEN walk.first AND lane.batched + ?5 ORDER BY message.number
 
 -- name: next_ready
 SELECT iif(
