@@ -21,7 +21,7 @@ _DIFFERS = (
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DAY"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s)\b"), "SPAN"),
     (re.compile(r"\b[0-9a-f]{12}\b"), "VERSION"),
-    (re.compile(r"\b(policy|identity|recent|memory|message|about) \d[\d,]*(?= \||  +about| tokens)"), r"\1 TOKENS"),
+    (re.compile(r"\b([a-z]+) \d[\d,]*(?= \||  +about| tokens)"), r"\1 TOKENS"),
     (re.compile(r"\(\d+(\.\d+)?\)"), "(SCORE)"),
 )
 """What differs from run to run or with every adjustment, and what stands for it when outputs are compared."""

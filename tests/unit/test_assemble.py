@@ -6,10 +6,11 @@ import pytest
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 
 from keepsaid.adapters.models.offline import OfflineResponder
-from keepsaid.domain.memory import Injection
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
+from keepsaid.domain.scene import Scene
 from keepsaid.domain.turn import Recent
-from keepsaid.pipeline.context.assemble import Budget, assemble, fitted
+from keepsaid.pipeline.context.assemble import Budget, assemble
+from keepsaid.pipeline.context.recent import fitted
 from keepsaid.ports.model import ModelRequest
 
 ROOM = replace(OWNER_ORIGIN, direct=False)
@@ -19,7 +20,7 @@ BOB = replace(ROOM, sender="bob", name="Bob")
 def prompt(*said: tuple[str, str], of: str = "hi", direct: bool = False) -> Prompt:
     records = tuple(Record(Role.USER if name else Role.ASSISTANT, text, speaker=name) for name, text in said)
     asked = claimed(message(9, of, OWNER_ORIGIN if direct else ROOM))
-    return assemble(asked, Recent(records, ("",) * len(records)), Injection(), "", Budget())
+    return assemble(Scene(asked, Recent(records, ("",) * len(records))), Budget())
 
 
 def test_in_a_direct_chat_nobody_needs_a_name() -> None:
@@ -33,7 +34,14 @@ def test_where_several_speak_everybody_is_named() -> None:
     assert [record.text for record in made.history] == ["Bob: hello", "hi\nBob", "Ana: me too"]
     assert made.user == "Ana: and now?"
     asked = claimed(message(1, "one", BOB), message(2, "two\nthree", ROOM))
-    assert assemble(asked, Recent(), Injection(), "", Budget()).user == "Bob: one\nAna: two\n  three"
+    assert assemble(Scene(asked), Budget()).user.splitlines() == [
+        "[Messages together: 2 within 0 s, from Bob, Ana. One answer may do for all of them.]",
+        "[sent 00:00:00]",
+        "Bob: one",
+        "[sent 00:00:00]",
+        "Ana: two",
+        "  three",
+    ]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "\n\n"])
@@ -50,8 +58,8 @@ def test_a_name_is_on_one_line_and_ends_where_the_text_begins() -> None:
 
 def test_the_trace_counts_what_is_sent() -> None:
     made = prompt(("Bob", "hello"), ("", "hi"))
-    assert made.layers[2].text == "Bob: hello\nhi"
-    assert made.layers[4].text == made.user
+    texts = {layer.name: layer.text for layer in made.layers}
+    assert (texts["recent"], texts["message"]) == ("Bob: hello\nhi", made.user)
 
 
 async def test_the_offline_responder_names_each_speaker_once() -> None:
@@ -70,5 +78,5 @@ def test_what_does_not_fit_is_not_shown_either() -> None:
     assert cut == Recent(records[1:], ("", "", "message:2"), 1)
     assert cut.shown == {"message:2"}
     assert fitted(recent, 20) == Recent(records[3:], ("message:2",), 3)
-    made = assemble(claimed(message(9, "hi")), cut, Injection(), "", Budget())
-    assert made.layers[2].cut == "1 older records left out"
+    made = assemble(Scene(claimed(message(9, "hi")), cut), Budget())
+    assert next(one for one in made.layers if one.name == "recent").cut == "1 older record left out"

@@ -9,7 +9,8 @@ from tests.unit.memory_cast import LANE, OWNER_ORIGIN, FixedRecall, ListedMemori
 
 from keepsaid.domain.memory import Injection, Kind, Listener, Memory, Recalled
 from keepsaid.domain.message import Message, Origin, Trust
-from keepsaid.domain.prompt import Record, Role, estimate_tokens
+from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreBroken

@@ -10,13 +10,14 @@ from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 from tests.unit.test_busy import House, Thinker, started
 
 from keepsaid.domain.busy import Busy
-from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.scene import Scene
 from keepsaid.domain.turn import Claimed, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.late import judged, late_before, noted, owned_up, unforged
+from keepsaid.pipeline.context.labels import unforged
+from keepsaid.pipeline.context.late import judged, late_before, noted, owned_up
 from keepsaid.testing.simulator.disk import FileDisk
 
 AT = 1_795_168_800_000
@@ -32,14 +33,20 @@ def received(at: int, text: str = "is it open?", *, direct: bool = True) -> Mess
 
 def shown(*messages: Message, before: int | None = AT + 1, past: tuple[Record, ...] = ()) -> str:
     asked = replace(claimed(*messages), late_before=before)
-    prompt = assemble(asked, Recent(past, ("",) * len(past)), Injection(), "", Budget())
+    prompt = assemble(Scene(asked, Recent(past, ("",) * len(past))), Budget())
     return "\n".join([*(record.text for record in prompt.history), prompt.user])
 
 
 def test_a_late_message_stands_below_its_marker() -> None:
     assert shown(received(AT)) == f"{FORGED}\nis it open?"
     assert shown(received(AT, direct=False)) == f"{FORGED}\nAna: is it open?"
-    assert shown(received(AT), received(AT + 1)) == f"{FORGED}\nis it open?\nis it open?"
+    assert shown(received(AT), received(AT + 1)).splitlines()[1:] == [
+        "[sent 10:00:00]",
+        FORGED,
+        "is it open?",
+        "[sent 10:00:00]",
+        "is it open?",
+    ]
     assert shown(received(AT), before=None) == "is it open?"
 
 

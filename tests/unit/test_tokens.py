@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.prompt import estimate_tokens
+from keepsaid.domain.tokens import estimate_tokens
 
 MB = 1_000_000
 PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\W\d_]|\s*\n\s*|[^\w\s]|_")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from keepsaid.domain.memory import Candidate, Hit, Kind, Memory
-from keepsaid.domain.prompt import Record, estimate_tokens
+from keepsaid.domain.prompt import Record
+from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.words import fold, place, root, spelled, topic
 from keepsaid.memory.block import PINNED, RELEVANT, line
 

@@ -19,12 +19,16 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
+from keepsaid.domain.scene import Scene
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
-from keepsaid.pipeline.context.assemble import Budget, assemble, fitted, spoken
+from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.late import judged, noted, owned_up
-from keepsaid.pipeline.context.trace import chosen, recorded, trace_of
+from keepsaid.pipeline.context.recent import fitted
+from keepsaid.pipeline.context.speech import spoken
+from keepsaid.pipeline.context.surroundings import Surroundings
+from keepsaid.pipeline.context.trace import chosen, recorded, shown_at, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route, route_unread
@@ -60,13 +64,14 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Mind:
-    """Who answers, and what comes to mind: `tools` makes the tools of one turn."""
+    """Who answers, and what comes to mind: `tools` makes the tools of one turn, `around` is what surrounds it."""
 
     model: Model
     reminder: Reminder
     identity: Identity
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses
+    around: Surroundings = Surroundings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +180,9 @@ class Flow:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
         claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        recent = asyncio.ensure_future(self._recent(claimed))
-        injection = recorded(claimed.trace) or await self._mind.reminder.remind(claimed, recent)
-        prompt = assemble(claimed, await recent, injection, await self._mind.identity.read(), self._course.budget)
-        trace = noted(claimed.trace or trace_of(prompt, injection), claimed.late_before)
+        scene = await self._scene(claimed)
+        prompt = assemble(scene, self._course.budget)
+        trace = noted(claimed.trace or trace_of(scene, prompt), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
         tools = self._mind.tools(claimed)
         offers = Offers(self._stores.operations, claimed, self._joining(claimed), lambda said: spoken(claimed, said))
@@ -186,6 +190,15 @@ class Flow:
         turn = Turn(self._mind.model, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
         await self.commit(offers.claimed, Outcome(text, records, steps.usage, model, None, chosen(trace)), steps.ending)
+
+    async def _scene(self, claimed: Claimed) -> Scene:
+        """What the prompt is made of; the lane and what surrounds the turn are read while memory is searched."""
+        mind, now = self._mind, shown_at(claimed.trace, self._clock.now_ms())
+        recent = asyncio.ensure_future(self._recent(claimed))
+        standing = asyncio.ensure_future(mind.around.standing(claimed, mind.identity))
+        injection = recorded(claimed.trace) or await mind.reminder.remind(claimed, recent)
+        passing = await mind.around.passing(claimed, now)
+        return Scene(claimed, await recent, injection, await standing, passing)
 
     async def _recent(self, claimed: Claimed) -> Recent:
         budget = self._course.budget

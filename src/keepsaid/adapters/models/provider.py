@@ -109,12 +109,12 @@ def _definition(tool: Any) -> ToolDefinition:
 
 
 def _history(request: ModelRequest) -> list[messages.ModelMessage]:
-    """The wire form, made anew for every call and kept nowhere: what is recalled exists only here."""
+    """The wire form, made anew for every call and kept nowhere: what holds for one turn exists only here."""
     prompt = request.prompt
     parts: list[messages.ModelRequestPart] = [messages.SystemPromptPart(prompt.system)]
     made: list[messages.ModelMessage] = []
-    new = [Record(Role.USER, text) for text in (prompt.recalled, prompt.user) if text]
-    for record in (*prompt.history, *new, *request.exchange):
+    sent = (record for _, record in prompt.parts)
+    for record in (*sent, *request.exchange):
         if record.role is Role.ASSISTANT:
             if parts:
                 made.append(messages.ModelRequest(parts))

@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Claimed
+from keepsaid.pipeline.context.labels import RECEIVED
 
 _KEY = "late_before"
-_MARKER = "[received"
-_FOLD = "  "
 
 
 def judged(claimed: Claimed, stale_ms: int, now_ms: int) -> Claimed:
@@ -41,15 +40,7 @@ def marked(message: Message, before: int | None) -> str:
     """The line above a late message; "" for one in time."""
     if before is None or message.received_at >= before:
         return ""
-    return f"{_MARKER} {_told(message.received_at)}, answered late]\n"
-
-
-def unforged(text: str) -> str:
-    """A text of which no line passes for a marker: such lines are folded, as another speaker's would be."""
-    if _MARKER not in text.casefold():
-        return text
-    lines = text.splitlines(keepends=True)
-    return "".join(_FOLD + line if line.lstrip().casefold().startswith(_MARKER) else line for line in lines)
+    return f"{RECEIVED} {_told(message.received_at)}, answered late]\n"
 
 
 def owned_up(reply: str, claimed: Claimed, stale_ms: int, now_ms: int) -> str:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from keepsaid.domain.memory import Candidate, Injection
+from keepsaid.domain.prefix import Mark, marks_of
 from keepsaid.domain.prompt import Json, Prompt
+from keepsaid.domain.scene import Scene
 from keepsaid.domain.text import cut
 
 _TEXT_CHARS_MAX = 300
 
 
-def trace_of(prompt: Prompt, injection: Injection) -> dict[str, Json]:
-    """The layers with their costs and cuts, the block as sent, and every candidate with its reason."""
+def trace_of(scene: Scene, prompt: Prompt) -> dict[str, Json]:
+    """The layers with their costs and cuts, the block as sent, and every candidate with its reason.
+
+    `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told.
+    """
+    injection = scene.injection
     layers: list[Json] = [
         {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}
         for layer in prompt.layers
     ]
+    marks: list[Json] = [[mark.layer, mark.end, mark.digest] for mark in marks_of(prompt)]
     return {
         "layers": layers,
+        "marks": marks,
+        "at": scene.passing.now_ms,
         "memory": {
             "block": injection.block,
             "skipped": injection.skipped,
@@ -25,6 +34,19 @@ def trace_of(prompt: Prompt, injection: Injection) -> dict[str, Json]:
             "candidates": [_candidate(candidate) for candidate in injection.candidates],
         },
     }
+
+
+def shown_at(trace: Json, now_ms: int) -> int:
+    """The time an earlier attempt of the turn was told, so that a retry shows the same bytes; else the time it is."""
+    at = trace.get("at") if isinstance(trace, dict) else None
+    return at if isinstance(at, int) else now_ms
+
+
+def marks_in(trace: Json) -> tuple[Mark, ...]:
+    """The marks that a trace keeps of its prompt."""
+    kept = trace.get("marks") if isinstance(trace, dict) else None
+    found = (one for one in kept if isinstance(one, list) and len(one) == 3) if isinstance(kept, list) else ()
+    return tuple(Mark(str(layer), int(str(end)), str(digest)) for layer, end, digest in found)
 
 
 def _candidate(candidate: Candidate) -> Json:

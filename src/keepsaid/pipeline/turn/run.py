@@ -58,8 +58,7 @@ async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]
 async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answer:
     exchange = turn.offers.sent(exchange)
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
-    prompt = turn.prompt
-    said = digest(prompt.system, repr(prompt.history), prompt.recalled, prompt.user, repr(exchange))
+    said = digest(turn.prompt.system, repr(turn.prompt.parts), repr(exchange))
 
     async def make() -> tuple[Json, Usage]:
         answer = await _readable(turn, request)

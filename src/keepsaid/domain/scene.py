@@ -1,0 +1,63 @@
+"""The scene: all that one turn's context is made of, as it was found when the turn began."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keepsaid.domain.memory import Injection
+from keepsaid.domain.personality import BUILT_IN, Personality
+from keepsaid.domain.skill import Skills
+from keepsaid.domain.turn import Claimed, Recent
+
+MEMORY_PRIORITY = 100
+"""Where recalled memory stands among what extensions contribute; lower comes earlier (seed 002)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What an extension adds to a prompt; a lower `priority` comes earlier and is cut later."""
+
+    name: str
+    text: str
+    priority: int = MEMORY_PRIORITY
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a message answers, in the words of `speaker`, "" for the agent's own."""
+
+    text: str
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What changes seldom: files, settings and what is known of people; it stands above the lane's records."""
+
+    identity: str = ""
+    personality: Personality = BUILT_IN
+    skills: Skills = Skills()
+    capabilities: tuple[str, ...] = ()
+    bulletin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """What holds for one turn: the time in milliseconds UTC, side work under way, contributions, the quote."""
+
+    now_ms: int | None = None
+    side_work: tuple[str, ...] = ()
+    contributions: tuple[Contribution, ...] = ()
+    quote: Quote | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A turn's messages, its lane's summary and records, what came to mind, and what surrounds them."""
+
+    claimed: Claimed
+    recent: Recent = Recent()
+    injection: Injection = Injection()
+    standing: Standing = Standing()
+    passing: Passing = Passing()
+    summary: str = ""

@@ -1,0 +1,30 @@
+"""Extension context: what extensions contribute to this turn, by priority; memory stands at 100 (seed 002)."""
+
+from __future__ import annotations
+
+from keepsaid.domain.prompt import Layer
+from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, Scene
+from keepsaid.pipeline.context.labels import unforged
+from keepsaid.pipeline.context.layer import of_lines
+
+_NAME = "extensions"
+
+
+def extensions(scene: Scene, chars_max: int) -> tuple[Layer, Layer]:
+    """What stands above memory, and what below; the last by priority and name are left out first, and named."""
+    above: list[str] = []
+    below: list[str] = []
+    left: list[str] = []
+    room = chars_max
+    for one in sorted(scene.passing.contributions, key=lambda one: (one.priority, one.name)):
+        text = _written(one)
+        room -= len(text) + 1
+        if room < 0 or left:
+            left.append(one.name)
+        else:
+            (below if one.priority > MEMORY_PRIORITY else above).append(text)
+    return of_lines(_NAME, above, f"left out: {', '.join(left)}" if left else ""), of_lines(_NAME, below)
+
+
+def _written(one: Contribution) -> str:
+    return f"[From {one.name}]\n{unforged(one.text)}"

@@ -1,0 +1,30 @@
+"""Labels: the headings the program writes into a prompt, which nobody else can write."""
+
+from __future__ import annotations
+
+MEMORY = "[Context from memory]"
+SUMMARY = "[Summary of earlier messages]"
+STATUS = "[Status]"
+QUOTED = "[Quoted"
+TOGETHER = "[Messages together"
+RECEIVED = "[received"
+SENT = "[sent"
+
+_OURS = tuple(
+    label.rstrip("]").casefold()
+    for label in (MEMORY, SUMMARY, STATUS, QUOTED, TOGETHER, RECEIVED, SENT, "[Pinned context]", "[Relevant to")
+)
+_FOLD = "  "
+
+
+def unforged(text: str) -> str:
+    """A text of which no line passes for a label of ours: such lines are folded, as another speaker's would be."""
+    if "[" not in text or not _labelled(text):
+        return text
+    lines = text.splitlines(keepends=True)
+    return "".join(_FOLD + line if line.lstrip().casefold().startswith(_OURS) else line for line in lines)
+
+
+def _labelled(text: str) -> bool:
+    low = text.casefold()
+    return any(label in low for label in _OURS)

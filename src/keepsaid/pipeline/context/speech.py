@@ -1,0 +1,54 @@
+"""Speech: whose words are whose, so that nobody can speak as another, or as the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.turn import Claimed
+from keepsaid.pipeline.context.labels import unforged
+from keepsaid.pipeline.context.late import marked
+
+_CONTINUED = "\n  "
+
+
+def is_named(claimed: Claimed) -> bool:
+    """Whether texts of this turn begin with their speakers' names: where more people than one may be heard."""
+    return not all(message.inbound.origin.direct for message in claimed.messages)
+
+
+def spoken(claimed: Claimed, message: Message) -> str:
+    """A new message as it stands in the prompt, below its marker if it is answered late."""
+    return marked(message, claimed.late_before) + said(claimed, message)
+
+
+def said(claimed: Claimed, message: Message) -> str:
+    """The words of a new message, after its speaker's name where several speak."""
+    return as_said_by(speaker(message), message.text) if is_named(claimed) else unforged(message.text)
+
+
+def speaker(message: Message) -> str:
+    """What the sender is called."""
+    return message.inbound.origin.name or message.inbound.origin.sender
+
+
+def named(record: Record) -> Record:
+    """A record as it is sent where several people speak; the name then stands in the text."""
+    return Record(Role.USER, as_said_by(record.speaker, record.text)) if record.role is Role.USER else record
+
+
+def folded(record: Record) -> Record:
+    """A record as it is sent where one person speaks; he cannot mark his own words as ours either."""
+    return replace(record, text=unforged(record.text)) if record.role is Role.USER else record
+
+
+def as_said_by(name: str, text: str) -> str:
+    """A text after its speaker's name, on lines none of which can pass for somebody else's."""
+    name = " ".join(name.replace(":", " ").split())
+    return f"{name}: {_CONTINUED.join(text.splitlines())}"
+
+
+def indented(text: str) -> str:
+    """A text whose every line but the first is set in, so that none can pass for a heading."""
+    return _CONTINUED.join(text.splitlines())

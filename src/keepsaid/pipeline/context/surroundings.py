@@ -1,0 +1,58 @@
+"""Surroundings: where the parts of a context come from that are neither the lane's nor memory's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keepsaid.domain.memory import person_of
+from keepsaid.domain.personality import BUILT_IN, Personality, effective, scopes_of
+from keepsaid.domain.scene import Contribution, Passing, Quote, Standing
+from keepsaid.domain.skill import Skills
+from keepsaid.domain.turn import Claimed
+from keepsaid.ports.capabilities import Capabilities
+from keepsaid.ports.contributor import Contributor
+from keepsaid.ports.identity import Identity
+from keepsaid.ports.personalities import PersonalityView
+from keepsaid.ports.side_work import SideWork
+from keepsaid.ports.skills import SkillShelf
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The sources that there are; a layer without one is empty."""
+
+    personalities: PersonalityView | None = None
+    skills: SkillShelf | None = None
+    capabilities: Capabilities | None = None
+    side_work: SideWork | None = None
+    contributors: Sequence[Contributor] = ()
+
+    async def standing(self, claimed: Claimed, identity: Identity) -> Standing:
+        """What stands above the lane's records, as it is when the turn begins."""
+        who = await identity.read()
+        shelf = await self.skills.read() if self.skills else Skills()
+        lines = self.capabilities.lines() if self.capabilities else ()
+        return Standing(who, await self._personality(claimed), shelf, lines)
+
+    async def _personality(self, claimed: Claimed) -> Personality:
+        if self.personalities is None:
+            return BUILT_IN
+        scopes = scopes_of(claimed.batch.lane, person_in(claimed))
+        return effective(scopes, await self.personalities.personalities(scopes))
+
+    async def passing(self, claimed: Claimed, now_ms: int, quote: Quote | None = None) -> Passing:
+        """What holds for this turn alone."""
+        lane = claimed.batch.lane
+        work = await self.side_work.lines(lane) if self.side_work else ()
+        added: list[Contribution] = []
+        for one in self.contributors:
+            added += await one.contribute(claimed)
+        return Passing(now_ms, work, tuple(added), quote)
+
+
+def person_in(claimed: Claimed) -> str:
+    """The one person of a direct chat; "" where more than one may be heard."""
+    origins = [message.inbound.origin for message in claimed.messages]
+    people = {person_of(origin) for origin in origins}
+    return people.pop() if len(people) == 1 and all(origin.direct for origin in origins) else ""

@@ -1,0 +1,16 @@
+"""What extensions add to a prompt, as the context needs it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from keepsaid.domain.scene import Contribution
+from keepsaid.domain.turn import Claimed
+
+
+class Contributor(Protocol):
+    """Adds to the prompt of a turn (seed 002, context providers)."""
+
+    async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
+        """What it adds; each with its priority."""
+        ...
