@@ -1,34 +1,70 @@
 from __future__ import annotations
 
-import re
+import json
 import time
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.tokens import estimate_tokens
+from keepsaid.domain.tokens import RATIO_MAX, Calibration, estimate_tokens
 
 MB = 1_000_000
-PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\W\d_]|\s*\n\s*|[^\w\s]|_")
+TEXTS = Path(__file__).parent / "tokens"
+TRUE: dict[str, int] = json.loads((TEXTS / "o200k.json").read_text("utf-8"))
+"""What OpenAI's tokenizer o200k makes of each text beside the table; the texts were written for it."""
 
 
-def by_pieces(text: str) -> int:
-    """The rule in one expression: a token a piece, a sixth a letter of long words, 0.85 for other scripts."""
-    total = 0.0
-    for piece in PIECE.findall(text):
-        english = piece[0].isascii() and piece[0].isalpha()
-        total += max(1.0, len(piece) / 6) if english else 1.0 if piece[0].isascii() else 0.85
-    return int(total + 0.5)
+def estimated(name: str) -> int:
+    return estimate_tokens((TEXTS / name).read_text("utf-8"))
 
 
-@given(text=st.text(max_size=60) | st.text(alphabet="abcdefgh 12.,_\n\t\x1c[]", max_size=60))
-def test_both_ways_to_count_follow_the_rule(text: str) -> None:
-    assert abs(estimate_tokens(text) - by_pieces(text)) <= 1
-    assert abs(estimate_tokens(f"{text}é") - by_pieces(f"{text}é")) <= 1
+def test_chat_and_code_are_estimated_within_five_percent() -> None:
+    kinds = {kind: list(names) for kind, names in groupby(sorted(TRUE), key=lambda name: name.split("_")[0])}
+    for kind in ("chat", "code"):
+        true = sum(TRUE[name] for name in kinds[kind])
+        assert sum(map(estimated, kinds[kind])) == pytest.approx(true, rel=0.05), kind
 
 
-@pytest.mark.parametrize("text", ["one extraordinary word\n", "12 34\n\n(a_b)! ", "日本 ok\n", "x" * 40])
+def test_no_text_is_estimated_a_fifth_too_low() -> None:
+    assert {file.name for file in TEXTS.glob("*.txt")} == set(TRUE)
+    assert [name for name, true in TRUE.items() if estimated(name) < 0.8 * true] == []
+    assert [name for name, true in TRUE.items() if estimated(name) > 1.2 * true] == []
+
+
+@given(text=st.text(max_size=200))
+def test_every_text_has_a_cost_and_the_same_one_every_time(text: str) -> None:
+    assert estimate_tokens(text) == estimate_tokens(text) >= (0 if not text else 1)
+
+
+def test_a_factor_follows_what_is_reported() -> None:
+    heard = Calibration("openai/x")
+    assert (heard.factor, heard.applied(100)) == (1.0, 100)
+    for _ in range(3):
+        heard = heard.heard(1_000, 1_200)
+    assert (heard.factor, heard.applied(100)) == (1.2, 120)
+    for _ in range(2_000):
+        heard = heard.heard(1_000, 900)
+    assert heard.factor == pytest.approx(0.9, abs=0.001), "what was reported long ago counts less and less"
+
+
+@pytest.mark.parametrize("reported", [0, -5, 100, 100_000])
+def test_a_report_out_of_proportion_changes_nothing(reported: int) -> None:
+    known = Calibration("openai/x", 1_000, 1_100)
+    assert known.heard(1_000, reported) == known
+
+
+@given(reports=st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 200_000)), max_size=20))
+def test_a_factor_stays_in_bounds(reports: list[tuple[int, int]]) -> None:
+    heard = Calibration("m")
+    for one in reports:
+        heard = heard.heard(*one)
+    assert 1 / RATIO_MAX - 0.001 <= heard.factor <= RATIO_MAX
+
+
+@pytest.mark.parametrize("text", ["one extraordinary word\n", "12 34\n\n(a_b)! ", "日本 ok\n", "x" * 2_000])
 def test_a_long_text_costs_as_its_parts_do(text: str) -> None:
     many = 100_000 // len(text)
     assert estimate_tokens(text * many) == pytest.approx(estimate_tokens(text) * many, rel=0.1)

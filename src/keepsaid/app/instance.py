@@ -15,6 +15,7 @@ from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.lock import FileLock
+from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.channels import channels_of
 from keepsaid.app.models import model_of
@@ -41,6 +42,7 @@ from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.pipeline.context.assemble import Budget
+from keepsaid.pipeline.context.surroundings import Surroundings
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
@@ -131,8 +133,9 @@ class Instance:
         limits = TurnLimits(models.steps_max, models.tokens_max, models.timeout_s)
         mode = config.memory.injection
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
-        identity = IdentityFiles(self.home.agent(config.agent))
-        mind = Mind(self.model, reminder, identity, self._tools, self.hub)
+        agent = self.home.agent(config.agent)
+        around = Surroundings(skills=SkillFolder(agent))
+        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
         course = Course(config.table(), windows, budget, limits, busy, stale)

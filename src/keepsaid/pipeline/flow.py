@@ -24,6 +24,7 @@ from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
 from keepsaid.pipeline.context.assemble import Budget, assemble
+from keepsaid.pipeline.context.desk import tools_of
 from keepsaid.pipeline.context.late import judged, noted, owned_up
 from keepsaid.pipeline.context.recent import fitted
 from keepsaid.pipeline.context.speech import spoken
@@ -182,9 +183,9 @@ class Flow:
         claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
         scene = await self._scene(claimed)
         prompt = assemble(scene, self._course.budget)
-        trace = noted(claimed.trace or trace_of(scene, prompt), claimed.late_before)
+        tools = (*self._mind.tools(claimed), *tools_of(scene))
+        trace = noted(claimed.trace or trace_of(scene, prompt, tools), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
-        tools = self._mind.tools(claimed)
         offers = Offers(self._stores.operations, claimed, self._joining(claimed), lambda said: spoken(claimed, said))
         delta = partial(self._tell, offers)
         turn = Turn(self._mind.model, prompt, tools, self._course.limits, delta, offers)

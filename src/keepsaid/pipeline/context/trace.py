@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from keepsaid.domain.memory import Candidate, Injection
 from keepsaid.domain.prefix import Mark, marks_of
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.text import cut
+from keepsaid.ports.model import Tool
 
 _TEXT_CHARS_MAX = 300
 
 
-def trace_of(scene: Scene, prompt: Prompt) -> dict[str, Json]:
+def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = ()) -> dict[str, Json]:
     """The layers with their costs and cuts, the block as sent, and every candidate with its reason.
 
     `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told.
@@ -21,7 +25,7 @@ def trace_of(scene: Scene, prompt: Prompt) -> dict[str, Json]:
         {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}
         for layer in prompt.layers
     ]
-    marks: list[Json] = [[mark.layer, mark.end, mark.digest] for mark in marks_of(prompt)]
+    marks: list[Json] = [[mark.layer, mark.end, mark.digest] for mark in marks_of(prompt, offered(tools))]
     return {
         "layers": layers,
         "marks": marks,
@@ -34,6 +38,11 @@ def trace_of(scene: Scene, prompt: Prompt) -> dict[str, Json]:
             "candidates": [_candidate(candidate) for candidate in injection.candidates],
         },
     }
+
+
+def offered(tools: Sequence[Tool]) -> str:
+    """The tools on offer as one text: providers take them for the beginning of a prompt."""
+    return "\n".join(f"{one.name}\0{one.description}\0{json.dumps(one.schema, default=dict)}" for one in tools)
 
 
 def shown_at(trace: Json, now_ms: int) -> int:

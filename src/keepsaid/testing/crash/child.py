@@ -94,12 +94,12 @@ def _replace(module: ModuleType, name: str, value: object) -> None:
 
 def _mind(also: Sequence[Tool], *parts: Any) -> Mind:
     """What thinks, with tools beside its own."""
-    model, reminder, identity, tools, progress = parts
+    model, reminder, identity, tools, *more_parts = parts
 
     def more(claimed: Claimed) -> Sequence[Tool]:
         return (*tools(claimed), *also)
 
-    return Mind(model, reminder, identity, more, progress)
+    return Mind(model, reminder, identity, more, *more_parts)
 
 
 def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:

@@ -1,0 +1,120 @@
+"""Skills: folders of `SKILL.md` under the agent's folder, read again when they change."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import yaml
+
+from keepsaid.domain.skill import Skill, Skills
+from keepsaid.domain.text import normalise
+
+FOLDERS_MAX = 200
+BYTES_MAX = 256_000
+_DESCRIPTION_CHARS_MAX = 1_024
+_FILE = "SKILL.md"
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_NAME_CHARS_MAX = 64
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
+_UNREADABLE = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
+
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+class SkillFolder:
+    """`skills/NAME/SKILL.md` below one agent's folder: YAML between two lines of `---`, then the text."""
+
+    def __init__(self, agent: Path) -> None:
+        self._folder = agent / "skills"
+        self._stamp: Stamp = ()
+        self._skills = Skills()
+
+    async def read(self) -> Skills:
+        """The skills as they stand now, by name; a broken one is named and left out."""
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._skills = await asyncio.to_thread(self._load, [name for name, *_ in stamp])
+            self._stamp = stamp
+        return self._skills
+
+    def _look(self) -> Stamp:
+        """What tells one state of the folder from another, and costs no reading."""
+        try:
+            with os.scandir(self._folder) as entries:
+                names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        except OSError:
+            return ()
+        return tuple(_stamped(self._folder / name / _FILE, name) for name in names)
+
+    def _load(self, names: list[str]) -> Skills:
+        known: dict[str, Skill] = {}
+        broken: list[tuple[str, str]] = []
+        for name in names:
+            if not (self._folder / name).is_dir():
+                continue
+            try:
+                skill = read_skill(self._folder / name / _FILE)
+                if skill.name in known:
+                    raise ValueError(f"another folder has a skill called {skill.name!r}")
+                if len(known) == FOLDERS_MAX:
+                    raise ValueError(f"there are {FOLDERS_MAX} skills before it, which is the most")
+            except ValueError as error:
+                broken.append((" ".join(normalise(name).split()), str(error)))
+            else:
+                known[skill.name] = skill
+        return Skills(tuple(known[name] for name in sorted(known)), tuple(broken))
+
+
+def read_skill(file: Path) -> Skill:
+    """One skill; raises ValueError that says what is wrong with it."""
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(BYTES_MAX + 1)
+    except FileNotFoundError:
+        raise ValueError(f"it has no {_FILE}") from None
+    except OSError as error:
+        raise ValueError(f"{_FILE} cannot be read ({error.strerror})") from None
+    if len(raw) > BYTES_MAX:
+        raise ValueError(f"{_FILE} is larger than {BYTES_MAX:,} bytes")
+    text = normalise(raw.decode("utf-8-sig", "replace")).replace("\r\n", "\n")
+    found = _FRONT.match(text)
+    if found is None:
+        raise ValueError(f"{_FILE} does not begin with name and description between two lines of ---")
+    front = _mapping(found.group(1))
+    name, description = _text(front, "name"), _text(front, "description")
+    if len(name) > _NAME_CHARS_MAX or _NAME.fullmatch(name) is None:
+        raise ValueError(f"its name {name[:_NAME_CHARS_MAX]!r} is not small letters, digits and single hyphens")
+    if len(description) > _DESCRIPTION_CHARS_MAX:
+        raise ValueError(f"its description is longer than {_DESCRIPTION_CHARS_MAX:,} characters")
+    body = found.group(2).strip()
+    if not body:
+        raise ValueError(f"{_FILE} says nothing below its second ---")
+    return Skill(name, description, body)
+
+
+def _mapping(text: str) -> dict[object, object]:
+    try:
+        front = yaml.safe_load(text)
+    except _UNREADABLE:
+        raise ValueError("what stands between its lines of --- is not YAML") from None
+    if not isinstance(front, dict):
+        raise ValueError("what stands between its lines of --- is no list of names and values")
+    return front
+
+
+def _text(front: dict[object, object], key: str) -> str:
+    value = front.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"it has no {key}")
+    return value.strip()
+
+
+def _stamped(file: Path, name: str) -> tuple[str, int, int, int]:
+    try:
+        found = file.stat()
+    except OSError:
+        return name, 0, 0, 0
+    return name, found.st_mtime_ns, found.st_size, found.st_ino
