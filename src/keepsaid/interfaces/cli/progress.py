@@ -19,7 +19,7 @@ Tell = Callable[[int, int, str], None]
 def progress(total: int, noun: str) -> Iterator[Tell]:
     """Shows it on stderr; `noun` says what is counted: `kills`."""
     if session().quiet or not sys.stderr.isatty():
-        yield lambda done, of, what: _plainly(done, of, f"{noun}   {what}")
+        yield _plain(noun)
         return
     from rich.console import Console  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
     from rich.progress import Progress  # noqa: PLC0415
@@ -29,6 +29,14 @@ def progress(total: int, noun: str) -> Iterator[Tell]:
         yield lambda done, _, what: bar.update(task, completed=done, description=what)
 
 
-def _plainly(done: int, total: int, what: str) -> None:
-    if not done % _SAID_EVERY or done == total:
-        say(f"{done:5} of {total} {what}".rstrip())
+def _plain(noun: str) -> Tell:
+    """Says a line now and then, and one at the end."""
+    said = -1
+
+    def tell(done: int, total: int, what: str) -> None:
+        nonlocal said
+        if done // _SAID_EVERY > said or done == total:
+            said = done // _SAID_EVERY
+            say(f"{done:5} of {total} {noun}   {what}".rstrip())
+
+    return tell

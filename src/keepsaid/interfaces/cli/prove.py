@@ -1,14 +1,16 @@
-"""`keepsaid prove`: kills of the runtime and power cuts of its store, on this disk, and a judge says what was lost."""
+"""`keepsaid prove`: kills, mixed faults and power cuts on this disk, and a judge says what was lost."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +41,7 @@ PRELOAD = (
 """What it imports when it serves or backs up."""
 
 _HEADINGS = ("KIND", "KILLED AT", "KILLS", "AT WORK AGAIN", "WHAT IS CUT")
+_MIXED = ("FAULT", "TIMES", "WHAT HAPPENS")
 _COUNTED = {
     "acknowledged": "acknowledged",
     "turns": "turns",
@@ -47,25 +50,26 @@ _COUNTED = {
     "effects": "tools used",
 }
 _SHOWN_MAX = 20
+_REPORT = Annotated[Path | None, typer.Option(help="Write the whole report to this file, as JSON.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was found: of kills, of power cuts, or of both."""
+    """What was found: of kills and mixed faults, of power cuts, or of both."""
 
     seed: int
-    kills: Report | None
+    played: Report | None
     cuts: CutReport | None
 
     @property
     def violations(self) -> list[str]:
         """Everything that is wrong."""
-        of_kills = [] if self.kills is None else self.kills.violations
-        return of_kills if self.cuts is None else [*of_kills, *(f"power: {one}" for one in self.cuts.violations)]
+        of_play = [] if self.played is None else self.played.violations
+        return of_play if self.cuts is None else [*of_play, *(f"power: {one}" for one in self.cuts.violations)]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, for a file: the report of the kills, and under `power` that of the cuts."""
-        told = {"seed": self.seed, "kills": 0} if self.kills is None else self.kills.as_json()
+        """All of it, for a file: the report of the play, and under `power` that of the cuts."""
+        told = {"seed": self.seed, "kills": 0} if self.played is None else self.played.as_json()
         cuts = None if self.cuts is None else self.cuts.as_json()
         return {**told, "violations": self.violations, "power": cuts}
 
@@ -78,44 +82,63 @@ class Unfinished(KeepsaidError):
     hint = "keepsaid prove"
 
 
+def _reported(command: Callable[..., Proof]) -> Callable[..., None]:
+    """The command with an option --report, which shows what it found and ends with the exit code of that."""
+
+    @wraps(command)
+    def run(report: Path | None = None, **options: Any) -> None:
+        if report is not None and not report.absolute().parent.is_dir():
+            raise Misused(f"there is no directory {report.absolute().parent}")
+        proof = command(**options)
+        if report is not None:
+            report.write_text(json.dumps(proof.as_json(), indent=2) + "\n", "utf-8")
+        _show(proof)
+        if proof.violations:
+            raise typer.Exit(ERRORS)
+
+    given = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter("report", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_REPORT)
+    shown = given.replace(parameters=[*given.parameters.values(), option], return_annotation=None)
+    vars(run).update(__signature__=shown)
+    run.__annotations__ = {name: one.annotation for name, one in shown.parameters.items()}
+    return run
+
+
+@_reported
 def prove(
     kills: Annotated[
         str, typer.Option(metavar="N[,EACH]", help="How often to kill at any moment, and at each named point besides.")
     ] = "30",
+    minutes: Annotated[float, typer.Option(metavar="M", min=0, help="How long to mix faults of every kind.")] = 0.0,
     cuts: Annotated[int, typer.Option(min=0, help="How often to cut the power of a disk that forgets.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Decides what is said, and when to kill.")] = 1,
     fault: Annotated[str, typer.Option(help="Build a known fault in, to see that it is caught.")] = "",
-    report: Annotated[Path | None, typer.Option(help="Write the whole report to this file, as JSON.")] = None,
-) -> None:
+) -> Proof:
     """Kill the runtime under load, again and again, and have a judge look for broken promises.
 
     All of it happens in a temporary directory on the disk of your home, which is not touched. The exit code is 6
     when anything acknowledged was lost, done twice, out of order or left undone; the directory is then kept.
+    With --minutes faults of every kind are mixed: kills, freezes, stops, a full disk, a model and a receiver that go
+    away and come back, crowds and backups.
     With --cuts the power of a store is cut too: as it runs, and in two ways that must lose, to show that loss is seen.
     """
     from keepsaid.testing.crash.faults import FAULTS  # noqa: PLC0415
     from keepsaid.testing.crash.stage import Cast  # noqa: PLC0415
 
-    plan = _plan(kills)
+    plan = replace(_plan(kills), minutes=minutes)
     is_played = bool(plan.total or fault or not cuts)
     if fault and fault not in FAULTS:
         raise Misused(f"there is no fault {fault!r}; known: {', '.join(FAULTS)}", hint="keepsaid prove --help")
-    if report is not None and not report.absolute().parent.is_dir():
-        raise Misused(f"there is no directory {report.absolute().parent}")
     place = _place()
     say(f"working in  {place}")
     with _stoppable():
         played = _played(place, Cast(PROGRAM, PRELOAD, seed, fault=fault), plan) if is_played else None
         proof = Proof(seed, played, power.cut(place / "power", cuts, seed) if cuts else None)
-    if report is not None:
-        report.write_text(json.dumps(proof.as_json(), indent=2) + "\n", "utf-8")
-    _show(proof)
     if played is not None and played.violations:
         say("the directory is kept: the ledgers of the world outside and the home are in it")
     else:
         shutil.rmtree(place, ignore_errors=True)
-    if proof.violations:
-        raise typer.Exit(ERRORS)
+    return proof
 
 
 def _place() -> Path:
@@ -153,27 +176,37 @@ def _played(place: Path, cast: Cast, plan: Plan) -> Report:
     from keepsaid.testing.crash.fork import StageError  # noqa: PLC0415
     from keepsaid.testing.crash.play import Play  # noqa: PLC0415
 
-    with progress(plan.total, "kills") as tell:
+    with progress(plan.total, _unit(plan)) as tell:
         try:
             return Play(place, cast, plan, tell).run()
         except StageError as error:
             raise Unfinished(f"the play in {place} could not go on: {error}") from error
 
 
+def _unit(plan: Plan) -> str:
+    """What its progress is counted in."""
+    units = {"kills": plan.total - plan.seconds, "seconds": plan.seconds}
+    return " and ".join(unit for unit, count in units.items() if count) or "kills"
+
+
 def _show(proof: Proof) -> None:
     parts: list[str | Table] = []
-    if proof.kills is not None:
-        parts += _told(proof.kills)
+    if proof.played is not None:
+        parts += _told(proof.played)
     if proof.cuts is not None:
         parts += power.told(proof.cuts)
     show(proof.as_json(), *parts, *(f"broken  {one}" for one in proof.violations[:_SHOWN_MAX]))
 
 
 def _told(found: Report) -> list[str | Table]:
-    """What came of the kills, for people."""
+    """What came of the kills and the mixed faults, for people."""
+    from keepsaid.testing.crash.mixed import FAULTS  # noqa: PLC0415
+
     told, counts, broken = found.as_json(), found.judgement.counts, found.violations
+    mixed = [(one.name, str(found.struck[one.name]), one.meaning) for one in FAULTS if one.name in found.struck]
     return [
         Table(_HEADINGS, tuple(found.rows())),
+        *([Table(_MIXED, tuple(mixed))] if mixed else []),
         f"{counted(told['kills'], 'kill')} in {duration(1_000 * found.seconds)}, seed {found.seed}: "
         + (f"{counted(len(broken), 'violation')}" if broken else "nothing lost, nothing twice, nothing out of order"),
         "   ".join(f"{said} {counts[name]:,}" for name, said in _COUNTED.items()),

@@ -27,6 +27,7 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.points import arm, point
 from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
 from keepsaid.testing.crash.order import Order, Program, program_of, tell
+from keepsaid.testing.power.full import lay
 
 _RENEW_MS = 100
 """A lease is renewed often, so that a kill can fall on it."""
@@ -54,7 +55,9 @@ def lived(program: Program, order: Order, began: float) -> int:
 def prepare(order: Order, events: int, began: float) -> None:
     """Arm the point and wrap the ports; `events` is where it is told, `began` when the life began."""
     arm(_armed(order, events, began))
-    _replace(opened, "LeaseTerms", partial(LeaseTerms, renew_ms=_RENEW_MS))
+    _replace(opened, "LeaseTerms", partial(LeaseTerms, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
+    if order.full:
+        lay(Path(order.full))
     kinds = {"once": ToolClass.UNSAFE, "same": ToolClass.IDEMPOTENT}
     if order.fault == REPEAT_UNSAFE:
         kinds["once"] = ToolClass.IDEMPOTENT

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from keepsaid.testing.crash.evidence import Evidence, Ledgers, gather
-from keepsaid.testing.crash.outcomes import answered, delivered, effected, remembered
+from keepsaid.testing.crash.outcomes import answered, delivered, effected, noticed, remembered
 from keepsaid.testing.crash.promises import (
     after_one_another,
     batched,
@@ -43,6 +43,7 @@ CHECKS: Sequence[Check] = (
     turned_in_order,
     heard_once,
     answered,
+    noticed,
     delivered,
     effected,
     remembered,

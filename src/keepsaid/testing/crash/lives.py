@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from keepsaid.testing.crash.fork import Fork
 from keepsaid.testing.crash.stage import Stage
@@ -60,7 +61,7 @@ def live(stage: Stage, server: Fork, life: Life) -> None:
     if not life.early:
         stage.ready(server)
     if life.turns:
-        stage.until(_grown(stage.committed, life.turns), server, _LIFE_S, "turns are committed")
+        stage.until(_grown(partial(stage.number, "committed"), life.turns), server, _LIFE_S, "turns are committed")
     if life.messages:
         stage.until(_grown(stage.acknowledged.count, life.messages), server, _LIFE_S, "messages are acknowledged")
     stage.let(server, life.seconds)

@@ -1,8 +1,9 @@
 """The load: people and GitHub, who repeat themselves until they are heard, and write down what they were told.
 
 `python -m keepsaid.testing.crash.load --home DIR --ledger FILE --reply-url URL --closed-url URL --seed N [--data DIR]`
-sends until SIGTERM, then ends what it began. `--data` is also sent whole: LoCoMo's first conversations and GitHub's
-real payloads. The owner sits beside it: what died is queued again once, replies are pulled, dead ones given up.
+sends until SIGTERM, then ends what it began; at SIGUSR1 a crowd speaks up at once. `--data` is also sent whole:
+LoCoMo's first conversations and GitHub's real payloads. The owner sits beside it: what died is queued again once,
+replies are pulled, dead ones given up.
 
 Each line of the ledger is one answer, flushed as it comes. `taken`: key, id and, for talk, place and number; `after`
 is how many `taken` lines there were when it was first sent. `refused`: a forged delivery was not taken. `strange`:
@@ -21,6 +22,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ from keepsaid.testing.webhooks import deliveries
 _TALKERS = 3
 _RETRY_S = 0.03
 _OWNER_S = 0.1
+_CROWD = 12
+_CROWD_SAYS = 120
+"""How many people a burst is of, and how much they say together."""
 
 
 class Ledger:
@@ -126,6 +131,16 @@ async def run(options: argparse.Namespace) -> None:
     doors, seed, pause_s = Doors(options.reply_url, options.closed_url), options.seed, options.pause
     async with httpx2.AsyncClient(trust_env=False, timeout=20.0) as client, asyncio.TaskGroup() as senders:
         caller = Caller(options.home, ledger, client)
+        crowd = talk(100 * seed + _TALKERS, doors)
+
+        def burst() -> None:
+            if stop.is_set():
+                return
+            said = islice(crowd, _CROWD_SAYS)
+            for number in range(_CROWD):
+                senders.create_task(send(caller, said, Pace(20 + number, 0.0), stop))
+
+        loop.add_signal_handler(signal.SIGUSR1, burst)
         for talker in range(_TALKERS):
             said = talk(100 * seed + talker, doors)
             senders.create_task(send(caller, said, Pace(talker, pause_s, repeats=0.12), stop))

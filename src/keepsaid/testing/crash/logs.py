@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _TAIL_CHARS = 6_000
+_FULL = '"code": "KS-DB-FULL"'
 
 
 class Logs:
@@ -19,11 +20,12 @@ class Logs:
         files = [*sorted(self._folder.glob("*.log")), *self._kept()]
         return "\n".join(f"{file.name}:\n{file.read_text('utf-8', 'replace')[-_TAIL_CHARS:]}" for file in files)
 
-    def complaints(self) -> list[str]:
-        """What the runtime's log says of errors; being killed is none."""
+    def complaints(self, *, full: bool = False) -> list[str]:
+        """What the runtime's log says of errors; being killed is none, nor, where that may be, that a disk is full."""
         lines = (line for file in self._kept() for line in file.read_text("utf-8").splitlines())
         # The last line may have been cut short by a kill.
-        return [line for line in lines if '"level": "error"' in line or '"level": "critical"' in line]
+        errors = [line for line in lines if '"level": "error"' in line or '"level": "critical"' in line]
+        return [line for line in errors if not (full and _FULL in line)]
 
     def _kept(self) -> list[Path]:
         return sorted(self._home.glob("state/*.log"))

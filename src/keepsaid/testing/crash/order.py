@@ -12,12 +12,16 @@ from typing import Any
 Program = Callable[[list[str]], int]
 """Takes a command line, returns an exit code."""
 
+LEASE_MS = 60_000
+"""As the program has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """A life to be lived: its command line, home and log, and where it dies: at the `count`th pass of `point`.
 
-    `effects` is the file its tools leave their marks in, `fault` a mistake to be built in.
+    `effects` is the file its tools leave their marks in, `fault` a mistake to be built in, `lease_ms` how long it may
+    work on a batch without a sign. While the file `full` exists, its disk has no space; "" for a disk as it is.
     """
 
     arguments: tuple[str, ...]
@@ -27,6 +31,8 @@ class Order:
     point: str = ""
     count: int = 1
     fault: str = ""
+    lease_ms: int = LEASE_MS
+    full: str = ""
 
     @classmethod
     def read(cls, line: str) -> Order:

@@ -36,8 +36,15 @@ def answered(seen: Evidence) -> Iterator[str]:
             yield f"answered: reply {reply.id} does not answer all messages of its batch"
         if reply.url is not None:
             yield from _arrived(reply, reply.id in arrived, closed=reply.batch in closed)
-    for batch_id in told - {reply.batch for reply in seen.replies if reply.notice}:
-        yield f"answered: nobody was told of batch {batch_id}, which was given up"
+
+
+def noticed(seen: Evidence) -> Iterator[str]:
+    """What was given up left a notice; that of a turn is for all that had joined it."""
+    turns: dict[int | None, int] = {turn.id: turn.batch for turn in seen.turns}
+    told = {reply.batch for reply in seen.replies if reply.notice}
+    for batch in seen.batches:
+        if batch.state in ("dead", "review") and told.isdisjoint((batch.id, turns.get(batch.steered, batch.id))):
+            yield f"answered: nobody was told of batch {batch.id}, which was given up"
 
 
 def squeezed(text: str) -> str:

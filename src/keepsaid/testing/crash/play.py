@@ -4,41 +4,45 @@ from __future__ import annotations
 
 import random
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
+from keepsaid.testing.crash.deaths import Deaths
 from keepsaid.testing.crash.fork import Fork, Nursery, StageError
 from keepsaid.testing.crash.lives import live, lives
+from keepsaid.testing.crash.mixed import LEASE_MS, Mixed
 from keepsaid.testing.crash.points import points
-from keepsaid.testing.crash.report import BY_CHANCE, Death, Report
-from keepsaid.testing.crash.stage import SERVE, Cast, Stage
+from keepsaid.testing.crash.report import BY_CHANCE, Report
+from keepsaid.testing.crash.stage import Cast, Judgement, Stage
 
 _REACH_S = 20.0
 _DRAIN_S = 60.0
-_SPARE_S = 60.0
+_LONGEST_WAITS_S = 240.0
+"""After mixed faults some have seen so many outages that the next is waited out for a minute."""
 _ONCE_A_LIFE = ("commit.VoidLeases.", "commit.Doubt.", "commit.ExpireLeases.", "commit.Relinquish.", "backup.")
 _SELDOM = ("commit.Decide.", "commit.Requeue.", "commit.Release.", "commit.Fail.", "commit.Shown.", "commit.Renew.")
 _ONCE_IN_A_WHILE = ("commit.Tell.", "commit.BeginPruning.", "commit.Prune.")
 
 Tell = Callable[[int, int, str], None]
-"""Hears how far the play is: kills done, kills in all, and what is going on."""
+"""Hears how far the play is: kills and seconds of mixed faults done, these in all, and what is going on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is to be tried: each point so many `times`, and so many `kills` at any moment; `only` these points.
 
-    `drain_s` is how long the quiet end may take: what is still open then is a violation.
+    Then faults are mixed for some `minutes`. `drain_s` is how long the quiet end may take: what is still open then
+    is a violation.
     """
 
     times: int = 3
     kills: int = 0
     only: tuple[str, ...] = ()
     drain_s: float = _DRAIN_S
+    minutes: float = 0.0
 
     @property
     def aims(self) -> list[str]:
@@ -47,8 +51,13 @@ class Plan:
 
     @property
     def total(self) -> int:
-        """How many kills there are to be."""
-        return len(self.aims) + self.kills
+        """How many kills there are to be, and how many seconds of mixed faults."""
+        return len(self.aims) + self.kills + self.seconds
+
+    @property
+    def seconds(self) -> int:
+        """How long faults are mixed."""
+        return round(60 * self.minutes)
 
 
 class Play:
@@ -57,12 +66,13 @@ class Play:
     def __init__(
         self, folder: Path, cast: Cast, plan: Plan, tell: Tell = lambda *_: None, forks: Nursery | None = None
     ) -> None:
-        self._stage = Stage(folder, cast, forks)
-        self._cast = cast
+        self._cast = replace(cast, lease_ms=LEASE_MS, can_fill=True) if plan.seconds else cast
+        self._stage = Stage(folder, self._cast, forks)
+        self._deaths = Deaths(self._stage)
+        self._mixed = Mixed(self._stage, self._deaths, cast.seed)
         self._plan = plan
         self._tell = tell
         self._chance = random.Random(f"play:{cast.seed}")  # noqa: S311 - repeatable, not secret
-        self._deaths: list[Death] = []
 
     def run(self) -> Report:
         """Play it to the end; raises StageError when it cannot go on."""
@@ -72,24 +82,29 @@ class Play:
             load = stage.load()
             self._at_points()
             self._at_any_moment()
+            self._mixed_up()
             last = stage.alone()
             self._claim(last)
-            self._say("everything that was begun comes to its end")
+            self._say("everything that was begun comes to its end", self._plan.seconds)
             stage.stop(load, self._plan.drain_s)
-            stage.drain(last, self._plan.drain_s)
-            self._recovered(last)
+            stage.drain(last, self._plan.drain_s + (_LONGEST_WAITS_S if self._plan.seconds else 0.0))
+            self._deaths.recovered(last)
             stage.stop(last)
-            self._say("the judge looks at it")
-            judgement = stage.judged()
+            self._say("the judge looks at it", self._plan.seconds)
             return Report(
                 self._cast.seed,
                 self._cast.fault,
-                self._deaths,
-                judgement,
+                self._deaths.all,
+                self._judged(),
                 last.claimed_ms,
                 monotonic() - began,
-                stage.logs.complaints(),
+                stage.logs.complaints(full=self._cast.can_fill),
+                self._mixed.struck,
             )
+
+    def _judged(self) -> Judgement:
+        judgement = self._stage.judged()
+        return replace(judgement, violations=[*judgement.violations, *self._mixed.wrong])
 
     def _first_starts(self) -> None:
         """Kills during the making of the stores, before anything is in them; then a start that is let be."""
@@ -100,14 +115,14 @@ class Play:
                 self._aimed(name)
         whole = self._stage.fork()
         self._stage.ready(whole)
-        self._recovered(whole)
+        self._deaths.recovered(whole)
         self._stage.stop(whole)
 
     def _at_points(self) -> None:
         aims = [name for name in self._plan.aims if not name.startswith("migrate.")]
         self._chance.shuffle(aims)
         for name in aims:
-            self._spare()
+            self._deaths.spare()
             self._aimed(name)
 
     def _aimed(self, name: str) -> None:
@@ -115,53 +130,40 @@ class Play:
         self._say(name)
         seldom = name.startswith((*_ONCE_A_LIFE, *_SELDOM, *_ONCE_IN_A_WHILE, "migrate."))
         count = 1 if seldom else self._chance.choice((1, 1, 2, 3))
-        arguments = ("data", "backup", str(self._stage.folder / "backup")) if name.startswith("backup.") else SERVE
-        life = self._stage.fork(name, count, arguments)
+        life = self._deaths.aimed(name, count)
         try:
-            if name.startswith("commit.Relinquish."):
-                self._stage.ready(life)
-                life.send_signal(signal.SIGTERM)
             code = life.wait(_REACH_S)
         except subprocess.TimeoutExpired:
             life.kill()
             code = 0
         if code and not life.reached:
             raise StageError(f"a life that was to die at {name} ended with {code}\n{self._stage.logs.tails()}")
-        self._died(life, name, missed=not life.reached)
+        self._deaths.died(life, name, missed=not life.reached)
 
     def _at_any_moment(self) -> None:
         for life in lives(self._cast.seed, self._plan.kills):
-            self._spare()
+            self._deaths.spare()
             self._say(BY_CHANCE)
             fork = self._stage.fork()
             live(self._stage, fork, life)
-            self._recovered(fork)
             if life.killed:
-                self._deaths.append(Death(BY_CHANCE))
+                self._deaths.died(fork, BY_CHANCE)
+            else:
+                self._deaths.recovered(fork)
 
-    def _spare(self) -> None:
-        """Let a batch that was alone in flight at two deaths be settled: by nothing but the third is a poison told."""
-        while self._stage.endangered():
-            life = self._stage.fork()
-            self._stage.until(lambda: not self._stage.endangered(), life, _SPARE_S, "suspects are settled")
-            life.kill()
-            self._recovered(life)
+    def _mixed_up(self) -> None:
+        """Faults of every kind at once, for as long as planned."""
+        if self._plan.seconds:
+            self._mixed.run(self._plan.seconds, lambda past_s, what: self._say(what, past_s))
 
     def _claim(self, life: Fork) -> None:
         self._stage.ready(life)
         self._stage.until(lambda: life.claimed_ms is not None, life, _REACH_S, "work is claimed after the start")
 
-    def _died(self, life: Fork, name: str, *, missed: bool) -> None:
-        self._recovered(life)
-        self._deaths.append(Death(name, missed))
-
-    def _recovered(self, life: Fork) -> None:
-        """Note how long the death before this life took to get over."""
-        if self._deaths and self._deaths[-1].recovered_ms is None:
-            self._deaths[-1].recovered_ms = life.claimed_ms
-
-    def _say(self, what: str) -> None:
-        self._tell(len(self._deaths), self._plan.total, what)
+    def _say(self, what: str, past_s: float = 0.0) -> None:
+        """Tell how far it is; the deaths of mixed faults are not counted, but how long these have gone on."""
+        kills = self._plan.total - self._plan.seconds
+        self._tell(min(len(self._deaths.all), kills) + int(past_s), self._plan.total, what)
 
 
 def _made(name: str) -> tuple[bool, int, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -83,10 +84,10 @@ def after_one_another(seen: Evidence) -> Iterator[str]:
             continue
         told.add(answer.key)
         before = best[answer.told["conversation"], answer.told["lane"]]
-        known = [number for at, number in before if at < answer.told["after"]]
+        known = bisect_left(before, (answer.told["after"], 0))
         number = answer.told["number"]
-        if known and number <= known[-1]:
-            yield f"order: {answer.key} has number {number} and was sent after number {known[-1]} was acknowledged"
+        if known and number <= (last := before[known - 1][1]):
+            yield f"order: {answer.key} has number {number} and was sent after number {last} was acknowledged"
         if not before or number > before[-1][1]:
             before.append((place, number))
 

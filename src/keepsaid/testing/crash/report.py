@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,11 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a play. `restart_ms` is the time from a fresh start, imports and all, to the first claim."""
+    """The result of a play.
+
+    `restart_ms` is the time from a fresh start, imports and all, to the first claim; `struck` how often each kind of
+    mixed fault did.
+    """
 
     seed: int
     fault: str
@@ -36,6 +40,7 @@ class Report:
     restart_ms: float | None
     seconds: float
     complaints: Sequence[str] = field(default_factory=tuple)
+    struck: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def missed(self) -> list[str]:
@@ -69,6 +74,7 @@ class Report:
             "restart_ms": self.restart_ms,
             "violations": self.violations,
             "points": self.points(),
+            "mixed": dict(self.struck),
             "counts": self.judgement.counts,
         }
 

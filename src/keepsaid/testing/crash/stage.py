@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -19,7 +19,8 @@ from keepsaid.testing.crash.evidence import Ledgers, numbers
 from keepsaid.testing.crash.fork import Events, Fork, Nursery, Running, StageError, nursery
 from keepsaid.testing.crash.given import SECRET, Doors
 from keepsaid.testing.crash.logs import Logs
-from keepsaid.testing.crash.order import Order
+from keepsaid.testing.crash.order import LEASE_MS, Order
+from keepsaid.testing.crash.player import Player, Start
 from keepsaid.testing.crash.process import environ, running
 
 _LOOK_S = 0.01
@@ -65,7 +66,8 @@ class Cast:
 
     `thinking_s` is how long the model takes at most, `pause_s` how long each sender waits between messages, `trouble`
     the share of replies that go wrong, `fault` a known fault built into every life, `data` a folder with real
-    conversations and payloads to send as well.
+    conversations and payloads to send as well. `lease_ms` is how long a life may work on something without a sign;
+    only with `can_fill` can its disk become full.
     """
 
     program: str
@@ -76,6 +78,8 @@ class Cast:
     pause_s: float = 0.15
     fault: str = ""
     data: Path | None = None
+    lease_ms: int = LEASE_MS
+    can_fill: bool = False
 
 
 class Stage:
@@ -88,10 +92,18 @@ class Stage:
         self.logs = Logs(folder, self.home)
         self.acknowledged = Lines(self.ledgers.load)
         self._cast = cast
+        seed = ("--seed", str(cast.seed))
+        trouble = ("--trouble", str(cast.trouble), "--ledger", str(self.ledgers.replies))
+        self.model = Player(self._pipe("model"), "model", (*seed, "--thinking", str(cast.thinking_s)))
+        self.receiver = Player(self._pipe("receiver"), "receiver", (*seed, *trouble))
+        self.full = folder / "full"
+        """While this file exists, the disk of lives that can find it full is."""
         self._ending = ExitStack()
+        self._logs: dict[str, IO[bytes]] = {}
         self._doors = Doors("", "")
         self._forks = forks
         self._last: Fork | None = None
+        self._load: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         """Start the model, the receiver and, if none is given, a fork server, and write the config that names them."""
@@ -99,10 +111,8 @@ class Stage:
             failing.push(self._ending)
             for ledger in (self.ledgers.load, self.ledgers.replies, self.ledgers.effects):
                 ledger.touch()
-            seed = ("--seed", str(self._cast.seed))
-            model = self._listening("model", *seed, "--thinking", str(self._cast.thinking_s))["url"]
-            trouble = ("--trouble", str(self._cast.trouble))
-            told = self._listening("receiver", *seed, *trouble, "--ledger", str(self.ledgers.replies))
+            model = self._ending.enter_context(self.model).urls["url"]
+            told = self._ending.enter_context(self.receiver).urls
             self._doors = Doors(told["url"], told["closed"])
             config = self.home / "config" / "config.yaml"
             config.parent.mkdir(parents=True)
@@ -129,14 +139,17 @@ class Stage:
 
     def alone(self) -> Fork:
         """Begin a life in a new process, imports and all, as people start it; it need not be ready yet."""
-        began, order = monotonic(), self._order(SERVE)
-        given = ["--program", self._cast.program, "--began", str(began), "--order", order.line()]
-        process = self._start("alone", ["keepsaid.testing.crash.child", *given], subprocess.PIPE)
+        process = self._start("alone", self._command(self._order(SERVE)), subprocess.PIPE)
         return Fork(Events(process), process.send_signal, process.pid)
+
+    def _command(self, order: Order) -> list[str]:
+        given = ["--program", self._cast.program, "--began", str(monotonic()), "--order", order.line()]
+        return ["keepsaid.testing.crash.child", *given]
 
     def _order(self, arguments: tuple[str, ...], point: str = "", count: int = 1) -> Order:
         log, effects = str(self.folder / "serve.log"), str(self.ledgers.effects)
-        return Order(arguments, str(self.home), log, effects, point, count, self._cast.fault)
+        cast, full = self._cast, str(self.full) if self._cast.can_fill else ""
+        return Order(arguments, str(self.home), log, effects, point, count, cast.fault, cast.lease_ms, full)
 
     def ready(self, server: Running) -> None:
         """Wait until the runtime has left its address in its home and takes messages."""
@@ -155,15 +168,13 @@ class Stage:
         places = ["--home", str(self.home), "--ledger", str(self.ledgers.load), "--reply-url", self._doors.url]
         places += ["--closed-url", self._doors.closed, "--pause", str(cast.pause_s), "--seed", str(cast.seed)]
         data = [] if cast.data is None else ["--data", str(cast.data)]
-        return self._start("load", ["keepsaid.testing.crash.load", *places, *data], self._log("load"))
+        self._load = self._start("load", ["keepsaid.testing.crash.load", *places, *data], self._log("load"))
+        return self._load
 
-    def endangered(self) -> bool:
-        """Whether a batch would be given up if it were killed once more."""
-        return bool(self.number("endangered"))
-
-    def committed(self) -> int | None:
-        """How many turns are committed; None while the store cannot be read."""
-        return self.number("committed")
+    def burst(self) -> None:
+        """Let a crowd speak up beside the load."""
+        assert self._load is not None, "the load has begun"
+        self._load.send_signal(signal.SIGUSR1)
 
     def drain(self, server: Running, within_s: float) -> None:
         """Wait until nothing is open: all is routed, answered, sent and remembered; what stays open is the judge's."""
@@ -203,14 +214,18 @@ class Stage:
         found = numbers(self.home, statement)
         return None if found is None else found[0][0]
 
-    def _listening(self, part: str, *options: str) -> dict[str, str]:
-        player = self._start(part, ["keepsaid.testing.crash.world", part, *options], subprocess.PIPE)
-        assert player.stdout is not None, "its output is a pipe"
-        told: dict[str, str] = json.loads(player.stdout.readline())
-        return told
+    def beside(self, name: str, arguments: list[str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        """The program with other arguments, in a process beside the runtime, on a disk with room."""
+        order = replace(self._order(tuple(arguments)), full="", log=str(self.folder / f"{name}.log"))
+        return running(self._command(order), self._log(name), self._log(name))
+
+    def _pipe(self, name: str) -> Start:
+        return lambda arguments: running(arguments, subprocess.PIPE, self._log(name))
 
     def _log(self, name: str) -> IO[bytes]:
-        return self._ending.enter_context((self.folder / f"{name}.log").open("ab"))
+        if name not in self._logs:
+            self._logs[name] = self._ending.enter_context((self.folder / f"{name}.log").open("ab"))
+        return self._logs[name]
 
     def _start(self, name: str, arguments: list[str], out: IO[bytes] | int) -> subprocess.Popen[bytes]:
         errors = out if not isinstance(out, int) else self._log(name)

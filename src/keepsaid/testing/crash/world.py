@@ -15,7 +15,7 @@ import random
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class Impatient(ReplyReceiver):
                 await super()._serve(connection, reaction)
 
 
-async def _run(**servers: ModelServer | ReplyReceiver) -> None:
+async def _run(servers: Mapping[str, ModelServer | ReplyReceiver]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -98,13 +98,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--thinking", type=float, default=0.35, help="seconds the model takes at most")
     parser.add_argument("--trouble", type=float, default=0.2, help="the share of replies that go wrong")
     parser.add_argument("--ledger", type=Path, help="where the receiver writes what it accepts")
+    parser.add_argument("--ports", nargs=2, type=int, default=(0, 0), help="where to listen; 0 is any free one")
     options = parser.parse_args(arguments)
-    if options.part == "model":
-        asyncio.run(_run(url=ModelServer(scripted(options.seed, options.thinking))))
-    else:
-        open_door = Impatient(seeded(options.seed, options.trouble), ledger=options.ledger)
-        asyncio.run(_run(url=open_door, closed=ReplyReceiver(lambda _: refuse(410))))
+    asyncio.run(_run(_servers(options)))
     return 0
+
+
+def _servers(options: argparse.Namespace) -> dict[str, ModelServer | ReplyReceiver]:
+    """What a part listens with, by what it is called; the ports are in the same order."""
+    first, second = options.ports
+    if options.part == "model":
+        return {"url": ModelServer(scripted(options.seed, options.thinking), port=first)}
+    open_door = Impatient(seeded(options.seed, options.trouble), ledger=options.ledger, port=first)
+    return {"url": open_door, "closed": ReplyReceiver(lambda _: refuse(410), port=second)}
 
 
 if __name__ == "__main__":
