@@ -60,7 +60,7 @@ class BufferMachine(Road):
             numbers = [message.number for one in work for message in one.messages]
             assert numbers == list(range(1, len(numbers) + 1))
             assert sum(one.state == "leased" for one in work) <= 1
-            recent = self.run(self.store.recent(lane, 1_000))
+            recent = self.run(self.store.context(lane, 1_000)).recent
             assert [record.text for record in recent.records] == self.plan.spoken.get(lane, [])
 
     @invariant()

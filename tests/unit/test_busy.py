@@ -182,7 +182,7 @@ async def test_every_message_of_a_busy_minute_with_two_crashes_is_accounted_for(
         [reply] = story.replies
         assert story.message.text in reply.draft.text.split()
         assert reply.turn_id == story.turn_id
-    seen = (await house.store.recent(stories[0].message.lane, 10_000)).refs
+    seen = (await house.store.context(stories[0].message.lane, 10_000)).recent.refs
     shown = [ref for ref in seen if ref.startswith("message:")]
     assert shown == [f"message:{story.message.id}" for story in stories]
     works = await house.store.episode_work(1_000)
@@ -213,7 +213,7 @@ async def test_a_steered_message_is_seen_by_the_next_step_under_its_name() -> No
     assert house.model.requests[1].exchange[-1].text == "Ann: m2\n  Bob: m3"
     [first, last] = await house.stories()
     assert first.replies == last.replies
-    records = (await house.store.recent(first.message.lane, 20)).records
+    records = (await house.store.context(first.message.lane, 20)).recent.records
     assert records[3].text == "m2\nBob: m3", "it is kept as it was said"
     await house.die()
 

@@ -203,7 +203,8 @@ class Flow:
 
     async def _recent(self, claimed: Claimed) -> Recent:
         budget = self._course.budget
-        return fitted(await self._stores.lanes.recent(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
+        tail = await self._stores.lanes.context(claimed.batch.lane, budget.recent_records)
+        return fitted(tail.recent, budget.recent_tokens)
 
     async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.turn import Claimed, Lease, Recent
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import TurnStory
 
 
@@ -16,8 +17,15 @@ class LaneView(Protocol):
         """What a lease is for: messages, open turn and recorded steps; None when the lease was lost."""
         ...
 
-    async def recent(self, lane: Lane, limit: int) -> Recent:
-        """The last `limit` records of a lane's transcript, oldest first; never a tool result without its call."""
+    async def context(self, lane: Lane, limit: int) -> LaneTail:
+        """The summary in force and the last `limit` records after what it covers and what was cut, oldest first.
+
+        Never a tool's result without its call.
+        """
+        ...
+
+    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+        """The first `limit` records of a lane's transcript after a position, as prompts show them, oldest first."""
         ...
 
     async def turn(self, turn_id: int) -> TurnStory | None:

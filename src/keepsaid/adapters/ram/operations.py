@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from keepsaid.adapters.ram import busy as busy_lanes
-from keepsaid.adapters.ram import intake, leases, outbox, pruning, routing, turns
+from keepsaid.adapters.ram import context, intake, leases, outbox, pruning, routing, turns
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits
+from keepsaid.domain import busy, commits, compaction
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.points import point
 
@@ -40,6 +40,9 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.Shown: outbox.shown,
         commits.Decide: outbox.decide,
         commits.EpisodesKept: turns.keep_episodes,
+        compaction.Summarise: context.summarise,
+        compaction.CutContext: context.cut,
+        compaction.SummaryFailed: context.summary_failed,
         busy.Interrupt: busy_lanes.interrupt,
         busy.Steer: busy_lanes.steer,
         commits.BeginPruning: pruning.begin,

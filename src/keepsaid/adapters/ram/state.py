@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from keepsaid.domain.batch import Batch
+from keepsaid.domain.compaction import Cut
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record
@@ -18,6 +19,7 @@ from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.retention import PruneRun
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.states import move
+from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Step, Usage
 
 OPEN_BATCHES = ("queued", "leased")
@@ -26,6 +28,39 @@ _PRIORITY_UNKNOWN = 100
 
 Place = tuple[str, str, str]
 """A conversation as replies see it: channel, account, conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutRow:
+    """A span that left a lane's context without a summary."""
+
+    version: int
+    first: int
+    last: int
+    why: Cut
+    left_out: int
+
+
+@dataclass(slots=True, eq=False)
+class ContextRow:
+    """The head of a lane's context, and every summary and cut that was made."""
+
+    version: int = 0
+    summarised_until: int = 0
+    floor: int = 0
+    left_out: int = 0
+    summary: Summary | None = None
+    changed_at: int = 0
+    attempts: int = 0
+    next_at: int = 0
+    error: str = ""
+    summaries: list[Summary] = field(default_factory=list)
+    cuts: list[CutRow] = field(default_factory=list)
+
+    @property
+    def covered(self) -> int:
+        """The last position that is not part of the tail."""
+        return max(self.summarised_until, self.floor)
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +73,7 @@ class LaneRow:
     open: list[BatchRow] = field(default_factory=list)
     transcript: list[Entry] = field(default_factory=list)
     session: SessionRow | None = None
+    context: ContextRow = field(default_factory=ContextRow)
     batched: int = 0
     priority: int = _PRIORITY_UNKNOWN
     oldest_at: int | None = None
@@ -283,6 +319,7 @@ class State:
     tasks: dict[int, TaskRow] = field(default_factory=dict)
     journal: list[JournalRow] = field(default_factory=list)
     episodes_due: dict[int, int | None] = field(default_factory=dict)
+    summaries_due: dict[tuple[Lane, bool], int] = field(default_factory=dict)
     prune_runs: list[PruneRun] = field(default_factory=list)
 
     def leased(self) -> Iterator[BatchRow]:

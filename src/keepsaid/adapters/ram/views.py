@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from keepsaid.adapters.ram import pruning
+from keepsaid.adapters.ram import context, pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.outbox import first_to_push
-from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State
+from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
 from keepsaid.domain.batch import Due, Group
+from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
-from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.states import message_state
-from keepsaid.domain.turn import NO_MODEL, Claimed, Lease, Recent, Usage
+from keepsaid.domain.turn import Claimed, Lease, Usage
 from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story, TurnStory
 
 GROUP_MAX = 100
@@ -111,19 +111,13 @@ class RamLanes(RamBuffer):
         messages, trace = turn.batch.messages, json.loads(turn.trace)
         return Claimed(batch, turn.id, messages, turn.recorded, lease.alone, trace, steered(turn))
 
-    async def recent(self, lane: Lane, limit: int) -> Recent:
-        """The tail of a lane's transcript."""
-        row = self._state.lanes.get(lane)
-        told = [entry for entry in row.transcript if not self._without_model(entry)] if row else []
-        tail = told[-limit:] if limit > 0 else []
-        while tail and tail[0].record.role is Role.TOOL:
-            tail = tail[1:]
-        return Recent(tuple(entry.record for entry in tail), tuple(entry.ref for entry in tail))
+    async def context(self, lane: Lane, limit: int) -> LaneTail:
+        """The summary in force and the records after it."""
+        return context.context(self._state, lane, limit)
 
-    def _without_model(self, entry: Entry) -> bool:
-        turn = self._state.turns.get(entry.turn_id)
-        silent = turn is not None and turn.model == NO_MODEL
-        return entry.unprompted or (entry.record.role is Role.ASSISTANT and silent)
+    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+        """The oldest records after a position."""
+        return context.span(self._state, lane, after, limit)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""

@@ -15,9 +15,8 @@ from keepsaid.adapters.sqlite.leases import SQL as LEASES
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import Reply
-from keepsaid.domain.turn import Claimed, Lease, Recent, Usage
+from keepsaid.domain.turn import Claimed, Lease, Usage
 from keepsaid.domain.views import TurnStory
 
 
@@ -34,19 +33,8 @@ def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
     return Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
 
 
-def recent(db: apsw.Connection, lane: Lane, limit: int) -> Recent:
-    """The tail of a lane's transcript, oldest first."""
-    place = _lane_id(db, lane)
-    if place is None:
-        return Recent()
-    found = list(reversed(every(db, SQL["recent"], (place, limit))))
-    while found and found[0][0] == Role.TOOL:
-        found.pop(0)
-    records = tuple(rows.record(row[:5]) for row in found)
-    return Recent(records, tuple(row[5] for row in found))
-
-
-def _lane_id(db: apsw.Connection, lane: Lane) -> int | None:
+def lane_id_of(db: apsw.Connection, lane: Lane) -> int | None:
+    """The row of a lane, if it is known."""
     row = one(db, ROUTING["lane"], (lane.channel, lane.account, lane.conversation, lane.key))
     return row[0] if row else None
 
@@ -77,7 +65,7 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
 
 def last_turn(db: apsw.Connection, lane: Lane | None) -> int | None:
     """The newest settled turn."""
-    row = one(db, SQL["last_turn_of_lane"], (_lane_id(db, lane),)) if lane else one(db, SQL["last_turn"])
+    row = one(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, SQL["last_turn"])
     return row[0] if row else None
 
 

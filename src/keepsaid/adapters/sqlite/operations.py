@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import apsw
 
-from keepsaid.adapters.sqlite import buffer_view, lane_view, leases, outbox, pruning, routing, turns
+from keepsaid.adapters.sqlite import buffer_view, context, lane_view, leases, outbox, pruning, routing, turns
 from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite.claims import claim
 from keepsaid.adapters.sqlite.connection import open_writer, translated
@@ -22,13 +22,14 @@ from keepsaid.adapters.sqlite.query import run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits
+from keepsaid.domain import busy, commits, compaction
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.turn import Claimed, Lease, Recent
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 from keepsaid.ports.operations import Operations
 
@@ -53,6 +54,9 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Resend: outbox.resend,
     commits.Shown: outbox.shown,
     commits.Decide: outbox.decide,
+    compaction.Summarise: context.summarise,
+    compaction.CutContext: context.cut,
+    compaction.SummaryFailed: context.summary_failed,
     busy.Interrupt: busy_lanes.interrupt,
     busy.Steer: busy_lanes.steer,
     commits.BeginPruning: pruning.begin,
@@ -134,9 +138,13 @@ class SqliteLanes(SqliteBuffer):
         """What a lease is for."""
         return await self._readers.run(lane_view.claimed, lease)
 
-    async def recent(self, lane: Lane, limit: int) -> Recent:
-        """The tail of a lane's transcript."""
-        return await self._readers.run(lane_view.recent, lane, limit)
+    async def context(self, lane: Lane, limit: int) -> LaneTail:
+        """The summary in force and the records after it."""
+        return await self._readers.run(context.context, lane, limit)
+
+    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+        """The oldest records after a position."""
+        return await self._readers.run(context.span, lane, after, limit)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""

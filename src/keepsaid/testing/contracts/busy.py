@@ -190,7 +190,7 @@ class SteerContract:
         assert turn is not None
         assert [message.text for message in turn.messages] == ["first", "more"]
         assert [record.text for record in turn.records] == ["first", "more", "both"]
-        assert (await store.recent(lane_of(), 9)).refs[1] == "message:77"
+        assert (await store.context(lane_of(), 9)).recent.refs[1] == "message:77"
         works = await store.episode_work(9)
         assert [(work.batch_id, work.reply) for work in works] == [(lane.queued.batch_id, "both"), (newer.batch_id, "")]
         assert await lane.road.claim() == ()

@@ -65,7 +65,7 @@ class IntakeContract:
             await road.answer(claimed)
             assert [(await road.story(message.id)).turn_id for message in part] == [claimed.turn_id] * 2
         assert [one.messages for one in await store.episode_work(10)] == list(parts)
-        spoken = [record.text for record in (await store.recent(lane_of(), 99)).records if record.speaker]
+        spoken = [record.text for record in (await store.context(lane_of(), 99)).recent.records if record.speaker]
         assert spoken == [f"id {message_id}" for message_id in ids]
 
     async def test_an_unknown_message_has_no_story(self, store: Store) -> None:

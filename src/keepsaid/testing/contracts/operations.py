@@ -8,6 +8,7 @@ Subclass every class of `CONTRACTS` in a test module with a fixture `store` that
 from __future__ import annotations
 
 from keepsaid.testing.contracts.busy import InterruptContract, SteerContract
+from keepsaid.testing.contracts.context import CutContract, SummaryContract, TailContract
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
@@ -40,6 +41,9 @@ CONTRACTS: tuple[type, ...] = (
     StepContract,
     TurnContract,
     TranscriptContract,
+    TailContract,
+    SummaryContract,
+    CutContract,
     EpisodeWorkContract,
     TakingContract,
     SettlingContract,
@@ -57,6 +61,7 @@ __all__ = [
     "CONTRACTS",
     "BacklogContract",
     "ClaimContract",
+    "CutContract",
     "DeadContract",
     "DispatchContract",
     "DropContract",
@@ -81,7 +86,9 @@ __all__ = [
     "StepContract",
     "Store",
     "StoriesContract",
+    "SummaryContract",
     "SuspectContract",
+    "TailContract",
     "TakingContract",
     "TranscriptContract",
     "TurnContract",

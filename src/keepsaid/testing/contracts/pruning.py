@@ -210,7 +210,7 @@ class PrunedContract:
         claimed = await road.claim_one(200)
         assert [message.number for message in claimed.messages] == list(range(71, 141))
         await road.answer(claimed)
-        assert len((await store.recent(lane_of(), 1_000)).records) == 70 * 2 + 71
+        assert len((await store.context(lane_of(), 1_000)).recent.records) == 70 * 2 + 71
 
     async def test_what_was_pruned_says_so(self, store: Store) -> None:
         """The message is gone, its turn says since when; later that is gone too."""
@@ -273,11 +273,11 @@ class PrunedContract:
         end = replace(outcome("nobody"), model=NO_MODEL)
         await store.apply(TurnCommit(claimed.turn_id, queued.batch_id, claimed.batch.fence, end, None, 0))
         await store.apply(EpisodesKept((queued.batch_id,)))
-        before = await store.recent(lane_of(), 10)
+        before = (await store.context(lane_of(), 10)).recent
         await prune(store)
         await prune(store, Stale.RECORDS)
         assert [record.text for record in before.records] == ["anyone?"]
-        assert await store.recent(lane_of(), 10) == before
+        assert (await store.context(lane_of(), 10)).recent == before
 
 
 class BacklogContract:

@@ -176,9 +176,9 @@ class TurnContract:
         await road.queue(said())
         claimed = await road.claim_one()
         assert await store.apply(committed(claimed, reply=ReplyDraft(900, "yes")))
-        before = (await turn_of(store, claimed), await store.recent(lane_of(), 10), await store.overview())
+        before = (await turn_of(store, claimed), await store.context(lane_of(), 10), await store.overview())
         assert await store.apply(committed(claimed, reply=ReplyDraft(901, "yes"))) is False
-        assert before == (await turn_of(store, claimed), await store.recent(lane_of(), 10), await store.overview())
+        assert before == (await turn_of(store, claimed), await store.context(lane_of(), 10), await store.overview())
 
     async def test_it_may_answer_nothing(self, store: Store) -> None:
         """No reply, but all the rest."""
@@ -196,7 +196,7 @@ class TurnContract:
         nameless = said()
         nameless = replace(nameless, origin=replace(nameless.origin, name=""))
         await road.settle(nameless)
-        assert (await store.recent(lane_of(), 9)).records[0].speaker == "ann"
+        assert (await store.context(lane_of(), 9)).recent.records[0].speaker == "ann"
 
     async def test_an_abandoned_turn_leaves_the_transcript_alone(self, store: Store) -> None:
         """And counts as settled."""
@@ -205,7 +205,7 @@ class TurnContract:
         claimed = await road.claim_one()
         assert await store.last_turn(None) is None
         await store.apply(Fail(claimed.batch.id, claimed.batch.fence, Failure.BURY, "broken", 5))
-        assert await store.recent(lane_of(), 10) == Recent()
+        assert (await store.context(lane_of(), 10)).recent == Recent()
         assert (await turn_of(store, claimed)).records == ()
         assert await store.last_turn(None) == claimed.turn_id
 
@@ -246,7 +246,7 @@ class TranscriptContract:
         for text in ("one", "two"):
             await road.settle(said(text), f"re {text}")
         await road.settle(said("aside", room="den"), "hm")
-        recent = await store.recent(lane_of(), 10)
+        recent = (await store.context(lane_of(), 10)).recent
         spoken = [(record.role, record.text) for record in recent.records]
         assert spoken == [
             (Role.USER, "one"),
@@ -264,10 +264,10 @@ class TranscriptContract:
             claimed = await road.claim_one()
             await road.answer(claimed)
             turns.append((claimed.messages[0].id, claimed.turn_id))
-        assert (await store.recent(lane_of(), 10)).shown == {
+        assert (await store.context(lane_of(), 10)).recent.shown == {
             ref for message_id, turn_id in turns for ref in (f"message:{message_id}", f"reply:{turn_id}")
         }
-        tail = await store.recent(lane_of(), 2)
+        tail = (await store.context(lane_of(), 2)).recent
         assert tail.shown == {f"message:{turns[1][0]}", f"reply:{turns[1][1]}"}
         assert len(tail.records) == 2
 
@@ -279,7 +279,7 @@ class TranscriptContract:
         end = replace(outcome("it is noon"), records=consulted("it is noon"))
         fence = claimed.batch.fence
         assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, fence, end, None, 8))
-        recent = await store.recent(lane_of(), 10)
+        recent = (await store.context(lane_of(), 10)).recent
         assert recent.records[1:] == consulted("it is noon")
         assert recent.records[1].calls == (ToolCall("call-1", "clock", "{}"),)
         assert recent.shown == {f"message:{claimed.messages[0].id}", f"reply:{claimed.turn_id}"}
@@ -293,7 +293,7 @@ class TranscriptContract:
         claimed = await road.claim_one()
         end = replace(outcome(), records=consulted())
         assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 0))
-        lengths = [len((await store.recent(lane_of(), limit)).records) for limit in (0, 1, 2, 3, 4, 5)]
+        lengths = [len((await store.context(lane_of(), limit)).recent.records) for limit in (0, 1, 2, 3, 4, 5)]
         assert lengths == [0, 1, 1, 3, 4, 4]
 
     async def test_what_was_said_without_a_model_is_no_history(self, store: Store) -> None:
@@ -304,7 +304,7 @@ class TranscriptContract:
         claimed = await road.claim_one()
         end = replace(outcome("no model is set"), model=NO_MODEL)
         assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 0))
-        recent = await store.recent(lane_of(), 3)
+        recent = (await store.context(lane_of(), 3)).recent
         assert [record.text for record in recent.records] == ["one", "re one", "two"]
         assert f"reply:{claimed.turn_id}" not in recent.shown
         assert len((await turn_of(store, claimed)).records) == 2
@@ -312,8 +312,8 @@ class TranscriptContract:
     async def test_an_unknown_lane_has_said_nothing(self, store: Store) -> None:
         """So has one without turns."""
         await Road(store).queue(said())
-        assert await store.recent(lane_of(), 10) == Recent()
-        assert await store.recent(Lane("no", "such", "lane", "here"), 10) == Recent()
+        assert (await store.context(lane_of(), 10)).recent == Recent()
+        assert (await store.context(Lane("no", "such", "lane", "here"), 10)).recent == Recent()
 
 
 class EpisodeWorkContract:

@@ -41,7 +41,18 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ("commit.TurnCommit.", "commit.Fail.", "commit.TakeReplies.", "send.before", "commit.Shown."),
         ),
         "K7": ("sent, before that is on disk", ("send.after", "commit.Settle.", "commit.Decide.")),
-        "K8": ("while something is pruned or told", ("commit.BeginPruning.", "commit.Prune.", "commit.Tell.")),
+        "K8": (
+            "while a lane's past is summarised or cut, and what is old is pruned or told",
+            (
+                "commit.Summarise.",
+                "commit.CutContext.",
+                "commit.SummaryFailed.",
+                "summary.",
+                "commit.BeginPruning.",
+                "commit.Prune.",
+                "commit.Tell.",
+            ),
+        ),
         "K9": ("while episodes are recorded", ("commit.KeepMemories.", "episodes.kept", "commit.EpisodesKept.")),
         "K10": (
             "during recovery, or an orderly end",
@@ -57,7 +68,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "K11": ("during a migration or a backup", ("migrate.", "backup.")),
     }
 )
-"""Kill points of the spec: what is cut, and the beginnings of the names; of K8, compaction has no code yet."""
+"""Kill points of the spec: what is cut, and the beginnings of the names."""
 
 
 @cache

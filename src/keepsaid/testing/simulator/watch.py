@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
+from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.turn import Claimed, Lease, Recent
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
 from keepsaid.ports.operations import R
@@ -71,9 +72,13 @@ class Views(_Retention):
         """Batches whose episodes may not be in memory yet."""
         return await self.store.episode_work(limit, conversation)
 
-    async def recent(self, lane: Lane, limit: int) -> Recent:
-        """The tail of a lane's transcript."""
-        return await self.store.recent(lane, limit)
+    async def context(self, lane: Lane, limit: int) -> LaneTail:
+        """The summary in force and the records after it."""
+        return await self.store.context(lane, limit)
+
+    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+        """The oldest records after a position."""
+        return await self.store.span(lane, after, limit)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""

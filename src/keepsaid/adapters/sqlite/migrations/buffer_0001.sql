@@ -201,6 +201,49 @@ CREATE TABLE transcript (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX transcript_turn ON transcript (turn_id);
 
+CREATE TABLE lane_context (
+  lane_id INTEGER PRIMARY KEY REFERENCES lane (id),
+  version INTEGER NOT NULL,
+  summarised_until INTEGER NOT NULL DEFAULT 0,
+  floor INTEGER NOT NULL DEFAULT 0,
+  left_out INTEGER NOT NULL DEFAULT 0,
+  summary INTEGER,
+  changed_at INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER,
+  error TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+CREATE TABLE lane_summary (
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  version INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  model TEXT NOT NULL DEFAULT '',
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (lane_id, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lane_cut (
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  version INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  left_out INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (lane_id, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE summary_due (
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  whole INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  PRIMARY KEY (lane_id, whole)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE reply (
   id INTEGER PRIMARY KEY,
   lane_id INTEGER NOT NULL REFERENCES lane (id),

@@ -108,12 +108,6 @@ SELECT transcript.text, transcript.created_at, turn.model, EXISTS (
 FROM transcript JOIN turn ON turn.id = transcript.turn_id JOIN batch ON batch.id = turn.batch_id
 WHERE transcript.turn_id = ?1 AND transcript.ref = 'reply:' || ?1
 
--- name: recent
-SELECT role, text, calls, call_id, speaker, ref FROM transcript
-WHERE lane_id = ?1 AND unprompted = 0
-  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
-ORDER BY position DESC LIMIT ?2
-
 -- name: steered
 SELECT id FROM batch WHERE steered = ? ORDER BY first
 

@@ -1,0 +1,133 @@
+"""The context of a lane: the summary in force and the records after it, and the commits that move its head."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from keepsaid.adapters.ram.state import ContextRow, CutRow, Entry, JournalRow, LaneRow, State
+from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
+from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Role
+from keepsaid.domain.summary import Summary
+from keepsaid.domain.turn import NO_MODEL, Recent
+
+
+def context(state: State, lane: Lane, limit: int) -> LaneTail:
+    """The summary in force and the newest records after it."""
+    row = state.lanes.get(lane)
+    if row is None:
+        return LaneTail()
+    head = row.context
+    told = _told(state, row, head.covered)
+    tail = told[-limit:] if limit > 0 else []
+    while tail and tail[0][1].record.role is Role.TOOL:
+        tail = tail[1:]
+    return LaneTail(
+        recent=Recent(tuple(entry.record for _, entry in tail), tuple(entry.ref for _, entry in tail)),
+        positions=tuple(at for at, _ in tail),
+        summary=head.summary,
+        summarised_until=head.summarised_until,
+        floor=head.floor,
+        version=head.version,
+        left_out=head.left_out,
+        head=len(row.transcript),
+        attempts=head.attempts,
+        next_at=head.next_at,
+    )
+
+
+def span(state: State, lane: Lane, after: int, limit: int) -> Span:
+    """The oldest records after a position."""
+    row = state.lanes.get(lane)
+    told = _told(state, row, after)[: max(0, limit)] if row else []
+    return Span(tuple(entry.record for _, entry in told), tuple(at for at, _ in told))
+
+
+def _told(state: State, row: LaneRow, after: int) -> list[tuple[int, Entry]]:
+    return [(at, entry) for at, entry in enumerate(row.transcript, 1) if at > after and _is_told(state, entry)]
+
+
+def _is_told(state: State, entry: Entry) -> bool:
+    """Whether prompts show a record: not what the program said because no model was set."""
+    turn = state.turns.get(entry.turn_id)
+    silent = turn is not None and turn.model == NO_MODEL
+    return not (entry.unprompted or (entry.record.role is Role.ASSISTANT and silent))
+
+
+def summarise(state: State, commit: Summarise) -> bool:
+    """Let a summary stand for a lane's records up to a position."""
+    row = _movable(state, commit)
+    if row is None:
+        return False
+    head, first = row.context, row.context.covered + 1
+    _move(head, commit.at)
+    head.summarised_until = commit.last
+    head.summary = Summary(head.version, first, commit.last, commit.text, commit.made, commit.model, commit.at)
+    head.summaries.append(head.summary)
+    state.summaries_due[commit.lane, False] = head.version
+    _mark(row, "compaction")
+    told = {"version": head.version, "first": first, "last": commit.last, "made": str(commit.made)}
+    _tell(state, "lane.summarised", commit.lane, told, commit.at)
+    return True
+
+
+def cut(state: State, commit: CutContext) -> bool:
+    """Take a lane's records up to a position out of its context."""
+    row = _movable(state, commit)
+    if row is None:
+        return False
+    head, first = row.context, row.context.covered + 1
+    gone = row.transcript[first - 1 : commit.last]
+    said = sum(entry.record.role is not Role.TOOL and not entry.unprompted for entry in gone)
+    reset = commit.why is Cut.RESET
+    _move(head, commit.at)
+    head.floor = commit.last
+    head.left_out = 0 if reset else head.left_out + said
+    head.summary = None if reset else head.summary
+    head.cuts.append(CutRow(head.version, first, commit.last, commit.why, said))
+    _mark(row, "reset" if reset else "compaction")
+    told = {"version": head.version, "first": first, "last": commit.last, "messages": said}
+    _tell(state, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
+    return True
+
+
+def summary_failed(state: State, commit: SummaryFailed) -> bool:
+    """Record an attempt that came to nothing."""
+    row = state.lanes.get(commit.lane)
+    if row is None or row.context.version != commit.seen:
+        return False
+    head = row.context
+    head.attempts, head.next_at, head.error = head.attempts + 1, commit.next_at, commit.error
+    told = {"version": commit.seen, "attempts": head.attempts, "error": commit.error}
+    _tell(state, "lane.summary_failed", commit.lane, told, commit.at)
+    return True
+
+
+def _movable(state: State, commit: Summarise | CutContext) -> LaneRow | None:
+    """The lane, if its head is the one that was seen and may move to where the commit wants it."""
+    row = state.lanes.get(commit.lane)
+    if row is None or row.context.version != commit.seen or commit.last > len(row.transcript):
+        return None
+    covered = row.context.covered
+    reset = isinstance(commit, CutContext) and commit.why is Cut.RESET
+    if commit.last < covered or (commit.last == covered and not reset):
+        return None
+    follows = row.transcript[commit.last : commit.last + 1]
+    return None if any(entry.record.role is Role.TOOL for entry in follows) else row
+
+
+def _move(head: ContextRow, at: int) -> None:
+    head.version, head.changed_at = head.version + 1, at
+    head.attempts, head.next_at, head.error = 0, 0, ""
+
+
+def _mark(row: LaneRow, reason: str) -> None:
+    if row.session is not None:
+        row.session.invalidated_at = max(row.session.invalidated_at or 0, len(row.transcript))
+        row.session.invalidated_reason = reason
+
+
+def _tell(state: State, topic: str, lane: Lane, told: Mapping[str, object], at: int) -> None:
+    state.journal.append(JournalRow(topic, json.dumps({"lane": list(lane), **told}), "", at))

@@ -1,0 +1,152 @@
+"""The context of a lane: the summary in force and the records after it, and the commits that move its head."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.lane_view import lane_id_of
+from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.turns import SQL as TURNS
+from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
+from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Json, Role
+from keepsaid.domain.summary import Made, Summary
+from keepsaid.domain.turn import Recent
+
+SQL = load("context")
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The head of a lane's context, with the last position of its transcript."""
+
+    version: int
+    summarised_until: int
+    floor: int
+    left_out: int
+    summary: int | None
+    last: int
+    attempts: int
+    next_at: int
+
+    @property
+    def covered(self) -> int:
+        return max(self.summarised_until, self.floor)
+
+
+def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
+    """The summary in force and the newest records after it."""
+    lane_id = lane_id_of(db, lane)
+    if lane_id is None:
+        return LaneTail()
+    head = _head(db, lane_id)
+    found = list(reversed(every(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))))
+    while found and found[0][0] == Role.TOOL:
+        found.pop(0)
+    return LaneTail(
+        recent=Recent(tuple(rows.record(row[:5]) for row in found), tuple(row[5] for row in found)),
+        positions=tuple(row[6] for row in found),
+        summary=None if head.summary is None else _summary(db, lane_id, head.summary),
+        summarised_until=head.summarised_until,
+        floor=head.floor,
+        version=head.version,
+        left_out=head.left_out,
+        head=head.last,
+        attempts=head.attempts,
+        next_at=head.next_at,
+    )
+
+
+def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:
+    """The oldest records after a position."""
+    lane_id = lane_id_of(db, lane)
+    found = [] if lane_id is None else every(db, SQL["span"], (lane_id, after, max(0, limit)))
+    return Span(tuple(rows.record(row[:5]) for row in found), tuple(row[6] for row in found))
+
+
+def _head(db: apsw.Connection, lane_id: int) -> _Head:
+    return _Head(*only(db, SQL["head"], (lane_id,)))
+
+
+def _summary(db: apsw.Connection, lane_id: int, version: int) -> Summary | None:
+    row = one(db, SQL["summary"], (lane_id, version))
+    if row is None:
+        return None
+    number, first, last, text, kind, model, created_at = row
+    return Summary(number, first, last, text, Made(kind), model, created_at)
+
+
+def summarise(db: apsw.Connection, commit: Summarise) -> bool:
+    """Let a summary stand for a lane's records up to a position."""
+    place = _movable(db, commit)
+    if place is None:
+        return False
+    lane_id, head = place
+    version, first = head.version + 1, head.covered + 1
+    made = (commit.text, str(commit.made), commit.model, commit.at)
+    db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made))
+    moved = (version, commit.last, head.floor, head.left_out, version)
+    db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
+    db.execute(SQL["copy_due"], (lane_id, 0, version))
+    _mark(db, lane_id, head.last, "compaction")
+    told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "made": str(commit.made)}
+    _tell(db, "lane.summarised", commit.lane, told, commit.at)
+    return True
+
+
+def cut(db: apsw.Connection, commit: CutContext) -> bool:
+    """Take a lane's records up to a position out of its context."""
+    place = _movable(db, commit)
+    if place is None:
+        return False
+    lane_id, head = place
+    version, first = head.version + 1, head.covered + 1
+    said = only(db, SQL["said_between"], (lane_id, first, commit.last))[0]
+    reset = commit.why is Cut.RESET
+    db.execute(SQL["keep_cut"], (lane_id, version, first, commit.last, str(commit.why), said, commit.at))
+    kept = (0, None) if reset else (head.left_out + said, head.summary)
+    db.execute(SQL["set_head"], (lane_id, version, head.summarised_until, commit.last, *kept, commit.at))
+    _mark(db, lane_id, head.last, "reset" if reset else "compaction")
+    told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "messages": said}
+    _tell(db, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
+    return True
+
+
+def summary_failed(db: apsw.Connection, commit: SummaryFailed) -> bool:
+    """Record an attempt that came to nothing."""
+    lane_id = lane_id_of(db, commit.lane)
+    if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
+        return False
+    db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
+    told: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
+    _tell(db, "lane.summary_failed", commit.lane, told, commit.at)
+    return True
+
+
+def _movable(db: apsw.Connection, commit: Summarise | CutContext) -> tuple[int, _Head] | None:
+    """The lane and its head, if the head is the one that was seen and may move to where the commit wants it."""
+    lane_id = lane_id_of(db, commit.lane)
+    if lane_id is None or (head := _head(db, lane_id)).version != commit.seen or commit.last > head.last:
+        return None
+    reset = isinstance(commit, CutContext) and commit.why is Cut.RESET
+    if commit.last < head.covered or (commit.last == head.covered and not reset):
+        return None
+    follows = one(db, SQL["role_at"], (lane_id, commit.last + 1))
+    return None if follows is not None and follows[0] == Role.TOOL else (lane_id, head)
+
+
+def _mark(db: apsw.Connection, lane_id: int, last: int, reason: str) -> None:
+    session = one(db, TURNS["session"], (lane_id,))
+    if session is not None:
+        db.execute(TURNS["invalidate"], (session[0], last, reason))
+
+
+def _tell(db: apsw.Connection, topic: str, lane: Lane, told: dict[str, Json], at: int) -> None:
+    payload = json.dumps({"lane": list(lane), **told}, ensure_ascii=False)
+    db.execute(TURNS["keep_event"], (topic, payload, "", at))

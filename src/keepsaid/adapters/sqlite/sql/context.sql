@@ -1,0 +1,46 @@
+-- name: head
+SELECT coalesce(version, 0), coalesce(summarised_until, 0), coalesce(floor, 0), coalesce(left_out, 0), summary,
+  lane.transcript, coalesce(attempts, 0), coalesce(next_at, 0)
+FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id WHERE lane.id = ?
+
+-- name: summary
+SELECT version, first, last, text, kind, model, created_at FROM lane_summary WHERE lane_id = ?1 AND version = ?2
+
+-- name: tail
+SELECT role, text, calls, call_id, speaker, ref, position FROM transcript
+WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
+  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+ORDER BY position DESC LIMIT ?3
+
+-- name: span
+SELECT role, text, calls, call_id, speaker, ref, position FROM transcript
+WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
+  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+ORDER BY position LIMIT ?3
+
+-- name: role_at
+SELECT role FROM transcript WHERE lane_id = ?1 AND position = ?2
+
+-- name: said_between
+SELECT count(*) FROM transcript
+WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3 AND role IN ('user', 'assistant') AND unprompted = 0
+
+-- name: keep_summary
+INSERT INTO lane_summary (lane_id, version, first, last, text, kind, model, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: keep_cut
+INSERT INTO lane_cut (lane_id, version, first, last, reason, left_out, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+
+-- name: set_head
+INSERT INTO lane_context (lane_id, version, summarised_until, floor, left_out, summary, changed_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (lane_id) DO UPDATE SET version = ?2, summarised_until = ?3, floor = ?4, left_out = ?5, summary = ?6,
+  changed_at = ?7, attempts = 0, next_at = NULL, error = ''
+
+-- name: set_failed
+INSERT INTO lane_context (lane_id, version, changed_at, attempts, next_at, error) VALUES (?1, 0, ?4, 1, ?3, ?2)
+ON CONFLICT (lane_id) DO UPDATE SET attempts = attempts + 1, next_at = ?3, error = ?2
+
+-- name: copy_due
+INSERT INTO summary_due (lane_id, whole, version) VALUES (?1, ?2, ?3)
+ON CONFLICT (lane_id, whole) DO UPDATE SET version = ?3

@@ -1,0 +1,171 @@
+"""Compaction: when and how much of a lane's past gives way to a summary or a marker, and the commits that do it.
+
+Two ways, one fence (design: section 4.2): the lane's summary takes in what is older than its newest records, and the
+guard of the window cuts where a prompt would not fit. Both name the version of the context they saw, and are refused
+when it has moved on. All in the order of their versions, their spans follow one another without a gap from the first
+record of the transcript on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Record, Role, estimate_tokens
+from keepsaid.domain.summary import Made
+
+HOUR_MS = 3_600_000
+_KEPT_LEAST = 2
+
+
+class Cut(StrEnum):
+    """Why records left the context without a summary: they did not fit the window, or a person began anew."""
+
+    GUARD = "guard"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Summarise(Commit[bool]):
+    """Let a text stand for the transcript of a lane up to position `last`; its session is marked for collection.
+
+    Refused (False) when the context is no longer of the version `seen`, when `last` is not among the records after
+    what is covered, and when a tool's result would lose its call.
+    """
+
+    lane: Lane
+    seen: int
+    last: int
+    text: str
+    made: Made
+    model: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutContext(Commit[bool]):
+    """Take the records up to position `last` out of a lane's context; its session is marked for collection.
+
+    The transcript keeps them. A guard's cut leaves summary and a count of what is left out in force, a reset neither.
+    Refused as `Summarise` is; but a reset may also come where there are no records to cut.
+    """
+
+    lane: Lane
+    seen: int
+    last: int
+    why: Cut
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFailed(Commit[bool]):
+    """Record an attempt to summarise a lane that came to nothing; none is made before `next_at`.
+
+    Refused (False) when the context is no longer of the version `seen`: then nothing was missed.
+    """
+
+    lane: Lane
+    seen: int
+    error: str
+    next_at: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """When a lane is summarised (seed 003): more messages, tokens or hours than these, beside the newest `keep`.
+
+    Messages are what people and the assistant said; tokens are estimated.
+    """
+
+    messages: int = 30
+    tokens: int = 2_500
+    age_ms: int = 24 * HOUR_MS
+    keep: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A lane is to be summarised up to position `last`, and why."""
+
+    last: int
+    why: str
+
+
+def due(tail: LaneTail, terms: Terms, at: int) -> Due | None:
+    """Whether the tail of a lane is to be summarised now.
+
+    What many tokens alone would start waits until there is half as much to take in: where few long messages are kept,
+    each new one would else cost a summary.
+    """
+    last = boundary(tail, terms.keep)
+    if last is None:
+        return None
+    records = tail.recent.records
+    said, cost = messages(records), tokens(records)
+    older = tokens(record for record, at in zip(records, tail.positions, strict=True) if at <= last)
+    if said > terms.messages:
+        return Due(last, f"{said} messages since the last summary")
+    if cost > terms.tokens and 2 * older > terms.tokens:
+        return Due(last, f"{cost} tokens since the last summary")
+    if tail.summary is not None and at - tail.summary.created_at >= terms.age_ms:
+        return Due(last, f"{(at - tail.summary.created_at) // HOUR_MS} hours since the last summary")
+    return None
+
+
+def boundary(tail: LaneTail, keep: int) -> int | None:
+    """The last position to take in so that `keep` messages stay; None when there is none.
+
+    The records that stay begin with a person's words if any such beginning is left, and never with a tool's result.
+    """
+    records, kept, may = tail.recent.records, 0, []
+    for n in range(len(records) - 1, 0, -1):
+        kept += records[n].role is not Role.TOOL
+        if kept >= max(1, keep) and records[n].role is not Role.TOOL:
+            may.append(n)
+    begins = [n for n in may if records[n].role is Role.USER] or may
+    return tail.positions[begins[0]] - 1 if begins else None
+
+
+def ahead(tail: LaneTail, share: float) -> int | None:
+    """The last position to take in so that a share of the tail's messages gives way, and two stay; None for none."""
+    said = messages(tail.recent.records)
+    return boundary(tail, max(_KEPT_LEAST, said - int(said * share))) if share > 0 else None
+
+
+def piece(span: Span, last: int, tokens_max: int) -> int | None:
+    """Up to which position one summary takes in a span that is to give way up to `last`; None where it is empty.
+
+    The oldest records that cost `tokens_max` estimated tokens together, and at least one with the results of its calls.
+    A span that does not reach beyond `last` was read in part: what follows its last record is not known.
+    """
+    cost, end = 0, None
+    for n, (record, position) in enumerate(zip(span.records, span.positions, strict=True)):
+        if position > last:
+            return last
+        cost += cost_of(record)
+        if end is not None and cost > tokens_max:
+            return end
+        if n + 1 < len(span.records) and span.records[n + 1].role is not Role.TOOL:
+            end = span.positions[n + 1] - 1
+    return end
+
+
+def messages(records: Sequence[Record]) -> int:
+    """How many of these a person or the assistant said."""
+    return sum(record.role is not Role.TOOL for record in records)
+
+
+def tokens(records: Iterable[Record]) -> int:
+    """What records cost, in estimated tokens."""
+    return sum(map(cost_of, records))
+
+
+def cost_of(record: Record) -> int:
+    """What one record costs, with the calls it asks for."""
+    called = sum(estimate_tokens(f"{call.name} {call.arguments}") for call in record.calls)
+    return estimate_tokens(record.text) + called

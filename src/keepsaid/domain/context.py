@@ -1,0 +1,56 @@
+"""The context of a lane: what stands for its past, and the records that follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keepsaid.domain.prompt import Record
+from keepsaid.domain.summary import Summary
+from keepsaid.domain.turn import Recent
+
+TAIL_MAX = 1_000
+"""Records of a lane that are read for a turn; a tail that is longer is summarised or cut before it gets there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Records of a lane's transcript with their positions, oldest first."""
+
+    records: tuple[Record, ...] = ()
+    positions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTail:
+    """The summary in force and the records after it.
+
+    `version` is the fence: every change of a lane's context names the one it saw. `summarised_until` is the last
+    position of the transcript that a summary covers, `floor` the last that was cut off by a guard or a reset,
+    `head` the last of all; `positions` are those of the records. `left_out` counts the messages the guard cut off.
+    After `attempts` summaries in a row that came to nothing none is tried before `next_at`.
+    """
+
+    recent: Recent = Recent()
+    positions: tuple[int, ...] = ()
+    summary: Summary | None = None
+    summarised_until: int = 0
+    floor: int = 0
+    version: int = 0
+    left_out: int = 0
+    head: int = 0
+    attempts: int = 0
+    next_at: int = 0
+
+    @property
+    def standing_for(self) -> str:
+        """What stands for everything before the records: the summary, and how much was left out for want of room."""
+        said = [self.summary.text] if self.summary is not None else []
+        if self.left_out:
+            many = "1 older message was" if self.left_out == 1 else f"{self.left_out} older messages were"
+            said.append(f"[System: {many} left out here, because the prompt would not have fitted]")
+        return "\n\n".join(said)
+
+    @property
+    def covered(self) -> int:
+        """The last position that is not part of the tail."""
+        return max(self.summarised_until, self.floor)

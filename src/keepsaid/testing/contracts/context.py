@@ -1,0 +1,185 @@
+"""The contract of a lane's context: what stands for its past, and the records that follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
+from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.summary import Made, Summary
+from keepsaid.testing.builders import consulted, lane_of, outcome, said
+from keepsaid.testing.contracts.road import Road, Store
+
+
+def summarised(seen: int, last: int, text: str = "what was said", at: int = 70) -> Summarise:
+    """A model's words for what a lane said up to a position."""
+    return Summarise(lane_of(), seen, last, text, Made.MODEL, "test/model", at)
+
+
+def cut(seen: int, last: int, why: Cut = Cut.GUARD) -> CutContext:
+    """A lane without what it said up to a position."""
+    return CutContext(lane_of(), seen, last, why, 80)
+
+
+async def talked(store: Store, *texts: str) -> Road:
+    """A lane in which these were said, and each was answered."""
+    road = Road(store)
+    for text in texts:
+        await road.settle(said(text), f"re {text}")
+    return road
+
+
+async def consulting(store: Store) -> Road:
+    """A lane with a question, a tool's call, its result at position 3, and the answer."""
+    road = Road(store)
+    await road.queue(said())
+    claimed = await road.claim_one()
+    end = replace(outcome(), records=consulted())
+    assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 0))
+    return road
+
+
+class TailContract:
+    """What a turn is shown of its lane."""
+
+    async def test_all_that_was_said_before_anything_was_summarised(self, store: Store) -> None:
+        """Records with their places in the transcript, and no version yet."""
+        road = Road(store)
+        for text in ("one", "two"):
+            await road.settle(said(text), f"re {text}")
+        tail = await store.context(lane_of(), 10)
+        assert [record.text for record in tail.recent.records] == ["one", "re one", "two", "re two"]
+        assert (tail.positions, tail.head, tail.covered) == ((1, 2, 3, 4), 4, 0)
+        assert (tail.summary, tail.version, tail.left_out) == (None, 0, 0)
+
+    async def test_the_newest_where_not_all_are_wanted(self, store: Store) -> None:
+        """And the places say how many are older."""
+        road = Road(store)
+        for text in ("one", "two"):
+            await road.settle(said(text), f"re {text}")
+        tail = await store.context(lane_of(), 3)
+        assert tail.positions == (2, 3, 4)
+        assert len(tail.recent.refs) == 3
+        assert (await store.context(lane_of(), 0)).positions == ()
+
+    async def test_a_lane_nobody_spoke_in_has_none(self, store: Store) -> None:
+        """Known or not."""
+        await Road(store).queue(said())
+        assert await store.context(lane_of(), 10) == LaneTail()
+        assert await store.context(Lane("no", "such", "lane", "here"), 10) == LaneTail()
+
+    async def test_a_span_is_read_from_its_old_end(self, store: Store) -> None:
+        """As many records as wanted, after a position."""
+        await talked(store, "one", "two")
+        assert await store.span(lane_of(), 1, 2) == Span(
+            (await store.context(lane_of(), 9)).recent.records[1:3], positions=(2, 3)
+        )
+        assert (await store.span(lane_of(), 3, 9)).positions == (4,)
+        assert await store.span(lane_of(), 4, 9) == Span()
+        assert await store.span(Lane("no", "such", "lane", "here"), 0, 9) == Span()
+
+
+class SummaryContract:
+    """A summary takes the place of a span, or nothing changes."""
+
+    async def test_it_stands_for_what_it_took_in(self, store: Store) -> None:
+        """The tail goes on behind it."""
+        await talked(store, "one", "two", "three")
+        assert await store.apply(summarised(0, 2, "one was said"))
+        tail = await store.context(lane_of(), 10)
+        assert tail.summary == Summary(1, 1, 2, "one was said", Made.MODEL, "test/model", 70)
+        assert (tail.positions, tail.version, tail.covered, tail.head) == ((3, 4, 5, 6), 1, 2, 6)
+
+    async def test_versions_follow_one_another_without_a_gap(self, store: Store) -> None:
+        """Each takes in what came after the one before."""
+        road = await talked(store, "one", "two")
+        assert await store.apply(summarised(0, 2))
+        await road.settle(said("three"))
+        assert await store.apply(summarised(1, 5, "more was said", 71))
+        tail = await store.context(lane_of(), 10)
+        assert tail.summary == Summary(2, 3, 5, "more was said", Made.MODEL, "test/model", 71)
+        assert tail.positions == (6,)
+
+    async def test_one_that_comes_late_changes_nothing(self, store: Store) -> None:
+        """The context is no longer what it saw."""
+        await talked(store, "one", "two")
+        assert await store.apply(summarised(0, 1))
+        before = await store.context(lane_of(), 10)
+        for seen in (0, 2):
+            assert await store.apply(summarised(seen, 3)) is False
+            assert await store.apply(cut(seen, 3)) is False
+            assert await store.apply(SummaryFailed(lane_of(), seen, "late", 9, 8)) is False
+        assert await store.context(lane_of(), 10) == before
+
+    async def test_one_for_nothing_new_or_for_what_was_never_said_is_refused(self, store: Store) -> None:
+        """Spans hold records, and only what is there."""
+        await talked(store, "one", "two")
+        assert await store.apply(summarised(0, 5)) is False
+        assert await store.apply(summarised(0, 0)) is False
+        assert await store.apply(summarised(0, 4))
+        assert await store.apply(summarised(1, 4)) is False
+        nowhere = replace(summarised(0, 1), lane=Lane("no", "such", "lane", "here"))
+        assert await store.apply(nowhere) is False
+
+    async def test_a_result_is_never_left_without_its_call(self, store: Store) -> None:
+        """Not by a summary, and not by a cut."""
+        await consulting(store)
+        for commit in (summarised(0, 2), cut(0, 2)):
+            assert await store.apply(commit) is False
+        assert (await store.context(lane_of(), 10)).positions == (1, 2, 3, 4)
+        assert await store.apply(summarised(0, 3))
+        assert (await store.context(lane_of(), 10)).positions == (4,)
+
+    async def test_an_attempt_that_failed_is_on_record(self, store: Store) -> None:
+        """With when the next may be made; a summary that came to be clears it."""
+        await talked(store, "one", "two")
+        before = await store.context(lane_of(), 10)
+        for tries, next_at in enumerate((500, 900), 1):
+            assert await store.apply(SummaryFailed(lane_of(), 0, "the model is away", next_at, 60))
+            assert await store.context(lane_of(), 10) == replace(before, attempts=tries, next_at=next_at)
+        assert await store.apply(summarised(0, 2))
+        tail = await store.context(lane_of(), 10)
+        assert (tail.attempts, tail.next_at) == (0, 0)
+
+
+class CutContract:
+    """A cut takes a span out of the context, and keeps it in the transcript."""
+
+    async def test_the_guard_leaves_a_count_and_the_summary(self, store: Store) -> None:
+        """The count grows with the next cut; results of tools are no messages."""
+        road = await consulting(store)
+        await road.settle(said("one"))
+        await road.settle(said("two"))
+        assert await store.apply(summarised(0, 1))
+        summary = (await store.context(lane_of(), 10)).summary
+        for seen, last, left_out in ((1, 3, 1), (2, 6, 4)):
+            assert await store.apply(cut(seen, last))
+            tail = await store.context(lane_of(), 10)
+            assert (tail.left_out, tail.floor, tail.summarised_until) == (left_out, last, 1)
+            assert (tail.summary, tail.version) == (summary, seen + 1)
+            assert tail.positions == tuple(range(last + 1, 9))
+
+    async def test_a_summary_after_a_cut_takes_in_what_follows_it(self, store: Store) -> None:
+        """What was cut stays left out."""
+        await talked(store, "one", "two", "three")
+        assert await store.apply(cut(0, 2))
+        assert await store.apply(summarised(1, 4))
+        tail = await store.context(lane_of(), 10)
+        assert tail.summary == Summary(2, 3, 4, "what was said", Made.MODEL, "test/model", 70)
+        assert (tail.positions, tail.left_out, tail.covered) == ((5, 6), 2, 4)
+
+    async def test_a_reset_begins_anew(self, store: Store) -> None:
+        """Without summary and count, also where nothing was said since."""
+        road = await talked(store, "one", "two")
+        assert await store.apply(cut(0, 2))
+        assert await store.apply(summarised(1, 3))
+        assert await store.apply(cut(2, 4, Cut.RESET))
+        fresh = await store.context(lane_of(), 10)
+        assert fresh == LaneTail(summarised_until=3, floor=4, version=3, head=4)
+        assert await store.apply(cut(3, 4, Cut.RESET))
+        await road.settle(said("three"))
+        assert (await store.context(lane_of(), 10)).positions == (5, 6)
+        assert await store.apply(cut(4, 4)) is False
+        assert (await store.span(lane_of(), 0, 9)).positions == (1, 2, 3, 4, 5, 6)
