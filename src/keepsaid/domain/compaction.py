@@ -15,8 +15,9 @@ from enum import StrEnum
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import Record, Role, estimate_tokens
+from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import Made
+from keepsaid.domain.tokens import estimate_tokens
 
 HOUR_MS = 3_600_000
 _KEPT_LEAST = 2

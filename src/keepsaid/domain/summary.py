@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from keepsaid.domain.prompt import estimate_tokens
+from keepsaid.domain.tokens import estimate_tokens
 
 _LINES_MAX = 60
 _LINE_CHARS_MAX = 400
