@@ -28,6 +28,7 @@ from keepsaid.domain.commits import (
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Action
+from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
 from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
 from keepsaid.testing.contracts import operations as suite
@@ -59,7 +60,7 @@ class Kept:
     def sessions(self) -> list[tuple[Any, ...]]:
         """Id, state, activity, mark and its reason."""
         if isinstance(self.store, RamOperations):
-            sessions = [lane.session for lane in self.store.state.lanes.values() if lane.session]
+            sessions = [session for lane in self.store.state.lanes.values() for session in lane.sessions]
             return [(s.id, s.state, s.active_at, s.invalidated_at, s.invalidated_reason) for s in sessions]
         return self.rows("SELECT id, state, active_at, invalidated_at, invalidated_reason FROM session ORDER BY id")
 
@@ -207,6 +208,18 @@ class TestEpisodeWork(suite.EpisodeWorkContract):
     """See the contract."""
 
 
+class TestSession(suite.SessionContract):
+    """On both."""
+
+
+class TestRest(suite.RestContract):
+    """On both."""
+
+
+class TestMark(suite.MarkContract):
+    """On both."""
+
+
 class TestTaking(suite.TakingContract):
     """See the contract."""
 
@@ -293,7 +306,29 @@ async def test_a_turn_is_told_and_what_it_was_reminded_of(kept: Kept) -> None:
     turn_id = claimed.turn_id
     assert kept.injections() == [(turn_id, 50), (turn_id, 40), (turn_id, 60)]
     payload = {"turn": turn_id, "batch": queued.batch_id, "replied": False}
-    assert kept.journal() == [("turn.committed", str(turn_id), payload, 7)]
+    begun = {"session": turn_id, "reason": "first message", "first": 1}
+    told = [("session.started", str(turn_id), begun, 7), ("turn.committed", str(turn_id), payload, 7)]
+    assert kept.journal() == told
+
+
+async def test_every_move_of_a_session_is_told_with_its_reason(kept: Kept) -> None:
+    road = Road(kept.store)
+    await road.settle(said())
+    await kept.store.apply(Rest(0, -1, 60_000, 60_000))
+    await road.settle(said(), at=70_000)
+    await road.settle(said(), at=2_000_000)
+    await kept.store.apply(Rest(2_000_000, 2_000_000, 9_000_000, 9_000_000))
+    first, second = (session[0] for session in kept.sessions())
+    told = [(topic, *payload.values(), at) for topic, _, payload, at in kept.journal() if topic.startswith("session.")]
+    assert told == [
+        ("session.started", first, "first message", 1, 0),
+        ("session.sleeping", first, "the lane is quiet", 60_000),
+        ("session.woke", first, "a message came", 70_000),
+        ("session.ended", first, "inactivity", 1, 4, 2_000_000),
+        ("session.started", second, "inactivity", 5, 2_000_000),
+        ("session.sleeping", second, "the lane is quiet", 9_000_000),
+        ("session.ended", second, "idle", 5, 6, 9_000_000),
+    ]
 
 
 async def test_a_batch_says_when_and_why_it_ended(kept: Kept) -> None:

@@ -47,7 +47,10 @@ FROM batch WHERE state <> 'queued';
 INSERT INTO step (turn_id, n, kind, subject, input_hash, state, started_at)
 SELECT id, 0, 'model', 'test/model', x'00', 'finished', started_at FROM turn;
 
-INSERT INTO session (id, lane_id, state, started_at, active_at) SELECT id, id, 'active', 0, 0 FROM lane;
+INSERT INTO session (id, lane_id, state, first, last, started_at, started_reason, active_at, quiet_since, ended_at)
+SELECT id, id, iif(id % 2, 'active', 'ended'), 1, iif(id % 2, NULL, 10), 0, '', 0, id, iif(id % 2, NULL, 9) FROM lane;
+INSERT INTO slot (id, lane_id, person, question, expected, anchor, opened_at, expires_at, state)
+SELECT id, id, 'ann', 'which?', 'text', 'reply:' || id, 0, 9, iif(id % 2, 'open', 'filled') FROM lane;
 
 INSERT INTO transcript (lane_id, position, session_id, turn_id, role, text, ref, created_at)
 WITH half (n) AS (VALUES (0), (1))

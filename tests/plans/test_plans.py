@@ -22,7 +22,8 @@ from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.statements import load
 
-_TABLES = "batch episode_due lane message message_key ready reply session step transcript turn memory memory_source"
+_TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
+_TABLES += " memory memory_source"
 LARGE = frozenset(_TABLES.split())
 """Tables that grow with what is stored."""
 

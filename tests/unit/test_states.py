@@ -36,6 +36,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
         "dead": {"pending", "dismissed"},
     },
     "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
+    "slot": {},
     "memory": {
         "active": {"superseded", "archived", "forgotten"},
         "superseded": {"active", "forgotten"},
@@ -45,11 +46,13 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 }
 
 ADDED: dict[str, dict[str, set[str]]] = {
+    "slot": {"open": {"filled", "cleared", "expired"}},
     "batch": {"queued": {"review"}},
     "reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}},
 }
 """Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
-shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person."""
+shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
+And questions that wait for an answer."""
 
 ENDS = {
     "batch": {"done"},
@@ -59,6 +62,7 @@ ENDS = {
     "reply": {"sent", "not_deliverable"},
     "delivery": {"done", "dismissed"},
     "session": {"ended"},
+    "slot": {"filled", "cleared", "expired"},
     "memory": set[str](),
 }
 
@@ -127,6 +131,7 @@ VERBS = {
         ("active", "end"): "ended",
         ("sleeping", "end"): "ended",
     },
+    "slot": {("open", "fill"): "filled", ("open", "clear"): "cleared", ("open", "expire"): "expired"},
     "memory": {
         ("active", "supersede"): "superseded",
         ("superseded", "reopen"): "active",

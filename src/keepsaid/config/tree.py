@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from keepsaid.config.section import Section
+from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Busy
 from keepsaid.domain.message import Origin, Trust
@@ -21,12 +23,6 @@ _DEFAULT = "default"
 
 Unmatched = Literal["forward", "drop"]
 """What can happen to a message that no rule matches: a task needs a rule that describes it."""
-
-
-class Section(BaseModel):
-    """A part of the tree."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class Owner(Section):
@@ -313,6 +309,8 @@ class Config(BaseSettings):
         default_factory=dict, validate_default=True
     )
     context: ContextConfig = ContextConfig()
+    sessions: SessionsConfig = SessionsConfig()
+    slots: SlotsConfig = SlotsConfig()
     memory: MemoryConfig = MemoryConfig()
     turns: TurnsConfig = TurnsConfig()
     priority: PriorityConfig = PriorityConfig()

@@ -188,7 +188,9 @@ class TurnCommit(Commit[bool]):
 
     Refused (False) with an old fence. `reply` None answers nothing. `ending` is the end of the model call
     whose answer settles the turn: no later step uses it, so that one commit keeps both. `steered` are the batches
-    that joined the turn, in order; they are done with it. Refused when the turn has others.
+    that joined the turn, in order; they are done with it. Refused when the turn has others. A message that came
+    more than `inactive_ms` after the lane's last turn starts a new session; `steady` is the time by the steady clock,
+    `at` where none is given.
     """
 
     turn_id: int
@@ -199,6 +201,8 @@ class TurnCommit(Commit[bool]):
     at: int
     ending: StepEnd | None = None
     steered: tuple[int, ...] = ()
+    inactive_ms: int = 1_800_000
+    steady: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,12 @@ active -end-> ended
 sleeping -end-> ended
 """)
 
+SLOT = _table("""
+open -fill-> filled
+open -clear-> cleared
+open -expire-> expired
+""")
+
 MEMORY = _table("""
 active -supersede-> superseded
 superseded -reopen-> active
@@ -117,6 +123,7 @@ TABLES: Mapping[str, Moves] = MappingProxyType(
         "reply": REPLY,
         "delivery": DELIVERY,
         "session": SESSION,
+        "slot": SLOT,
         "memory": MEMORY,
     }
 )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.batch import Batch
+from keepsaid.domain.effects import Effect
+from keepsaid.domain.focus import Surroundings
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record, ToolCall
 
@@ -103,7 +105,8 @@ class Claimed:
 
     `alone` says that it was in flight at two crashes in a row and runs with nothing beside it. `trace`
     is what an earlier attempt recorded of its context, `steered` what its recorded steps were shown beside it.
-    Messages received before `late_before` (milliseconds UTC) are answered late, and marked.
+    Messages received before `late_before` (milliseconds UTC) are answered late, and marked. `around` is what is
+    asked in the lane, and what the messages refer to.
     """
 
     batch: Batch
@@ -114,6 +117,7 @@ class Claimed:
     trace: Json = None
     steered: tuple[Steered, ...] = ()
     late_before: int | None = None
+    around: Surroundings = Surroundings()
 
     @property
     def heard(self) -> tuple[Message, ...]:
@@ -125,7 +129,7 @@ class Claimed:
 class Outcome:
     """How a turn ended: its reply, the records it adds to the transcript, what it cost, and its trace.
 
-    Without a trace the one that came with the first step stays.
+    Without a trace the one that came with the first step stays. `effects` are what its tools left behind.
     """
 
     reply: str
@@ -134,6 +138,7 @@ class Outcome:
     model: str
     trace: Json
     chosen: tuple[int, ...] = ()
+    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
 from keepsaid.ports.retention import RetentionView
+from keepsaid.ports.sessions import SessionView
 
 
-class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, Protocol):
+class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, SessionView, Protocol):
     """The one way to write, and every read."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from keepsaid.adapters.ram.sessions import mark, rotate
 from keepsaid.adapters.ram.state import ContextRow, CutRow, Entry, JournalRow, LaneRow, State
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import NO_MODEL, Recent
 
@@ -67,7 +69,7 @@ def summarise(state: State, commit: Summarise) -> bool:
     head.summary = Summary(head.version, first, commit.last, commit.text, commit.made, commit.model, commit.at)
     head.summaries.append(head.summary)
     state.summaries_due[commit.lane, False] = head.version
-    _mark(row, "compaction")
+    rotate(state, row, Ending.COMPACTION, commit.at)
     told = {"version": head.version, "first": first, "last": commit.last, "made": str(commit.made)}
     _tell(state, "lane.summarised", commit.lane, told, commit.at)
     return True
@@ -87,7 +89,10 @@ def cut(state: State, commit: CutContext) -> bool:
     head.left_out = 0 if reset else head.left_out + said
     head.summary = None if reset else head.summary
     head.cuts.append(CutRow(head.version, first, commit.last, commit.why, said))
-    _mark(row, "reset" if reset else "compaction")
+    if reset:
+        rotate(state, row, Ending.RESET, commit.at)
+    else:
+        mark(row, "compaction")
     told = {"version": head.version, "first": first, "last": commit.last, "messages": said}
     _tell(state, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
     return True
@@ -121,12 +126,6 @@ def _movable(state: State, commit: Summarise | CutContext) -> LaneRow | None:
 def _move(head: ContextRow, at: int) -> None:
     head.version, head.changed_at = head.version + 1, at
     head.attempts, head.next_at, head.error = 0, 0, ""
-
-
-def _mark(row: LaneRow, reason: str) -> None:
-    if row.session is not None:
-        row.session.invalidated_at = max(row.session.invalidated_at or 0, len(row.transcript))
-        row.session.invalidated_reason = reason
 
 
 def _tell(state: State, topic: str, lane: Lane, told: Mapping[str, object], at: int) -> None:

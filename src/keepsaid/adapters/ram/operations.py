@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from keepsaid.adapters.ram import busy as busy_lanes
-from keepsaid.adapters.ram import context, intake, leases, outbox, pruning, routing, turns
+from keepsaid.adapters.ram import context, intake, leases, outbox, pruning, routing, sessions, turns
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction
+from keepsaid.domain import busy, commits, compaction, session
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.points import point
 
@@ -45,6 +45,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         compaction.SummaryFailed: context.summary_failed,
         busy.Interrupt: busy_lanes.interrupt,
         busy.Steer: busy_lanes.steer,
+        session.Rest: sessions.rest,
         commits.BeginPruning: pruning.begin,
         commits.Prune: pruning.prune,
         commits.Tell: turns.tell,

@@ -18,6 +18,8 @@ from keepsaid.domain.prompt import Record
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.retention import PruneRun
 from keepsaid.domain.route import Verdict
+from keepsaid.domain.session import Session
+from keepsaid.domain.slot import Slot
 from keepsaid.domain.states import move
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Step, Usage
@@ -72,8 +74,9 @@ class LaneRow:
     batches: list[BatchRow] = field(default_factory=list)
     open: list[BatchRow] = field(default_factory=list)
     transcript: list[Entry] = field(default_factory=list)
-    session: SessionRow | None = None
     context: ContextRow = field(default_factory=ContextRow)
+    sessions: list[SessionRow] = field(default_factory=list)
+    slots: dict[int, Slot] = field(default_factory=dict)
     batched: int = 0
     priority: int = _PRIORITY_UNKNOWN
     oldest_at: int | None = None
@@ -81,6 +84,11 @@ class LaneRow:
     chars: int = 0
     due_at: int | None = None
     external_from: int | None = None
+
+    @property
+    def session(self) -> SessionRow | None:
+        """The session that has not ended."""
+        return self.sessions[-1] if self.sessions and self.sessions[-1].ended_at is None else None
 
     @property
     def head(self) -> int:
@@ -229,14 +237,38 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class SessionRow:
-    """A session and its mark for collection; `processed_until` counts records of the transcript."""
+    """A session and its mark for collection; positions count records of the transcript, from 1."""
 
     id: int
+    first: int
+    started_at: int
+    started_reason: str
     active_at: int = 0
+    quiet_since: int = 0
     state: str = "active"
+    last: int | None = None
+    ended_at: int | None = None
+    ended_reason: str = ""
     invalidated_at: int | None = None
     invalidated_reason: str = ""
-    processed_until: int = 0
+    processed_until: int | None = None
+
+    def value(self, told: int) -> Session:
+        """The session as the domain knows it, in a lane of that many records."""
+        return Session(
+            id=self.id,
+            state=self.state,
+            first=self.first,
+            last=told if self.last is None else self.last,
+            started_at=self.started_at,
+            active_at=self.active_at,
+            started_reason=self.started_reason,
+            ended_at=self.ended_at,
+            ended_reason=self.ended_reason,
+            invalidated_at=self.invalidated_at,
+            invalidated_reason=self.invalidated_reason,
+            processed_until=self.processed_until,
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from keepsaid.adapters.ram.busy import steered_into
+from keepsaid.adapters.ram.effects import leave
 from keepsaid.adapters.ram.outbox import keep_reply
-from keepsaid.adapters.ram.state import Entry, JournalRow, LaneRow, SessionRow, State, StepRow, TurnRow
+from keepsaid.adapters.ram.sessions import enter, mark_if_many
+from keepsaid.adapters.ram.state import Entry, JournalRow, State, StepRow, TurnRow
 from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, Tell, TurnCommit
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
-
-UNPROCESSED_MAX = 5
-"""More new user and assistant records than this mark the session for collection (seed 004)."""
 
 
 def start_step(state: State, commit: StepStart) -> bool:
@@ -66,7 +65,8 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     turn.state, turn.ended_at = turn_state, commit.at
     turn.model, turn.usage = outcome.model, outcome.usage
     turn.trace, turn.chosen = trace, outcome.chosen
-    _keep_records(batch.lane, turn, commit)
+    _keep_records(state, turn, commit)
+    leave(state, commit, batch.lane)
     if commit.reply is not None:
         keep_reply(state, batch, commit.reply, (turn.id, commit.at))
     payload: dict[str, object] = {"turn": turn.id, "batch": batch.id, "replied": commit.reply is not None}
@@ -81,13 +81,11 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     return True
 
 
-def _keep_records(lane: LaneRow, turn: TurnRow, commit: TurnCommit) -> None:
-    session = _session(lane, commit)
-    for record, ref, at in _said(turn, commit):
-        lane.transcript.append(Entry(turn.id, record, ref, at))
-    since = lane.transcript[session.processed_until :]
-    if sum(entry.record.role is not Role.TOOL for entry in since) > UNPROCESSED_MAX:
-        session.invalidated_at, session.invalidated_reason = len(lane.transcript), "records"
+def _keep_records(state: State, turn: TurnRow, commit: TurnCommit) -> None:
+    lane, said = turn.batch.lane, list(_said(turn, commit))
+    session = enter(state, lane, commit, said[0][2] if said else commit.at)
+    lane.transcript += [Entry(turn.id, record, ref, at) for record, ref, at in said]
+    mark_if_many(lane, session)
 
 
 def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]]:
@@ -100,14 +98,6 @@ def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]
     spoken = [n for n, record in enumerate(records) if record.role is Role.ASSISTANT and record.text]
     for n, record in enumerate(records):
         yield replace(record, ref=""), f"reply:{turn.id}" if n in spoken[-1:] else record.ref, commit.at
-
-
-def _session(lane: LaneRow, commit: TurnCommit) -> SessionRow:
-    """The lane's session, begun by its first turn."""
-    if lane.session is None:
-        lane.session = SessionRow(commit.turn_id)
-    lane.session.active_at = commit.at
-    return lane.session
 
 
 def tell(state: State, commit: Tell) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from keepsaid.adapters.ram import context, pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.outbox import first_to_push
+from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.context import LaneTail, Span
@@ -100,7 +102,7 @@ class RamBuffer:
         return pruning.prunable(self._state, messages_before, records_before)
 
 
-class RamLanes(RamBuffer):
+class RamLanes(RamBuffer, RamSessions):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:
@@ -108,8 +110,9 @@ class RamLanes(RamBuffer):
         batch, turn = lease.batch, self._state.held_turn(lease.turn_id, lease.batch.fence)
         if turn is None:
             return None
-        messages, trace = turn.batch.messages, json.loads(turn.trace)
-        return Claimed(batch, turn.id, messages, turn.recorded, lease.alone, trace, steered(turn))
+        messages, trace, joined = turn.batch.messages, json.loads(turn.trace), steered(turn)
+        claimed = Claimed(batch, turn.id, messages, turn.recorded, lease.alone, trace, joined)
+        return replace(claimed, around=surroundings(self._state, batch.lane, claimed.heard))
 
     async def context(self, lane: Lane, limit: int) -> LaneTail:
         """The summary in force and the records after it."""

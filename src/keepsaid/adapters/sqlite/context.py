@@ -10,12 +10,14 @@ import apsw
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.lane_view import lane_id_of
 from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.turns import SQL as TURNS
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Role
+from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
 
@@ -94,7 +96,7 @@ def summarise(db: apsw.Connection, commit: Summarise) -> bool:
     moved = (version, commit.last, head.floor, head.left_out, version)
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
     db.execute(SQL["copy_due"], (lane_id, 0, version))
-    _mark(db, lane_id, head.last, "compaction")
+    rotate(db, lane_id, Ending.COMPACTION, commit.at)
     told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "made": str(commit.made)}
     _tell(db, "lane.summarised", commit.lane, told, commit.at)
     return True
@@ -112,7 +114,10 @@ def cut(db: apsw.Connection, commit: CutContext) -> bool:
     db.execute(SQL["keep_cut"], (lane_id, version, first, commit.last, str(commit.why), said, commit.at))
     kept = (0, None) if reset else (head.left_out + said, head.summary)
     db.execute(SQL["set_head"], (lane_id, version, head.summarised_until, commit.last, *kept, commit.at))
-    _mark(db, lane_id, head.last, "reset" if reset else "compaction")
+    if reset:
+        rotate(db, lane_id, Ending.RESET, commit.at)
+    else:
+        mark(db, lane_id, head.last, "compaction")
     told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "messages": said}
     _tell(db, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
     return True
@@ -139,12 +144,6 @@ def _movable(db: apsw.Connection, commit: Summarise | CutContext) -> tuple[int, 
         return None
     follows = one(db, SQL["role_at"], (lane_id, commit.last + 1))
     return None if follows is not None and follows[0] == Role.TOOL else (lane_id, head)
-
-
-def _mark(db: apsw.Connection, lane_id: int, last: int, reason: str) -> None:
-    session = one(db, TURNS["session"], (lane_id,))
-    if session is not None:
-        db.execute(TURNS["invalidate"], (session[0], last, reason))
 
 
 def _tell(db: apsw.Connection, topic: str, lane: Lane, told: dict[str, Json], at: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import apsw
 
@@ -14,6 +15,7 @@ from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.leases import SQL as LEASES
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.session_view import surroundings
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.turn import Claimed, Lease, Usage
@@ -27,10 +29,12 @@ def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
         return None
     messages = rows.messages_of(db, batch.id)
     if not lease.continued:
-        return Claimed(batch, turn_id, messages, (), lease.alone)
+        around = surroundings(db, batch.lane, messages)
+        return Claimed(batch, turn_id, messages, (), lease.alone, around=around)
     steps = tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,)))
     trace, joined = rows.trace(db, turn_id), steered_into(db, turn_id)
-    return Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
+    claimed = Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
+    return replace(claimed, around=surroundings(db, batch.lane, claimed.heard))
 
 
 def lane_id_of(db: apsw.Connection, lane: Lane) -> int | None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import apsw
 
-from keepsaid.adapters.sqlite import buffer_view, context, lane_view, leases, outbox, pruning, routing, turns
+from keepsaid.adapters.sqlite import buffer_view, context, lane_view, leases, outbox, pruning, routing, sessions, turns
 from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite.claims import claim
 from keepsaid.adapters.sqlite.connection import open_writer, translated
@@ -20,9 +20,10 @@ from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.query import run
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction
+from keepsaid.domain import busy, commits, compaction, session
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.context import LaneTail, Span
@@ -59,6 +60,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     compaction.SummaryFailed: context.summary_failed,
     busy.Interrupt: busy_lanes.interrupt,
     busy.Steer: busy_lanes.steer,
+    session.Rest: sessions.rest,
     commits.BeginPruning: pruning.begin,
     commits.Tell: turns.tell,
     commits.EpisodesKept: lambda db, commit: sum(
@@ -131,7 +133,7 @@ class SqliteBuffer:
         return await self._readers.run(pruning.prunable, messages_before, records_before)
 
 
-class SqliteLanes(SqliteBuffer):
+class SqliteLanes(SqliteBuffer, SqliteSessions):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:

@@ -7,8 +7,9 @@ import zlib
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite import rows, sessions
 from keepsaid.adapters.sqlite.busy import SQL as BUSY
+from keepsaid.adapters.sqlite.effects import leave
 from keepsaid.adapters.sqlite.outbox import keep_reply
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
@@ -19,9 +20,6 @@ from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.states import move
 
 SQL = load("turns")
-UNPROCESSED_MAX = 5
-"""More new user and assistant records than this mark the session for collection (seed 004)."""
-
 _RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INJECTION_ROW = "(?, ?, ?)"
 
@@ -72,6 +70,7 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
     db.execute(SQL["commit_turn"], (commit.turn_id, *settled, commit.at))
     _keep_records(db, commit, lane_id)
+    leave(db, commit, lane_id)
     if commit.reply is not None:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
     if outcome.trace is not None:
@@ -89,7 +88,6 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
 
 
 def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
-    session_id, processed_until = _session(db, commit, lane_id)
     said = every(db, SQL["speakers"], (commit.batch_id,))
     records: list[tuple[Record, str, int]] = [
         (Record(Role.USER, text, speaker=speaker), f"message:{message_id}", at)
@@ -99,26 +97,15 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
     if records and records[-1][0].role is Role.ASSISTANT:
         records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)
     start = only(db, SQL["extend_transcript"], (lane_id, len(records)))[0]
-    place = (session_id, commit.turn_id)
+    session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
+    place = (session[0], commit.turn_id)
     table: list[tuple[object, ...]] = [
         (lane_id, position, *place, str(r.role), r.speaker, r.text, rows.calls_text(r), r.call_id, ref, at)
         for position, (r, ref, at) in enumerate(records, start + 1)
     ]
     for run in chunks(table):
         db.execute(many(SQL["keep_records"], _RECORD_ROW, len(run)), flat(run))
-    bound = (lane_id, processed_until, session_id, UNPROCESSED_MAX + 1)
-    if only(db, SQL["unprocessed"], bound)[0] > UNPROCESSED_MAX:
-        db.execute(SQL["invalidate"], (session_id, start + len(records), "records"))
-
-
-def _session(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> tuple[int, int]:
-    """The lane's current session and how far it was processed."""
-    row = one(db, SQL["session"], (lane_id,))
-    if row is None:
-        db.execute(SQL["start_session"], (commit.turn_id, lane_id, commit.at))
-        return commit.turn_id, 0
-    db.execute(SQL["touch_session"], (row[0], commit.at))
-    return row
+    sessions.mark_if_many(db, lane_id, session, start + len(records))
 
 
 def _tell(db: apsw.Connection, commit: TurnCommit) -> None:

@@ -17,6 +17,7 @@ from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, Set
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
+from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
 from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
 
@@ -45,6 +46,9 @@ CONTRACTS: tuple[type, ...] = (
     SummaryContract,
     CutContract,
     EpisodeWorkContract,
+    SessionContract,
+    RestContract,
+    MarkContract,
     TakingContract,
     SettlingContract,
     DeadContract,
@@ -72,6 +76,7 @@ __all__ = [
     "IntakeContract",
     "InterruptContract",
     "LeaseContract",
+    "MarkContract",
     "MergingContract",
     "OutageContract",
     "PointsContract",
@@ -80,6 +85,8 @@ __all__ = [
     "PullingContract",
     "ReplyLaneContract",
     "RequeueContract",
+    "RestContract",
+    "SessionContract",
     "SettlingContract",
     "SpawnContract",
     "SteerContract",

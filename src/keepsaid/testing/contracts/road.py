@@ -19,13 +19,14 @@ from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
 from keepsaid.ports.retention import RetentionView
+from keepsaid.ports.sessions import SessionView
 from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
 
 LEASE_MS = 1_000
 """How long the leases of `Road.claim` last."""
 
 
-class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, Protocol):
+class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, SessionView, Protocol):
     """The operational store with all its reads."""
 
 

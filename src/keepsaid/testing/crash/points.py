@@ -42,7 +42,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "K7": ("sent, before that is on disk", ("send.after", "commit.Settle.", "commit.Decide.")),
         "K8": (
-            "while a lane's past is summarised or cut, and what is old is pruned or told",
+            "while a lane's past is summarised or cut, its session rests, and what is old is pruned or told",
             (
                 "commit.Summarise.",
                 "commit.CutContext.",
@@ -51,6 +51,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.BeginPruning.",
                 "commit.Prune.",
                 "commit.Tell.",
+                "commit.Rest.",
             ),
         ),
         "K9": ("while episodes are recorded", ("commit.KeepMemories.", "episodes.kept", "commit.EpisodesKept.")),

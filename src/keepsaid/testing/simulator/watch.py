@@ -10,6 +10,8 @@ from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
+from keepsaid.domain.session import Quiet, Session
+from keepsaid.domain.slot import Slot
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
@@ -41,7 +43,23 @@ class _Retention:
         return await self.store.prunable(messages_before, records_before)
 
 
-class Views(_Retention):
+class _Strands(_Retention):
+    """Sessions and questions, as they are."""
+
+    async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
+        """The newest sessions of a lane."""
+        return await self.store.sessions(lane, limit)
+
+    async def slots(self, lane: Lane, limit: int) -> Sequence[Slot]:
+        """The newest questions of a lane."""
+        return await self.store.slots(lane, limit)
+
+    async def quiet_since(self) -> Quiet:
+        """Since when the longest quiet lanes are."""
+        return await self.store.quiet_since()
+
+
+class Views(_Strands):
     """Every read of a store, as it is."""
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:

@@ -171,9 +171,14 @@ CREATE TABLE session (
   id INTEGER PRIMARY KEY,
   lane_id INTEGER NOT NULL REFERENCES lane (id),
   state TEXT NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER,
   started_at INTEGER NOT NULL,
+  started_reason TEXT NOT NULL,
   active_at INTEGER NOT NULL,
+  quiet_since INTEGER NOT NULL,
   ended_at INTEGER,
+  ended_reason TEXT NOT NULL DEFAULT '',
   invalidated_at INTEGER,
   invalidated_reason TEXT NOT NULL DEFAULT '',
   processed_until INTEGER,
@@ -182,7 +187,28 @@ CREATE TABLE session (
   error TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE UNIQUE INDEX session_current ON session (lane_id) WHERE state IN ('active', 'sleeping');
+CREATE INDEX session_lane ON session (lane_id, id);
+CREATE INDEX session_quiet ON session (state, quiet_since) WHERE ended_at IS NULL;
 CREATE INDEX session_invalidated ON session (invalidated_at) WHERE invalidated_at IS NOT NULL;
+
+CREATE TABLE slot (
+  id INTEGER PRIMARY KEY,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  person TEXT NOT NULL,
+  question TEXT NOT NULL,
+  expected TEXT NOT NULL,
+  options TEXT NOT NULL DEFAULT '[]',
+  anchor TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  filled_by TEXT NOT NULL DEFAULT '',
+  value TEXT NOT NULL DEFAULT '',
+  reason TEXT NOT NULL DEFAULT '',
+  ended_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX slot_open ON slot (lane_id, person) WHERE state = 'open';
+CREATE INDEX slot_lane ON slot (lane_id, id);
 
 CREATE TABLE transcript (
   lane_id INTEGER NOT NULL REFERENCES lane (id),

@@ -52,20 +52,3 @@ INSERT INTO injection (turn_id, memory_id, rank) VALUES /*rows*/ ON CONFLICT DO 
 
 -- name: keep_event
 INSERT INTO journal (topic, payload, correlation_id, created_at) VALUES (?, ?, ?, ?)
-
--- name: session
-SELECT id, coalesce(processed_until, 0) FROM session WHERE lane_id = ? AND state IN ('active', 'sleeping')
-
--- name: start_session
-INSERT INTO session (id, lane_id, state, started_at, active_at) VALUES (?1, ?2, 'active', ?3, ?3)
-
--- name: touch_session
-UPDATE session SET active_at = ?2, state = 'active' WHERE id = ?1
-
--- name: unprocessed
-SELECT count(*) FROM (
-  SELECT 1 FROM transcript WHERE lane_id = ?1 AND position > ?2 AND session_id = ?3 AND role IN ('user', 'assistant') LIMIT ?4
-)
-
--- name: invalidate
-UPDATE session SET invalidated_at = max(coalesce(invalidated_at, 0), ?2), invalidated_reason = ?3 WHERE id = ?1

@@ -1,0 +1,24 @@
+"""Effects: what the tools of a turn leave behind, in the commit that settles it."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from keepsaid.adapters.ram import slots
+from keepsaid.adapters.ram.state import LaneRow, State
+from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
+
+
+def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:  # noqa: ARG001 - others change more than the lane
+    """Apply the effects of a turn, in order."""
+    for effect in commit.outcome.effects:
+        match effect:
+            case OpenSlot():
+                slots.open_slot(lane, effect, (commit.turn_id, commit.at))
+            case FillSlot():
+                slots.fill_slot(lane, effect, commit.at)
+            case ClearSlot():
+                slots.clear_slot(lane, effect, commit.at)
+            case _:
+                assert_never(effect)

@@ -1,0 +1,25 @@
+"""Effects: what the tools of a turn leave behind, in the commit that settles it."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import apsw
+
+from keepsaid.adapters.sqlite import slots
+from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
+
+
+def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
+    """Apply the effects of a turn, in order."""
+    for effect in commit.outcome.effects:
+        match effect:
+            case OpenSlot():
+                slots.open_slot(db, effect, lane_id, (commit.turn_id, commit.at))
+            case FillSlot():
+                slots.fill_slot(db, effect, lane_id, commit.at)
+            case ClearSlot():
+                slots.clear_slot(db, effect, lane_id, commit.at)
+            case _:
+                assert_never(effect)

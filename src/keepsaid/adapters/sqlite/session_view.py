@@ -1,0 +1,78 @@
+"""What readers see of sessions, pending questions, and what messages refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows, sessions, slots
+from keepsaid.adapters.sqlite.query import one
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.sessions import SQL
+from keepsaid.domain.focus import Said, Surroundings
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message
+from keepsaid.domain.session import Quiet, Session
+from keepsaid.domain.slot import Slot
+
+
+class SqliteSessions:
+    """Sessions and slots, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
+        """The newest sessions of a lane."""
+        return await self._readers.run(_sessions, lane, limit)
+
+    async def slots(self, lane: Lane, limit: int) -> Sequence[Slot]:
+        """The newest questions of a lane."""
+        return await self._readers.run(_slots, lane, limit)
+
+    async def quiet_since(self) -> Quiet:
+        """Since when the longest quiet lanes are."""
+        return await self._readers.run(sessions.quiet_since)
+
+
+def _lane_id(db: apsw.Connection, lane: Lane) -> int | None:
+    row = one(db, ROUTING["lane"], lane)
+    return row[0] if row else None
+
+
+def _sessions(db: apsw.Connection, lane: Lane, limit: int) -> Sequence[Session]:
+    lane_id = _lane_id(db, lane)
+    return [] if lane_id is None else sessions.sessions(db, lane_id, limit)
+
+
+def _slots(db: apsw.Connection, lane: Lane, limit: int) -> Sequence[Slot]:
+    lane_id = _lane_id(db, lane)
+    return [] if lane_id is None else slots.slots(db, lane_id, limit)
+
+
+def surroundings(db: apsw.Connection, lane: Lane, messages: Sequence[Message]) -> Surroundings:
+    """What is asked in a lane, and what these messages reply to in its conversation, in whatever lane that was."""
+    lane_id = _lane_id(db, lane)
+    targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
+    found = (_said(db, lane, target) for target in targets if target is not None)
+    asked = () if lane_id is None else slots.pending(db, lane_id)
+    return Surroundings(asked, tuple(said for said in found if said is not None))
+
+
+def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:
+    """The first message of that name that is whole, else the reply."""
+    place = (target, lane.channel, lane.account, lane.conversation)
+    named = one(db, SQL["said_message"], place)
+    row = None if named is None else one(db, rows.SQL["message"], named)
+    if row is not None:
+        message = rows.message(row)
+        origin = message.inbound.origin
+        ref = f"message:{message.id}"
+        return None if message.damaged else Said(target, ref, message.text, origin.name or origin.sender)
+    reply = one(db, SQL["said_reply"], place)
+    if reply is None:
+        return None
+    reply_id, turn_id, text = reply
+    return Said(target, f"notice:{reply_id}" if turn_id is None else f"reply:{turn_id}", text)

@@ -1,0 +1,68 @@
+-- name: current
+SELECT id, state, active_at, first, coalesce(processed_until, 0) FROM session
+WHERE lane_id = ? AND state IN ('active', 'sleeping')
+
+-- name: ended_before
+SELECT ended_reason FROM session WHERE lane_id = ? ORDER BY id DESC LIMIT 1
+
+-- name: start
+INSERT INTO session (id, lane_id, state, first, started_at, started_reason, active_at, quiet_since)
+VALUES (?1, ?2, 'active', ?3, ?4, ?5, ?4, ?6)
+
+-- name: touch
+UPDATE session SET active_at = ?2, quiet_since = ?3 WHERE id = ?1
+
+-- name: wake
+UPDATE session SET state = ?2 WHERE id = ?1
+
+-- name: unprocessed
+SELECT count(*) FROM (
+  SELECT 1 FROM transcript
+  WHERE lane_id = ?1 AND position > ?2 AND session_id = ?3 AND role IN ('user', 'assistant') LIMIT ?4
+)
+
+-- name: invalidate
+UPDATE session SET invalidated_at = ?2, invalidated_reason = ?3
+WHERE id = ?1 AND ?2 > coalesce(processed_until, 0) AND (invalidated_at IS NULL OR invalidated_at < ?2)
+
+-- name: told
+SELECT transcript FROM lane WHERE id = ?
+
+-- name: end
+UPDATE session SET state = ?2, last = ?3, ended_at = ?4, ended_reason = ?5 WHERE id = ?1
+
+-- name: quiet
+SELECT session.id, session.first, lane.transcript, lane.due_at IS NOT NULL OR EXISTS (
+  SELECT 1 FROM batch WHERE batch.lane_id = lane.id AND batch.state IN ('queued', 'leased')
+)
+FROM session JOIN lane ON lane.id = session.lane_id
+WHERE session.ended_at IS NULL AND session.state = ?1 AND session.quiet_since <= ?2
+ORDER BY session.quiet_since, session.id LIMIT ?3
+
+-- name: not_quiet
+UPDATE session SET quiet_since = ?2 WHERE id = ?1
+
+-- name: never_quiet
+UPDATE session SET quiet_since = ?2 WHERE ended_at IS NULL AND state = ?1 AND quiet_since > ?2
+
+-- name: sleep
+UPDATE session SET state = ?2 WHERE id = ?1
+
+-- name: quiet_since
+SELECT (SELECT min(quiet_since) FROM session WHERE ended_at IS NULL AND state = 'active'),
+  (SELECT min(quiet_since) FROM session WHERE ended_at IS NULL AND state = 'sleeping')
+
+-- name: sessions
+SELECT session.id, state, first, coalesce(last, lane.transcript), started_at, active_at, started_reason, ended_at,
+  ended_reason, invalidated_at, invalidated_reason, processed_until
+FROM session JOIN lane ON lane.id = session.lane_id WHERE session.lane_id = ?1 ORDER BY session.id DESC LIMIT ?2
+
+-- name: said_message
+SELECT message.id FROM message JOIN lane ON lane.id = message.lane_id
+WHERE message.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4
+  AND forgotten_at IS NULL
+ORDER BY message.id LIMIT 1
+
+-- name: said_reply
+SELECT id, turn_id, text FROM reply
+WHERE provider_id = ?1 AND channel = ?2 AND account = ?3 AND conversation = ?4 ORDER BY id LIMIT 1

@@ -1,0 +1,41 @@
+"""Effects: what the tools of a turn leave behind, committed with it or not at all (design: section 2, commit 4).
+
+They follow from what is recorded of the turn, so that a turn told twice leaves the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keepsaid.domain.slot import EXPIRY_MS, Question
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSlot:
+    """Ask something of a person of the turn's lane; what he was asked there before is cleared."""
+
+    person: str
+    question: Question
+    lasts_ms: int = EXPIRY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class FillSlot:
+    """A message answered an open slot; nothing happens when it is not open any more."""
+
+    slot_id: int
+    value: str
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearSlot:
+    """An open slot ends without an answer, by the verb `clear` or `expire`; nothing happens when it is not open."""
+
+    slot_id: int
+    reason: str
+    verb: str = "clear"
+
+
+Effect = OpenSlot | FillSlot | ClearSlot
+"""What a turn may leave behind beside its transcript and its reply."""

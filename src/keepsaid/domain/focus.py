@@ -1,0 +1,54 @@
+"""Focus: the message that the person most likely refers to (seed 003, FocusAnchor)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.slot import Slot
+
+
+class FocusKind(StrEnum):
+    """How it was found: `reply` target, last `answer` of ours in the lane, pending `slot`, or `none`."""
+
+    REPLY = "reply"
+    ANSWER = "answer"
+    SLOT = "slot"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What a turn's newest message is about, and why we think so.
+
+    `ref` names the message or reply, such as `message:17` or `reply:9`, "" when it is not known here. `text` is
+    what it said, `speaker` who: a name, or "" for ourselves.
+    """
+
+    kind: FocusKind = FocusKind.NONE
+    ref: str = ""
+    text: str = ""
+    speaker: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a reply target said: `ref` as in `Focus`, `speaker` a name, or "" for ourselves."""
+
+    provider_id: str
+    ref: str
+    text: str
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a turn finds around it: the questions open in its lane, and the reply targets that are known here."""
+
+    slots: tuple[Slot, ...] = ()
+    said: tuple[Said, ...] = ()
+
+    def target(self, provider_id: str) -> Said | None:
+        """What was said under a provider's id."""
+        return next((one for one in self.said if one.provider_id == provider_id), None)
