@@ -385,9 +385,9 @@ async def test_what_leaves_a_context_is_marked_for_collection_and_told(kept: Kep
     assert await store.apply(CutContext(lane_of(), 1, 2, Cut.GUARD, 6))
     assert await store.apply(SummaryFailed(lane_of(), 2, "no model", 99, 7))
     assert await store.apply(CutContext(lane_of(), 2, 4, Cut.RESET, 8))
-    assert [session[3:] for session in kept.sessions()] == [(4, "reset")]
+    assert [session[3:] for session in kept.sessions()] == [(4, "compaction")]
     lane = list(lane_of())
-    assert kept.journal()[2:] == [
+    assert [told for told in kept.journal() if told[0].startswith("lane.")] == [
         ("lane.summarised", "", {"lane": lane, "version": 1, "first": 1, "last": 1, "made": "model"}, 5),
         ("lane.cut", "", {"lane": lane, "version": 2, "first": 2, "last": 2, "messages": 1}, 6),
         ("lane.summary_failed", "", {"lane": lane, "version": 2, "attempts": 1, "error": "no model"}, 7),

@@ -44,7 +44,15 @@ class _Retention:
 
 
 class _Strands(_Retention):
-    """Sessions and questions, as they are."""
+    """Contexts, sessions and questions, as they are."""
+
+    async def context(self, lane: Lane, limit: int) -> LaneTail:
+        """The summary in force and the records after it."""
+        return await self.store.context(lane, limit)
+
+    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+        """The oldest records after a position."""
+        return await self.store.span(lane, after, limit)
 
     async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
         """The newest sessions of a lane."""
@@ -89,14 +97,6 @@ class Views(_Strands):
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
         """Batches whose episodes may not be in memory yet."""
         return await self.store.episode_work(limit, conversation)
-
-    async def context(self, lane: Lane, limit: int) -> LaneTail:
-        """The summary in force and the records after it."""
-        return await self.store.context(lane, limit)
-
-    async def span(self, lane: Lane, after: int, limit: int) -> Span:
-        """The oldest records after a position."""
-        return await self.store.span(lane, after, limit)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""
