@@ -228,6 +228,13 @@ class ModelRejected(ModelError):
     hint = "keepsaid config show models"
 
 
+class ModelTooLong(ModelRejected):
+    """The prompt is longer than the model's window."""
+
+    code = "KS-MDL-LONG"
+    hint = "keepsaid config show compaction"
+
+
 class ModelMalformed(ModelError):
     """The answer could not be read."""
 

@@ -61,6 +61,8 @@ HOT = (
     Hot("context", "head", (7,)),
     Hot("context", "summary", (7, 1)),
     Hot("context", "tail", (7, 0, 30), 1_500, "30 records"),
+    Hot("context", "span", (7, 0, 30), 1_500, "30 records"),
+    Hot("context", "used", (7, 0)),
     Hot("views", "last_turn", walks="by its id from the newest on; only turns that are open are passed"),
     Hot("views", "work", (None, 50), 1_500, "50 batches", walks="what is due, oldest first, as many as are asked for"),
     Hot("views", "work", ("c8", 50), 60_000, "5,000 are due", walks="all that is due: a backlog no turn leaves behind"),

@@ -18,6 +18,7 @@ from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.channels import channels_of
+from keepsaid.app.compaction import compaction_of, guard_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.config import Config, Home
@@ -27,6 +28,7 @@ from keepsaid.domain.message import Inbound
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.attempt import Attempt, Patience
+from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.gauge import Gauge, Marks
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.progress import ProgressHub
@@ -110,6 +112,8 @@ class Instance:
         self.recall = recollection(self.memories, self.clock, LEG_SHARE * config.memory.deadline_ms)
         self.search = recollection(self.memories, self.clock, PATIENT_MS)
         self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock)
+        compaction = compaction_of(config, self.operations, model, self.clock, lambda text: text)
+        self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
@@ -135,7 +139,8 @@ class Instance:
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         agent = self.home.agent(config.agent)
         around = Surroundings(skills=SkillFolder(agent))
-        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around)
+        guard = guard_of(config, self.operations, self.clock, self.compactor)
+        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around, guard)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
         course = Course(config.table(), windows, budget, limits, busy, stale)
@@ -217,6 +222,7 @@ class Instance:
                 Stage("record", self._record, self.flow.hints.record, vital=False),
                 Stage("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
                 Stage("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
+                Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
             ]
         )
@@ -238,6 +244,7 @@ class Instance:
         if self._supervisor is not None:
             supervisor, self._supervisor = self._supervisor, None
             await supervisor.stop(self.config.turns.stop_s)
+            await self.compactor.stop()
 
 
 def _folders(home: Home, config: Config) -> Sequence[Path]:

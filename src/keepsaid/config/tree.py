@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
+from keepsaid.config.compaction import CompactionConfig
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Busy
 from keepsaid.domain.message import Origin, Trust
@@ -221,10 +222,10 @@ def _with_builtin(value: object) -> object:
 class ContextConfig(Section):
     """What the prompt may hold."""
 
-    recent_messages: int = Field(30, ge=0, le=1_000)
-    """Records of the lane that are shown."""
-    recent_tokens: int = Field(8_000, ge=0)
-    """Estimated tokens they may cost."""
+    recent_messages: int = Field(1_000, ge=0, le=1_000)
+    """Records of the lane since its summary that are shown at most; compaction keeps them far fewer."""
+    recent_tokens: int = Field(100_000, ge=0)
+    """Estimated tokens they may cost at most."""
     identity_chars: int = Field(20_000, ge=0)
     """Characters of the identity files that are shown."""
 
@@ -311,6 +312,7 @@ class Config(BaseSettings):
     context: ContextConfig = ContextConfig()
     sessions: SessionsConfig = SessionsConfig()
     slots: SlotsConfig = SlotsConfig()
+    compaction: CompactionConfig = CompactionConfig()
     memory: MemoryConfig = MemoryConfig()
     turns: TurnsConfig = TurnsConfig()
     priority: PriorityConfig = PriorityConfig()

@@ -27,7 +27,8 @@ class LaneTail:
     `version` is the fence: every change of a lane's context names the one it saw. `summarised_until` is the last
     position of the transcript that a summary covers, `floor` the last that was cut off by a guard or a reset,
     `head` the last of all; `positions` are those of the records. `left_out` counts the messages the guard cut off.
-    After `attempts` summaries in a row that came to nothing none is tried before `next_at`.
+    After `attempts` summaries in a row that came to nothing none is tried before `next_at`. `used` is the most that a
+    call of the lane's last turn was charged for, in tokens; 0 when the context changed since, or nobody knows.
     """
 
     recent: Recent = Recent()
@@ -40,6 +41,7 @@ class LaneTail:
     head: int = 0
     attempts: int = 0
     next_at: int = 0
+    used: int = 0
 
     @property
     def standing_for(self) -> str:

@@ -28,9 +28,9 @@ class Compactor:
     What is named here is a hint: it is lost with the process, and the lane's next message names it again.
     """
 
-    def __init__(self, compaction: LaneCompaction, hint: asyncio.Event, at_once: int = 2) -> None:
+    def __init__(self, compaction: LaneCompaction, at_once: int = 2) -> None:
+        self.hint = asyncio.Event()
         self._compaction = compaction
-        self._hint = hint
         self._at_once = at_once
         self._waiting: dict[Lane, float] = {}
         self._running: dict[Lane, asyncio.Task[None]] = {}
@@ -39,7 +39,7 @@ class Compactor:
         """A lane is due, or so full that a share of its messages has to give way."""
         if lane in self._waiting or len(self._waiting) < _WAITING_MAX:
             self._waiting[lane] = max(share, self._waiting.get(lane, 0.0))
-            self._hint.set()
+            self.hint.set()
 
     @property
     def busy(self) -> bool:
@@ -59,7 +59,7 @@ class Compactor:
     def _ended(self, lane: Lane, _: asyncio.Task[None]) -> None:
         del self._running[lane]
         if self._waiting:
-            self._hint.set()
+            self.hint.set()
 
     async def _compact(self, lane: Lane, share: float) -> None:
         try:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keepsaid.domain.batch import Due, Group, Window
 from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
+from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
 from keepsaid.domain.scene import Scene
@@ -25,6 +27,7 @@ from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
 from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.desk import tools_of
+from keepsaid.pipeline.context.guard import Fitting, Guard
 from keepsaid.pipeline.context.late import judged, noted, owned_up
 from keepsaid.pipeline.context.recent import fitted
 from keepsaid.pipeline.context.speech import spoken
@@ -65,7 +68,10 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Mind:
-    """Who answers, and what comes to mind: `tools` makes the tools of one turn, `around` is what surrounds it."""
+    """Who answers, and what comes to mind: `tools` makes the tools of one turn, `around` is what surrounds it.
+
+    `guard` watches that prompts fit the model, and tells nobody that a lane is due where it is left to the road.
+    """
 
     model: Model
     reminder: Reminder
@@ -73,6 +79,7 @@ class Mind:
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses
     around: Surroundings = Surroundings()
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,7 @@ class Flow:
         self._course = course
         self._clock = clock
         self._ids = ids
+        self._guard = mind.guard or Guard(stores.operations, stores.lanes, clock, lambda *_: None)
 
     async def receive(self, door: Door, inbound: Inbound) -> Received:
         """Commit 1: the message is on disk before anybody is told."""
@@ -181,30 +189,42 @@ class Flow:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
         claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        scene = await self._scene(claimed)
-        prompt = assemble(scene, self._course.budget)
+        records_max = self._course.budget.recent_records
+        reading = asyncio.ensure_future(self._stores.lanes.context(claimed.batch.lane, records_max))
+        scene = await self._scene(claimed, reading)
+        fitting = self._fitting(scene, await reading)
+        prompt = await fitting.fit()
         tools = (*self._mind.tools(claimed), *tools_of(scene))
         trace = noted(claimed.trace or trace_of(scene, prompt, tools), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
         offers = Offers(self._stores.operations, claimed, self._joining(claimed), lambda said: spoken(claimed, said))
         delta = partial(self._tell, offers)
-        turn = Turn(self._mind.model, prompt, tools, self._course.limits, delta, offers)
+        turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
         await self.commit(offers.claimed, Outcome(text, records, steps.usage, model, None, chosen(trace)), steps.ending)
+        fitting.settle()
 
-    async def _scene(self, claimed: Claimed) -> Scene:
+    async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
         """What the prompt is made of; the lane and what surrounds the turn are read while memory is searched."""
         mind, now = self._mind, shown_at(claimed.trace, self._clock.now_ms())
-        recent = asyncio.ensure_future(self._recent(claimed))
+        recent = asyncio.ensure_future(self._recent(reading))
         standing = asyncio.ensure_future(mind.around.standing(claimed, mind.identity))
         injection = recorded(claimed.trace) or await mind.reminder.remind(claimed, recent)
         passing = await mind.around.passing(claimed, now)
         return Scene(claimed, await recent, injection, await standing, passing)
 
-    async def _recent(self, claimed: Claimed) -> Recent:
+    async def _recent(self, reading: Awaitable[LaneTail]) -> Recent:
+        return fitted((await reading).recent, self._course.budget.recent_tokens)
+
+    def _fitting(self, scene: Scene, tail: LaneTail) -> Fitting:
+        """The prompt, and how it is made again when the lane's oldest messages have to go."""
         budget = self._course.budget
-        tail = await self._stores.lanes.context(claimed.batch.lane, budget.recent_records)
-        return fitted(tail.recent, budget.recent_tokens)
+
+        def make(tail: LaneTail) -> Prompt:
+            recent = fitted(tail.recent, budget.recent_tokens)
+            return assemble(replace(scene, recent=recent, summary=tail.standing_for), budget)
+
+        return Fitting(self._guard, scene.claimed.batch.lane, self._mind.model, make, tail)
 
     async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""

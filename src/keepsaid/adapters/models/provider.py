@@ -23,6 +23,7 @@ from keepsaid.errors import (
     ModelQuota,
     ModelRejected,
     ModelTimeout,
+    ModelTooLong,
     ModelUnavailable,
     ModelUnreachable,
 )
@@ -31,6 +32,15 @@ from keepsaid.ports.model import Delta, ModelRequest
 _RETRY_AFTER_S_MAX = 3_600.0
 _MISSHAPEN = (IndexError, AttributeError, TypeError, KeyError, ValueError)
 _OVERLOADED = (408, 409, 425)
+_REFUSED = (400, 413, 422)
+_TOO_LONG = (
+    "context_length_exceeded",
+    "maximum context length",
+    "prompt is too long",
+    "context size",
+    "context window",
+)
+"""How providers and local servers say that a prompt does not fit, beside what their library knows."""
 
 Build = Callable[[], tuple[ProviderModel, AsyncExitStack]]
 
@@ -149,7 +159,7 @@ def _cost(response: messages.ModelResponse) -> int | None:
 _WORDS: tuple[tuple[type[Exception], type[ModelError], str], ...] = (
     (exceptions.ModelAuthenticationError, ModelAuth, "refused the key"),
     (exceptions.ModelQuotaExceededError, ModelQuota, "says there is no credit left"),
-    (exceptions.ModelContextWindowExceededError, ModelRejected, "says the prompt is too long"),
+    (exceptions.ModelContextWindowExceededError, ModelTooLong, "says the prompt is too long"),
     (exceptions.ModelNotFoundError, ModelRejected, "is not known to the provider"),
     (exceptions.ModelTimeoutError, ModelTimeout, "did not answer in time"),
     (exceptions.ModelRequestTimeout, ModelTimeout, "did not answer in time"),
@@ -178,4 +188,6 @@ def _http(name: str, error: exceptions.ModelHTTPError) -> ModelError:
     status = error.status_code
     if status >= 500 or status in _OVERLOADED:
         return ModelUnavailable(f"{name} has an outage (HTTP {status})")
+    if status in _REFUSED and any(said in str(error.body).casefold() for said in _TOO_LONG):
+        return ModelTooLong(f"{name} says the prompt is too long (HTTP {status})")
     return ModelRejected(f"{name} refused the request (HTTP {status})")

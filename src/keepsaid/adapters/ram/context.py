@@ -37,7 +37,16 @@ def context(state: State, lane: Lane, limit: int) -> LaneTail:
         head=len(row.transcript),
         attempts=head.attempts,
         next_at=head.next_at,
+        used=_used(state, row),
     )
+
+
+def _used(state: State, row: LaneRow) -> int:
+    turns = [turn for turn in state.turns.values() if turn.batch.lane is row and turn.state == "committed"]
+    last = max(turns, key=lambda turn: turn.id, default=None)
+    if last is None or last.started_at < row.context.changed_at:
+        return 0
+    return max((step.usage.tokens_in for step in last.recorded), default=0)
 
 
 def span(state: State, lane: Lane, after: int, limit: int) -> Span:

@@ -36,6 +36,7 @@ class _Head:
     last: int
     attempts: int
     next_at: int
+    changed_at: int
 
     @property
     def covered(self) -> int:
@@ -62,6 +63,7 @@ def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
         head=head.last,
         attempts=head.attempts,
         next_at=head.next_at,
+        used=only(db, SQL["used"], (lane_id, head.changed_at))[0],
     )
 
 

@@ -1,6 +1,7 @@
 -- name: head
 SELECT coalesce(version, 0), coalesce(summarised_until, 0), coalesce(floor, 0), coalesce(left_out, 0), summary,
-  lane.transcript, coalesce(attempts, 0), coalesce(next_at, 0)
+  lane.transcript, coalesce(attempts, 0), coalesce(next_at, 0),
+  coalesce(changed_at, 0)
 FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id WHERE lane.id = ?
 
 -- name: summary
@@ -44,3 +45,8 @@ ON CONFLICT (lane_id) DO UPDATE SET attempts = attempts + 1, next_at = ?3, error
 -- name: copy_due
 INSERT INTO summary_due (lane_id, whole, version) VALUES (?1, ?2, ?3)
 ON CONFLICT (lane_id, whole) DO UPDATE SET version = ?3
+
+-- name: used
+SELECT coalesce(max(step.tokens_in), 0) FROM step JOIN turn ON turn.id = step.turn_id
+WHERE step.turn_id = (SELECT id FROM turn WHERE lane_id = ?1 AND state = 'committed' ORDER BY id DESC LIMIT 1)
+  AND turn.started_at >= ?2

@@ -1,0 +1,33 @@
+"""Compaction, joined: who summarises, when, and what guards the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from keepsaid.adapters.models.summariser import ModelSummariser
+from keepsaid.config import Config
+from keepsaid.domain.turn import NO_MODEL
+from keepsaid.engine.compactor import Compactor
+from keepsaid.memory.compaction import Compaction, CompactionStore, Extractor, Summaries
+from keepsaid.pipeline.context.guard import Guard, Windows
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.model import Model
+
+
+def compaction_of(
+    config: Config, store: CompactionStore, model: Model, clock: Clock, redacted: Callable[[str], str]
+) -> Compaction:
+    """What summarises one lane, by the chat model or, where none is set, word for word."""
+    settings = config.compaction
+    summariser = Extractor() if model.name == NO_MODEL else ModelSummariser(model)
+    summaries = Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
+    return Compaction(store, summariser, clock, redacted, settings.terms(), summaries)
+
+
+def guard_of(config: Config, store: CompactionStore, clock: Clock, compactor: Compactor) -> Guard:
+    """What watches prompts, and names the lanes that are due."""
+    settings = config.compaction
+    windows = Windows(
+        settings.window_tokens, settings.windows, settings.background, settings.aggressive, settings.emergency
+    )
+    return Guard(store, store, clock, compactor.name, windows, settings.terms())

@@ -1,0 +1,156 @@
+"""The window guard: a prompt that would not fit its model loses its oldest messages (seed 001, Compactor check).
+
+At 80 % of the window the oldest 30 % of a lane's messages are to be summarised in the background, at 85 % half of them.
+At 95 % half of them are cut at once, without a model, and a marker stays. What a guard cuts is a commit under the
+fence of the lane's context, as a summary is: never both take the same span.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from keepsaid.domain.compaction import Cut, CutContext, Terms, ahead, due
+from keepsaid.domain.context import TAIL_MAX, LaneTail
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Prompt
+from keepsaid.domain.turn import Answer
+from keepsaid.errors import ModelTooLong
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.model import Delta, Model, ModelRequest
+from keepsaid.ports.operations import Operations
+
+_CUT_SHARE = 0.5
+_CUTS_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """How many tokens a model's window holds, by its name or else `tokens`, and from which shares on something is done.
+
+    `limit_s` is how long a turn may be held up by a cut, in seconds.
+    """
+
+    tokens: int = 128_000
+    by_model: Mapping[str, int] = field(default_factory=dict)
+    background: float = 0.80
+    aggressive: float = 0.85
+    emergency: float = 0.95
+    limit_s: float = 2.0
+
+    def of(self, model: str) -> int:
+        """The window of a model."""
+        return self.by_model.get(model, self.tokens)
+
+    def share(self, tokens: int, model: str) -> float:
+        """The share of a lane's messages that is to be summarised when a prompt costs so many tokens."""
+        full = tokens / self.of(model)
+        if full >= self.aggressive:
+            return 0.5
+        return 0.3 if full >= self.background else 0.0
+
+
+class Guard:
+    """Watches the prompts of all lanes; `name` tells who summarises that a lane is due, or a share of its messages."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        lanes: LaneView,
+        clock: Clock,
+        name: Callable[[Lane, float], None],
+        windows: Windows | None = None,
+        terms: Terms | None = None,
+    ) -> None:
+        self._operations = operations
+        self._lanes = lanes
+        self._clock = clock
+        self._name = name
+        self.windows = windows or Windows()
+        self._terms = terms or Terms()
+
+    async def cut(self, lane: Lane, tail: LaneTail) -> LaneTail | None:
+        """The lane without the older half of its messages; None when nothing could be cut in time.
+
+        When another has moved the context meanwhile, what that left stands instead. Raises a StoreError.
+        """
+        last = ahead(tail, _CUT_SHARE)
+        if last is None:
+            return None
+        try:
+            async with asyncio.timeout(self.windows.limit_s):
+                commit = CutContext(lane, tail.version, last, Cut.GUARD, self._clock.now_ms())
+                await self._operations.apply(commit)
+                cut = await self._lanes.context(lane, TAIL_MAX)
+        except TimeoutError:
+            return None
+        return cut if cut.version != tail.version else None
+
+    def after(self, lane: Lane, tail: LaneTail, tokens: int, model: str) -> None:
+        """After a turn: judge whether the lane it saw is to be summarised, by what was read and the turn's clock."""
+        share = self.windows.share(tokens, model)
+        now = self._clock.now_ms()
+        if tail.next_at <= now and (share or due(tail, self._terms, now) is not None):
+            self._name(lane, share)
+
+
+class Fitting:
+    """The prompt of one turn, made again when messages are cut off it; a model that shortens what its provider refuses.
+
+    `make` gives the prompt for a tail of the lane.
+    """
+
+    def __init__(
+        self, guard: Guard, lane: Lane, model: Model, make: Callable[[LaneTail], Prompt], tail: LaneTail
+    ) -> None:
+        self._guard = guard
+        self._lane = lane
+        self._model = model
+        self._make = make
+        self._used = tail.used
+        self._retried = False
+        self.tail = tail
+        self.prompt = make(tail)
+
+    @property
+    def name(self) -> str:
+        """The name of the model behind it."""
+        return self._model.name
+
+    @property
+    def tokens(self) -> int:
+        """What the prompt costs: as estimated, or as the lane's last turn was charged, whichever is more."""
+        return max(self._used, sum(layer.tokens for layer in self.prompt.layers))
+
+    async def fit(self) -> Prompt:
+        """The prompt, with so many messages cut off that it fits the window, if that can be had in time."""
+        limit = self._guard.windows.emergency * self._guard.windows.of(self.name)
+        for _ in range(_CUTS_MAX):
+            if self.tokens < limit or not await self._shorter():
+                break
+        return self.prompt
+
+    async def _shorter(self) -> bool:
+        """Whether a cut changed the prompt."""
+        cut = await self._guard.cut(self._lane, self.tail)
+        if cut is None:
+            return False
+        before, self.tail, self._used = self.prompt, cut, 0
+        self.prompt = self._make(cut)
+        return self.prompt != before
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        """One call; a prompt that the provider says is too long is cut and sent once more, once in a turn."""
+        try:
+            return await self._model.answer(replace(request, prompt=self.prompt), delta)
+        except ModelTooLong:
+            if self._retried or not await self._shorter():
+                raise
+            self._retried = True
+            return await self._model.answer(replace(request, prompt=self.prompt), delta)
+
+    def settle(self) -> None:
+        """The turn is committed: its lane may be due."""
+        self._guard.after(self._lane, self.tail, self.tokens, self.name)
