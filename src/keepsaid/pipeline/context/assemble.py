@@ -29,8 +29,8 @@ _OPTIONAL = ("identity", "skills", "workers", "bulletin", "summary", "status", "
 class Budget:
     """What the layers may cost: records and estimated tokens of the lane's tail, characters of the others."""
 
-    recent_records: int = 30
-    recent_tokens: int = 8_000
+    recent_records: int = 1_000
+    recent_tokens: int = 100_000
     identity_chars: int = 20_000
     skills_chars: int = 8_000
     workers_chars: int = 4_000
