@@ -14,7 +14,7 @@ from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import Cut, CutContext, Terms
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import Layer, Prompt, Role
+from keepsaid.domain.prompt import Prompt, Role
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelTooLong
 from keepsaid.pipeline.context.guard import Fitting, Guard, Windows
