@@ -56,7 +56,7 @@ GIVEN = ToSummarise(
 async def test_the_arguments_of_the_call_are_the_summary() -> None:
     model = Saying(arguments=json.dumps(GOOD))
     made = await ModelSummariser(model).summarise(GIVEN)
-    assert made.sections == Sections(("ship it?",), ("use Postgres",), (), (), ("test it",))
+    assert made.sections == Sections(("ship on Monday?",), ("use Postgres",), (), (), ("Bo: tests",))
     assert (made.made, made.model, made.usage) == (Made.MODEL, "test/model", Usage(5, 2))
 
 
