@@ -1,4 +1,7 @@
-"""Run the benchmarks and print their figures: `python -m bench [--only NAME] [--scale 0.1] [--json FILE]`."""
+"""Run the benchmarks and print their figures: `python -m bench [--only NAME] [--scale 0.1] [--json FILE]`.
+
+Suites that measure on a data set run where its folder is named: `python -m bench --only links --data irc=FOLDER`.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import backlog, hung, intake, peers, startup, turns
+from bench import backlog, hung, intake, links, peers, startup, turns
 from bench.disk import fsync_rate
 
-SUITES = {
+SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "intake": intake.measure,
     "peers": peers.measure,
     "backlog": backlog.measure,
@@ -22,22 +26,31 @@ SUITES = {
     "startup": startup.measure,
 }
 
+ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {
+    "links": ("irc", links.measure),
+}
+"""Suites that need a data set, each with the name it goes by."""
+
 
 def main() -> None:
     """Measure what was asked for, in a directory of its own on this disk."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", choices=SUITES, action="append")
+    parser.add_argument("--only", choices=(*SUITES, *ON_DATA), action="append")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the published sizes")
     parser.add_argument("--dir", type=Path, help="where to measure; a temporary directory by default")
+    parser.add_argument("--data", type=_named_folder, action="append", default=[], help="a data set: NAME=FOLDER")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
+    data = dict(given.data)
+    wanted = given.only or [*SUITES, *(name for name, (needs, _) in ON_DATA.items() if needs in data)]
+    missing = {ON_DATA[name][0] for name in wanted if name in ON_DATA} - data.keys()
+    if missing:
+        parser.error(f"say where the data is: --data {min(missing)}=FOLDER")
     sys.setswitchinterval(0.0005)
     with tempfile.TemporaryDirectory(dir=given.dir) as folder:
         figures: dict[str, object] = {"machine": machine(), "fsync": fsync_rate(Path(folder))}
-        for name in given.only or SUITES:
-            place = Path(folder) / name
-            place.mkdir()
-            figures[name] = SUITES[name](place, given.scale)
+        for name in wanted:
+            figures[name] = _measured(name, Path(folder), given.scale, data)
     text = json.dumps(figures, indent=2)
     sys.stdout.write(text + "\n")
     if given.json:
@@ -47,6 +60,22 @@ def main() -> None:
 def machine() -> dict[str, object]:
     """What the figures were measured on."""
     return {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
+
+
+def _measured(name: str, folder: Path, scale: float, data: Mapping[str, Path]) -> object:
+    if name in ON_DATA:
+        needs, measure = ON_DATA[name]
+        return measure(data[needs])
+    place = folder / name
+    place.mkdir()
+    return SUITES[name](place, scale)
+
+
+def _named_folder(text: str) -> tuple[str, Path]:
+    name, _, folder = text.partition("=")
+    if not folder or not Path(folder).exists():
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=FOLDER of something that is there")
+    return name, Path(folder)
 
 
 if __name__ == "__main__":
