@@ -116,6 +116,14 @@ class TestIntake(suite.IntakeContract):
     """See the contract."""
 
 
+class TestLaneRules(suite.LaneRulesContract):
+    """Topic, reply, root, and the rules."""
+
+
+class TestStrand(suite.StrandContract):
+    """Lanes that are inferred."""
+
+
 class TestReplyLane(suite.ReplyLaneContract):
     """See the contract."""
 

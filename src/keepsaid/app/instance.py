@@ -124,7 +124,7 @@ class Instance:
         windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
         limits = Limits(config.buffer.payload_bytes_max, config.buffer.text_chars_max)
         self.reserve = Reserve(outside.space or DiskSpace(*_folders(home, config)), config.buffer.disk_floor_mb)
-        self._door = Door(operations, clock, ids, windows, limits, self.reserve)
+        self._door = Door(operations, clock, ids, windows, limits, self.reserve, config.lanes.rules())
         self.pruner = Pruner(operations, clock, config.buffer.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
@@ -184,9 +184,9 @@ class Instance:
         [number] = await self.memories.keep([memory], memory.said_at)
         return number
 
-    async def shown(self, reply_id: int) -> bool:
-        """A reply was pulled."""
-        return await self.operations.apply(Shown(reply_id, self.clock.now_ms()))
+    async def shown(self, reply_id: int, provider_id: str | None = None) -> bool:
+        """A reply was pulled; `provider_id` is what its medium calls it."""
+        return await self.operations.apply(Shown(reply_id, self.clock.now_ms(), provider_id))
 
     async def decide(self, reply_id: int, *, again: bool) -> bool:
         """A person's word on a dead reply: send it again, or accept that it will not arrive."""

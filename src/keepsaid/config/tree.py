@@ -14,6 +14,7 @@ from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Busy
+from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.priority import Ageing
 from keepsaid.domain.retention import DAY_MS, Terms
@@ -219,6 +220,21 @@ def _with_builtin(value: object) -> object:
     return merged
 
 
+class LanesConfig(Section):
+    """Which strand of a conversation a message belongs to."""
+
+    reply: Literal["join", "literal"] = "join"
+    """join: a reply joins the lane of what it answers; literal: it is always in a lane of its own kind, named after
+    what it answers. A topic goes before both."""
+    infer: bool = False
+    """on: in conversations of several people, what a message without topic and reply target answers is inferred: it
+    joins that lane, or opens one where it answers nothing. off: such messages share the conversation's root lane."""
+
+    def rules(self) -> LaneRules:
+        """The rules as the intake applies them."""
+        return LaneRules(self.reply == "join", self.infer)
+
+
 class ContextConfig(Section):
     """What the prompt may hold."""
 
@@ -309,6 +325,7 @@ class Config(BaseSettings):
     channels: Annotated[dict[str, ChannelConfig], BeforeValidator(_with_builtin)] = Field(
         default_factory=dict, validate_default=True
     )
+    lanes: LanesConfig = LanesConfig()
     context: ContextConfig = ContextConfig()
     sessions: SessionsConfig = SessionsConfig()
     slots: SlotsConfig = SlotsConfig()

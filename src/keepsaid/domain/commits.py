@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from keepsaid.domain.batch import Routed, Window
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.lane import Lane, LaneRules
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.priority import Ageing
 from keepsaid.domain.prompt import Json
@@ -66,11 +66,13 @@ class Receive(Commit[Received]):
     """Store one message and give it the next number of its lane.
 
     The same external id with the same content is a duplicate, with other content a conflict; neither
-    stores anything. A reply whose target has a lane joins that lane.
+    stores anything. A reply whose target has a lane joins that lane, as `lanes` says; where its medium names a
+    topic, that is its lane.
     """
 
     arrival: Arrival
     window: Window
+    lanes: LaneRules = LaneRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,10 +309,14 @@ class Resend(Commit[int]):
 
 @dataclass(frozen=True, slots=True)
 class Shown(Commit[bool]):
-    """A person or client has pulled a reply; False when it was settled before."""
+    """A person or client has pulled a reply; False when it was settled before.
+
+    `provider_id` is what the medium calls it where it was shown, so that messages that answer it find its lane.
+    """
 
     reply_id: int
     at: int
+    provider_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

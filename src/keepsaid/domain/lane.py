@@ -18,11 +18,22 @@ class Lane(NamedTuple):
         return f"{self.conversation} {self.key}"
 
 
+class LaneRules(NamedTuple):
+    """How a lane is found where a message answers another.
+
+    `join`: a reply to something that has a lane joins it; without, it always has the lane of a reply (seed 003).
+    `infer`: what a message of a group answers is inferred where nothing says it, and strands get lanes of their own.
+    """
+
+    join: bool = True
+    infer: bool = False
+
+
 def lane_key(chat: str, topic: str | None = None, reply_to: str | None = None) -> str:
     """The key of a strand: topic before reply before root (seed 003).
 
-    `chat` is the channel's own id of the chat. A reply whose target is known joins the lane of its
-    target instead; that is decided in the commit of `receive`, where the target can be looked up.
+    `chat` is the conversation's id. A reply whose target is known joins the lane of its target instead of
+    opening one; that is decided in the commit of `receive`, where the target can be looked up.
     """
     if topic:
         return f"topic:{chat}:{topic}"

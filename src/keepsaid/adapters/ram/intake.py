@@ -6,7 +6,8 @@ from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Inbound, Message
+from keepsaid.domain.message import Message
+from keepsaid.domain.strand import LATELY_MAX, RECORDS_EACH, Spoken, answered, inferable, remembered, strand_of
 
 
 def receive(state: State, commit: Receive) -> Received:
@@ -15,7 +16,7 @@ def receive(state: State, commit: Receive) -> Received:
     known = _known(state, arrival)
     if known is not None:
         return known
-    lane = _lane_of(state, arrival.inbound)
+    lane = _lane_of(state, commit)
     row = state.lanes.setdefault(lane, LaneRow(lane))
     message = Message(arrival.id, lane, row.head + 1, arrival.inbound, arrival.at)
     row.messages.append(message)
@@ -61,13 +62,37 @@ def _known(state: State, arrival: Arrival) -> Received | None:
     return Received(intake, first.id, first.lane, first.number)
 
 
-def _lane_of(state: State, inbound: Inbound) -> Lane:
-    """The lane of the reply's target, where that is known."""
+def _lane_of(state: State, commit: Receive) -> Lane:
+    """The lane of the reply's target, where that is known; or of what it is inferred to answer."""
+    arrival, rules = commit.arrival, commit.lanes
+    inbound = arrival.inbound
     lane, reply_to = inbound.lane, inbound.marks.reply_to
-    if reply_to is None:
-        return lane
-    target = state.named.get(((lane.channel, lane.account, lane.conversation), reply_to))
-    return lane if target is None else target[2]
+    if reply_to is not None and rules.join and not inbound.topic:
+        target = state.named.get(((lane.channel, lane.account, lane.conversation), reply_to))
+        return lane if target is None else target[2]
+    if rules.infer and inferable(inbound):
+        return lane._replace(key=strand_of(_lately(state, lane), arrival.id, inbound, arrival.at))
+    return lane
+
+
+def _lately(state: State, lane: Lane) -> list[Spoken]:
+    """What was said last in the conversation, by people and in the agent's answers to them."""
+    rows = [row for place, row in state.lanes.items() if place._replace(key="") == lane._replace(key="")]
+    found = (
+        remembered(message.id, message.inbound, message.received_at, row.lane.key)
+        for row in rows
+        for message in row.messages
+        if message is not None
+    )
+    spoken = sorted((one for one in found if one is not None), key=lambda one: one.id)[-LATELY_MAX:]
+    heard = {one.key for one in spoken}
+    named = {reply.turn_id: reply.provider_id for reply in state.replies.values() if reply.provider_id is not None}
+    for row in rows:
+        if row.lane.key in heard:
+            last = row.transcript[-RECORDS_EACH:]
+            records = ((one.turn_id, one.ref, one.record.text, one.created_at, named.get(one.turn_id)) for one in last)
+            spoken += answered(row.lane.key, records)
+    return spoken
 
 
 def _collect(row: LaneRow, message: Message, window: Window) -> None:

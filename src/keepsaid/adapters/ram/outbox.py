@@ -107,6 +107,9 @@ def shown(state: State, commit: Shown) -> bool:
         return False
     _go(state, reply, "show")
     reply.detail, reply.ended_at = "pulled", commit.at
+    if commit.provider_id is not None:
+        reply.provider_id = commit.provider_id
+        name_target(state, reply.lane, commit.provider_id, (1, reply.draft.id))
     return True
 
 

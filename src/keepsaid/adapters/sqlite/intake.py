@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import apsw
 
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
+from keepsaid.adapters.sqlite.lately import Lately
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.seal import seal
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.strand import inferable
 
 SQL = load("intake")
 _KEY_ROW = "(?, ?, ?)"
@@ -38,6 +40,7 @@ class Intake:
         self._until: int = only(db, SQL["keyed_until"])[0]
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
         self._lanes = LaneHeads()
+        self._lately = Lately()
         self._wanted = False
 
     @property
@@ -56,12 +59,17 @@ class Intake:
     def undone(self) -> None:
         """A transaction was rolled back: what was learned of lanes in it may not be so."""
         self._lanes.forget()
+        self._lately.forget()
+
+    def pruned(self) -> None:
+        """Messages are gone."""
+        self._lately.forget()
 
     def receive(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
         """Store a set of messages in a few statements, whatever its size."""
         known = self._known(db, [commit.arrival for commit in commits])
         fresh = [commit for commit in commits if commit.arrival.id not in known]
-        gains = _by_lane(db, fresh)
+        gains = self._by_lane(db, fresh)
         places = self._lanes.extend(db, gains)
         rows: list[tuple[object, ...]] = []
         stored: dict[int, Received] = {}
@@ -86,6 +94,29 @@ class Intake:
             db.execute(SQL["heard"], counted)
         self._name(db, [commit.arrival for commit in fresh])
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
+
+    def _by_lane(self, db: apsw.Connection, commits: Sequence[Receive]) -> Gains:
+        """The new messages of each lane, in order; a reply joins the lane of its target, in this set or stored."""
+        gains: Gains = {}
+        just_named: dict[Lane, str] = {}
+        self._lately.trim()
+        for commit in commits:
+            inbound, rules = commit.arrival.inbound, commit.lanes
+            lane, marks = inbound.lane, inbound.marks
+            if marks.reply_to is not None and rules.join and not inbound.topic:
+                named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
+                lane = lane._replace(key=named or lane.key)
+            elif rules.infer and inferable(inbound):
+                lane = lane._replace(key=self._lately.strand(db, commit.arrival))
+            if marks.provider_id is not None:
+                just_named.setdefault(lane._replace(key=marks.provider_id), lane.key)
+            if rules.infer:
+                self._lately.add(db, commit.arrival, lane.key)
+            if lane in gains:
+                gains[lane].append(commit)
+            else:
+                gains[lane] = [commit]
+        return gains
 
     def _name(self, db: apsw.Connection, fresh: Sequence[Arrival]) -> None:
         """Remember the keys of new messages; one whose id the index has passed goes into the index at once."""
@@ -160,24 +191,6 @@ def _repeated(arrival: Arrival, content: bytes, first_id: int, place: tuple[Lane
 def _place(db: apsw.Connection, message_id: int, arrival: Arrival) -> tuple[Lane, int]:
     row = one(db, SQL["place"], (message_id,))
     return (Lane(*row[:4]), row[4]) if row else (arrival.inbound.lane, 0)
-
-
-def _by_lane(db: apsw.Connection, commits: Sequence[Receive]) -> Gains:
-    """The new messages of each lane, in order; a reply joins the lane of its target, in this set or stored."""
-    gains: Gains = {}
-    just_named: dict[Lane, str] = {}
-    for commit in commits:
-        lane, marks = commit.arrival.inbound.lane, commit.arrival.inbound.marks
-        if marks.reply_to is not None:
-            named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
-            lane = lane._replace(key=named or lane.key)
-        if marks.provider_id is not None:
-            just_named.setdefault(lane._replace(key=marks.provider_id), lane.key)
-        if lane in gains:
-            gains[lane].append(commit)
-        else:
-            gains[lane] = [commit]
-    return gains
 
 
 def _target_key(db: apsw.Connection, lane: Lane, provider_id: str) -> str | None:

@@ -92,7 +92,7 @@ def shown(db: apsw.Connection, commit: Shown) -> bool:
     row = one(db, SQL["state"], (commit.reply_id,))
     if row is None or row[0] != "pending":
         return False
-    bound = (commit.reply_id, move("reply", row[0], "show"), 0, "pulled", None, commit.at, False)
+    bound = (commit.reply_id, move("reply", row[0], "show"), 0, "pulled", commit.provider_id, commit.at, False)
     db.execute(SQL["settle"], bound)
     _keep_move(db, commit.reply_id, "show", commit.at, "pulled")
     return True

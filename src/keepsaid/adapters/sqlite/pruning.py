@@ -73,6 +73,7 @@ class Pruning:
             db.execute(SQL["forget_messages"], (numbers(tuple(row[1] for row in piece.rows)),))
             db.execute(SQL["count"], (len(piece.rows),))
             _note_lanes(db, piece.rows)
+            self._intake.pruned()
         if piece.emptied:
             db.execute(SQL["forget_steps"], (numbers(tuple(piece.emptied)),))
             db.execute(SQL["empty"], (numbers(tuple(piece.emptied)), commit.at))

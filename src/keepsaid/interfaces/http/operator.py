@@ -7,12 +7,14 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
+from keepsaid.domain.text import normalise
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
 from keepsaid.interfaces.notes import note
 from keepsaid.interfaces.shapes import prune_shape, reply_shape
 
 _BODY_BYTES_MAX = 1_000_000
+_NAME_CHARS_MAX = 200
 _PRUNE_MS = 5_000
 """How long one request may prune; what is left is for the next."""
 
@@ -32,12 +34,16 @@ class OperatorRoutes:
         return JSONResponse({"replies": [reply_shape(reply) for reply in unseen]})
 
     async def seen(self, request: Request) -> Response:
-        """A person has seen a reply."""
+        """A person has seen a reply, maybe under a name that its medium gave it."""
         self._gate.operator(request)
         reply_id = read("reply", request.path_params["id"])
         if reply_id is None:
             raise NotFound("there is no such reply")
-        return JSONResponse({"seen": await self._instance.shown(reply_id)})
+        body = await body_of(request, _BODY_BYTES_MAX)
+        given = parsed(body).get("provider_id") if body else None
+        if given is not None and not (isinstance(given, str) and 0 < len(given) <= _NAME_CHARS_MAX):
+            raise BadRequest(f"provider_id must be text of 1 to {_NAME_CHARS_MAX} characters")
+        return JSONResponse({"seen": await self._instance.shown(reply_id, given and normalise(given))})
 
     async def resend(self, request: Request) -> Response:
         """Send a dead reply again, or accept that it will not arrive."""

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
+from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
@@ -56,6 +57,7 @@ class Door:
         windows: Mapping[str, Window],
         limits: Limits,
         reserve: Reserve | None = None,
+        lanes: LaneRules | None = None,
     ) -> None:
         self._operations = operations
         self._clock = clock
@@ -63,6 +65,7 @@ class Door:
         self._windows = windows
         self._limits = limits
         self._reserve = reserve
+        self._lanes = lanes or LaneRules()
 
     async def receive(self, inbound: Inbound) -> Received:
         """Store a message; returns once it is on disk, or says that it was there before.
@@ -76,7 +79,7 @@ class Door:
         if self._reserve is not None:
             self._reserve.check()
         arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, inbound.content_hash)
-        received = await self._operations.apply(Receive(arrival, window))
+        received = await self._operations.apply(Receive(arrival, window, self._lanes))
         if received.intake is Intake.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")

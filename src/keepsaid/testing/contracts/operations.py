@@ -12,6 +12,7 @@ from keepsaid.testing.contracts.context import CutContract, SummaryContract, Tai
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
+from keepsaid.testing.contracts.lanes import LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
@@ -24,6 +25,8 @@ from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, 
 CONTRACTS: tuple[type, ...] = (
     IntakeContract,
     ReplyLaneContract,
+    LaneRulesContract,
+    StrandContract,
     WindowContract,
     DueContract,
     DispatchContract,
@@ -75,6 +78,7 @@ __all__ = [
     "FenceContract",
     "IntakeContract",
     "InterruptContract",
+    "LaneRulesContract",
     "LeaseContract",
     "MarkContract",
     "MergingContract",
@@ -93,6 +97,7 @@ __all__ = [
     "StepContract",
     "Store",
     "StoriesContract",
+    "StrandContract",
     "SummaryContract",
     "SuspectContract",
     "TailContract",

@@ -53,9 +53,9 @@ async def read(store: Store, lease: Lease) -> Claimed:
 class Road:
     """Walks messages along a store, with ids that only grow."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, first_id: int = 1) -> None:
         self.store = store
-        self._ids = count(1)
+        self._ids = count(first_id)
 
     def new_id(self) -> int:
         """A number larger than any before."""

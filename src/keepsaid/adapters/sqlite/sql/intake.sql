@@ -37,6 +37,25 @@ SELECT lane.key FROM reply JOIN lane ON lane.id = reply.lane_id
 WHERE reply.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4
 LIMIT 1
 
+-- name: lately
+WITH RECURSIVE back (id, previous_id, lane_id) AS (
+  SELECT message.id, message.previous_id, message.lane_id FROM lane JOIN message ON message.id = lane.last_id
+  WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 AND lane.key NOT GLOB 'topic:*'
+  UNION ALL
+  SELECT message.id, message.previous_id, message.lane_id FROM back JOIN message ON message.id = back.previous_id
+  ORDER BY 1 DESC LIMIT ?4
+)
+SELECT message.id, lane.key, sender, sender_name, provider_id, reply_to, substr(text, 1, ?5), received_at
+FROM back JOIN message ON message.id = back.id JOIN lane ON lane.id = back.lane_id
+ORDER BY message.id DESC
+
+-- name: answers
+SELECT lane.key, transcript.turn_id, transcript.ref, transcript.text, transcript.created_at,
+  (SELECT reply.provider_id FROM reply WHERE reply.turn_id = transcript.turn_id AND reply.provider_id IS NOT NULL)
+FROM lane JOIN transcript ON transcript.lane_id = lane.id AND transcript.position > lane.transcript - ?5
+WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 AND lane.key IN (SELECT value FROM carray(?4))
+ORDER BY lane.id, transcript.position
+
 -- name: extend_lanes
 INSERT INTO lane (channel, account, conversation, key, head, priority, oldest_at, newest_at, last_id, chars, due_at)
 VALUES /*rows*/

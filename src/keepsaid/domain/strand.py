@@ -1,0 +1,104 @@
+"""Strands: which lane a message of a group belongs to that names neither a topic nor what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.reference import REACH, infer
+from keepsaid.domain.talk import Said
+
+AGENT = "\0"
+"""The agent among the speakers; no stored sender is called so."""
+
+LATELY_MAX = REACH
+"""Messages of people that are looked back on."""
+
+RECORDS_EACH = 8
+"""Records of each of their lanes in which the agent's answers are looked for."""
+
+TEXT_CHARS_MAX = 1_000
+"""Characters of each that are looked at."""
+
+_KEPT_APART = "topic:"
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Something said in a conversation: its place in time, the key of its lane, and the provider's names for it.
+
+    The times say what came first, the ids which of two at the same time.
+    """
+
+    id: int
+    said: Said
+    key: str
+    provider_id: str | None = None
+    reply_to: str | None = None
+
+
+def inferable(inbound: Inbound) -> bool:
+    """Whether its lane is to be inferred: words in a group, with neither topic nor reply target."""
+    spoken = not inbound.origin.direct and not inbound.content.event
+    return spoken and not inbound.topic and inbound.marks.reply_to is None
+
+
+def remembered(message_id: int, inbound: Inbound, at: int, key: str) -> Spoken | None:
+    """The message as later ones look back on it; None in a topic, which has a lane anyway."""
+    if key.startswith(_KEPT_APART):
+        return None
+    origin, marks = inbound.origin, inbound.marks
+    said = Said(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
+    return Spoken(message_id, said, key, marks.provider_id, marks.reply_to)
+
+
+def answered(key: str, records: Iterable[tuple[int, str, str, int, str | None]]) -> list[Spoken]:
+    """The agent's answers among the last records of a lane.
+
+    Each record is its turn, its ref ("" for a record that shows nothing), its text, its time, and the provider's
+    name for the reply of that turn.
+    """
+    found: list[Spoken] = []
+    asked: tuple[int, str] | None = None
+    for turn_id, ref, text, at, provider_id in records:
+        if ref.startswith("message:"):
+            asked = turn_id, ref
+        elif ref.startswith("reply:") and text:
+            target = asked[1] if asked is not None and asked[0] == turn_id else None
+            said = Said(ref, AGENT, text[:TEXT_CHARS_MAX], at, answers=target)
+            found.append(Spoken(turn_id, said, key, provider_id))
+    return found
+
+
+def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: int) -> str:
+    """The key of the lane: that of what it answers, the root where one person speaks, else a lane of its own.
+
+    An edit stays where the edited message is. The same messages give the same key.
+    """
+    lane: Lane = inbound.lane
+    before = sorted(lately, key=lambda one: (one.said.at, one.id))[-LATELY_MAX:]
+    marks, origin = inbound.marks, inbound.origin
+    known = {one.provider_id: one for one in before if one.provider_id is not None}
+    if marks.provider_id in known:
+        return known[marks.provider_id].key
+    if {one.said.speaker for one in before} <= {origin.sender, AGENT}:
+        return before[-1].key if before else lane.key
+    new = Said(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
+    guess = infer([_linked(one, known) for one in before], new)
+    if guess is None:
+        return f"strand:{lane.conversation}:{show('message', message_id)}"
+    return next(one.key for one in before if one.said.ref == guess.ref)
+
+
+def kept(lately: Sequence[Spoken], one: Spoken) -> list[Spoken]:
+    """What is looked back on once `one` has been said as well: the last by id."""
+    return sorted((*lately, one), key=attrgetter("id"))[-LATELY_MAX:]
+
+
+def _linked(one: Spoken, known: dict[str, Spoken]) -> Said:
+    target = known.get(one.reply_to) if one.reply_to is not None else None
+    return one.said if target is None else replace(one.said, answers=target.said.ref)
