@@ -74,14 +74,14 @@ class LaneRulesContract:
         topic = replace(said("in the topic", marks=Marks(provider_id="p1")), topic="t1")
         await road.settle(topic, "so it is")
         await road.settle(said("and this?", marks=Marks(reply_to="p1")), "that too")
-        shown = [(one.role, one.text) for one in (await store.recent(topic.lane, 9)).records]
+        shown = [(one.role, one.text) for one in (await store.context(topic.lane, 9)).recent.records]
         assert shown == [
             (Role.USER, "in the topic"),
             (Role.ASSISTANT, "so it is"),
             (Role.USER, "and this?"),
             (Role.ASSISTANT, "that too"),
         ]
-        assert (await store.recent(lane_of(), 9)).records == ()
+        assert (await store.context(lane_of(), 9)).recent.records == ()
 
     async def test_a_reply_to_what_was_pulled_joins_its_lane(self, store: Store) -> None:
         """Whoever shows a reply may say under which name."""
