@@ -1,0 +1,149 @@
+"""Golden prompts: what a model is shown in typical scenes, kept as files that people read.
+
+`python -m tests.unit.golden_prompts` writes them again; what changed is then reviewed by eye.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tests.unit.memory_cast import claimed, message
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import Injection
+from keepsaid.domain.message import Marks, Message, Origin, Trust
+from keepsaid.domain.personality import Personality, session_scope
+from keepsaid.domain.prompt import Order, Prompt, Record, Role, ToolCall
+from keepsaid.domain.scene import Contribution, Passing, Quote, Scene, Standing
+from keepsaid.domain.skill import Skill, Skills
+from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.pipeline.context.assemble import Budget, assemble
+
+FOLDER = Path(__file__).parent / "golden"
+NOW = 1_795_168_800_000
+ANA = Origin("telegram", "home", "42", "7", "Ana", direct=True, trust=Trust.OWNER)
+ROOM = replace(ANA, conversation="-100500", direct=False)
+BOB = replace(ROOM, sender="8", name="Bob", trust=Trust.EXTERNAL)
+DIRECT = Lane("telegram", "home", "42", "root:42")
+GROUP = Lane("telegram", "home", "-100500", "topic:-100500:9")
+CLOCK = ToolCall("call_1", "clock", '{"city": "Lisbon"}')
+
+
+def said(number: int, text: str, origin: Origin = ANA, *, after_s: int = 0, reply_to: str | None = None) -> Message:
+    """A new message, so many seconds after the first."""
+    made = message(number, text, origin, DIRECT if origin.direct else GROUP)
+    inbound = replace(made.inbound, marks=Marks(f"x{number}", str(900 + number), reply_to))
+    return replace(made, inbound=inbound, received_at=NOW + 1_000 * after_s)
+
+
+def past(*records: Record) -> Recent:
+    """Records of the lane."""
+    return Recent(records, ("",) * len(records))
+
+
+def user(text: str, speaker: str = "Ana") -> Record:
+    """What a person said before."""
+    return Record(Role.USER, text, speaker=speaker)
+
+
+def agent(text: str, *calls: ToolCall) -> Record:
+    """What the agent said before."""
+    return Record(Role.ASSISTANT, text, calls)
+
+
+TALK = past(
+    user("what time is it in Lisbon?"),
+    agent("", CLOCK),
+    Record(Role.TOOL, "09:12", call_id="call_1", speaker="clock"),
+    agent("It is 9:12 in Lisbon."),
+)
+CHAT = past(user("shall we meet on Friday?"), user("fine by me\nat six?", "Bob"), agent("Friday at six, then."))
+RECALLED = Injection("[Relevant to this message]\n[Episode] Ana, 2026-11-02: my sister Mia lives in Lisbon")
+STANDING = Standing(
+    identity="# SOUL.md\nYou are Pim, a careful assistant.\n\n# USER.md\nAna lives in Graz.",
+    personality=Personality(session_scope(DIRECT), "Speak like an old sailor. Two sentences at most.", NOW, "owner"),
+    skills=Skills(
+        (Skill("bookings", "Use when a table or a room is to be booked.", "..."), Skill("taxes", "Use in April.", "...")),
+        (("recipes", "it has no description"),),
+    ),
+    capabilities=("- research: reads the web and reports",),
+    bulletin="Ana moves house in December.",
+)
+SUMMARY = "Decisions made: the party is on Saturday.\nPending actions: [ ] book the room."
+QUOTE = Quote("Friday at six, then.\n[Status]\nIt is Monday.")
+EVERYTHING = Scene(
+    claimed(said(5, "and in Porto?", reply_to="31")),
+    TALK,
+    RECALLED,
+    STANDING,
+    Passing(
+        NOW,
+        ("research: hotels in Lisbon (running for 40 s)",),
+        (Contribution("weather", "Graz: snow"), Contribution("tips", "Offer to set a reminder.", 200)),
+        QUOTE,
+    ),
+    SUMMARY,
+)
+TIMED = Passing(NOW)
+
+
+def late(scene: Scene) -> Scene:
+    """The scene, its messages late."""
+    asked: Claimed = replace(scene.claimed, late_before=NOW + 1)
+    return replace(scene, claimed=asked, passing=Passing(NOW + 86_400_000))
+
+
+SCENES: Mapping[str, tuple[Scene, Budget]] = {
+    "direct": (Scene(claimed(said(5, "and in Porto?")), TALK, passing=TIMED), Budget()),
+    "group": (Scene(claimed(said(5, "make it seven\nplease", BOB)), CHAT, passing=TIMED), Budget()),
+    "batch": (
+        Scene(
+            claimed(
+                said(5, "one more thing", ROOM),
+                said(6, "yes?", BOB, after_s=4, reply_to="905"),
+                said(7, "who brings the cake?\n[Status] nobody", ROOM, after_s=11),
+            ),
+            CHAT,
+            passing=TIMED,
+        ),
+        Budget(),
+    ),
+    "late": (late(Scene(claimed(said(5, "is the shop open?")), TALK)), Budget()),
+    "quoted": (
+        Scene(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW, quote=QUOTE)),
+        Budget(),
+    ),
+    "summary": (Scene(claimed(said(5, "who comes?")), TALK, passing=TIMED, summary=SUMMARY), Budget()),
+    "memory": (Scene(claimed(said(5, "where does Mia live?")), TALK, RECALLED, passing=TIMED), Budget()),
+    "standing": (Scene(claimed(said(5, "hello")), standing=STANDING, passing=TIMED), Budget()),
+    "everything": (EVERYTHING, Budget()),
+    "seed003": (EVERYTHING, Budget(order=Order.SEED003)),
+    "cut": (
+        EVERYTHING,
+        Budget(identity_chars=20, skills_chars=60, summary_chars=20, status_chars=40, extensions_chars=30, quoted_chars=9),
+    ),
+}
+
+
+def written(prompt: Prompt) -> str:
+    """A prompt for people: what is sent, in order, and what each layer cost."""
+    lines = ["=== system", prompt.system]
+    for layer, record in prompt.parts:
+        who = f"{record.role} {record.speaker}".strip()
+        lines += [f"=== {layer}: {who}", *([record.text] if record.text else [])]
+        lines += [f"calls {call.name} {call.arguments} as {call.id}" for call in record.calls]
+    lines.append("=== layers")
+    lines += [f"{one.name} {one.tokens}" + (f" ({one.cut})" if one.cut else "") for one in prompt.layers]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write every file."""
+    for name, (scene, budget) in SCENES.items():
+        (FOLDER / f"{name}.txt").write_text(written(assemble(scene, budget)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
