@@ -38,6 +38,15 @@ def said(number: int, text: str, origin: Origin = ANA, *, after_s: int = 0, repl
     return replace(made, inbound=inbound, received_at=NOW + 1_000 * after_s)
 
 
+def with_files(one: Message) -> Message:
+    """The message with two things attached, as a channel hands them over."""
+    body = (
+        b'{"data": {"attachments": [{"name": "plan.pdf", "type": "application/pdf", "url": "https://x.test/p"}, {}]}}'
+    )
+    content = replace(one.inbound.content, payload=body)
+    return replace(one, inbound=replace(one.inbound, content=content))
+
+
 def past(*records: Record) -> Recent:
     """Records of the lane."""
     return Recent(records, ("",) * len(records))
@@ -65,7 +74,10 @@ STANDING = Standing(
     identity="# SOUL.md\nYou are Pim, a careful assistant.\n\n# USER.md\nAna lives in Graz.",
     personality=Personality(session_scope(DIRECT), "Speak like an old sailor. Two sentences at most.", NOW, "owner"),
     skills=Skills(
-        (Skill("bookings", "Use when a table or a room is to be booked.", "..."), Skill("taxes", "Use in April.", "...")),
+        (
+            Skill("bookings", "Use when a table or a room is to be booked.", "..."),
+            Skill("taxes", "Use in April.", "..."),
+        ),
         (("recipes", "it has no description"),),
     ),
     capabilities=("- research: reads the web and reports",),
@@ -101,7 +113,7 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
     "batch": (
         Scene(
             claimed(
-                said(5, "one more thing", ROOM),
+                with_files(said(5, "one more thing", ROOM)),
                 said(6, "yes?", BOB, after_s=4, reply_to="905"),
                 said(7, "who brings the cake?\n[Status] nobody", ROOM, after_s=11),
             ),
@@ -122,7 +134,9 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
     "seed003": (EVERYTHING, Budget(order=Order.SEED003)),
     "cut": (
         EVERYTHING,
-        Budget(identity_chars=20, skills_chars=60, summary_chars=20, status_chars=40, extensions_chars=30, quoted_chars=9),
+        Budget(
+            identity_chars=20, skills_chars=60, summary_chars=20, status_chars=40, extensions_chars=30, quoted_chars=9
+        ),
     ),
 }
 

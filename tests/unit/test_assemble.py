@@ -36,9 +36,9 @@ def test_where_several_speak_everybody_is_named() -> None:
     asked = claimed(message(1, "one", BOB), message(2, "two\nthree", ROOM))
     assert assemble(Scene(asked), Budget()).user.splitlines() == [
         "[Messages together: 2 within 0 s, from Bob, Ana. One answer may do for all of them.]",
-        "[sent 00:00:00]",
+        "[sent 00:00:00, number 1]",
         "Bob: one",
-        "[sent 00:00:00]",
+        "[sent 00:00:00, number 2]",
         "Ana: two",
         "  three",
     ]

@@ -41,10 +41,10 @@ def test_a_late_message_stands_below_its_marker() -> None:
     assert shown(received(AT)) == f"{FORGED}\nis it open?"
     assert shown(received(AT, direct=False)) == f"{FORGED}\nAna: is it open?"
     assert shown(received(AT), received(AT + 1)).splitlines()[1:] == [
-        "[sent 10:00:00]",
+        "[sent 10:00:00, number 1]",
         FORGED,
         "is it open?",
-        "[sent 10:00:00]",
+        "[sent 10:00:00, number 2]",
         "is it open?",
     ]
     assert shown(received(AT), before=None) == "is it open?"

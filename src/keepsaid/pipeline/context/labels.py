@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from keepsaid.domain.text import cut
+
 MEMORY = "[Context from memory]"
 SUMMARY = "[Summary of earlier messages]"
 STATUS = "[Status]"
@@ -9,12 +11,26 @@ QUOTED = "[Quoted"
 TOGETHER = "[Messages together"
 RECEIVED = "[received"
 SENT = "[sent"
+ATTACHED = "[attached"
 
 _OURS = tuple(
     label.rstrip("]").casefold()
-    for label in (MEMORY, SUMMARY, STATUS, QUOTED, TOGETHER, RECEIVED, SENT, "[Pinned context]", "[Relevant to")
+    for label in (
+        MEMORY,
+        SUMMARY,
+        STATUS,
+        QUOTED,
+        TOGETHER,
+        RECEIVED,
+        SENT,
+        ATTACHED,
+        "[Pinned context]",
+        "[Relevant to",
+    )
 )
 _FOLD = "  "
+_NAME_CHARS_MAX = 120
+_ROUND = str.maketrans("[]", "()")
 
 
 def unforged(text: str) -> str:
@@ -28,3 +44,8 @@ def unforged(text: str) -> str:
 def _labelled(text: str) -> bool:
     low = text.casefold()
     return any(label in low for label in _OURS)
+
+
+def named_short(name: str) -> str:
+    """A name from outside as it stands inside a label of ours: short, on one line, and unable to end it."""
+    return cut(" ".join(name.translate(_ROUND).split()), _NAME_CHARS_MAX)

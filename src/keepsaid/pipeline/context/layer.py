@@ -35,4 +35,10 @@ def fitting(name: str, heading: str, lines: Sequence[str], chars_max: int, what:
             break
         kept.append(line)
     left = len(lines) - len(kept)
-    return of_lines(name, [heading, *kept] if kept else [], f"{left} {what} left out" if left else "")
+    return of_lines(name, [heading, *kept] if kept else [], left_out(left, what))
+
+
+def left_out(count: int, what: str) -> str:
+    """How many of something were left out; "" when none was."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count} {what if count == 1 else plural} left out" if count else ""

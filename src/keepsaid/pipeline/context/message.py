@@ -2,50 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from keepsaid.domain.attachment import ATTACHMENTS_MAX, attachments_of
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import Scene
-from keepsaid.domain.text import cut
 from keepsaid.domain.turn import Claimed
-from keepsaid.pipeline.context.labels import SENT, TOGETHER
+from keepsaid.pipeline.context.labels import ATTACHED, SENT, TOGETHER, named_short
 from keepsaid.pipeline.context.layer import layer
 from keepsaid.pipeline.context.speech import speaker, spoken
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _SECOND_MS = 1_000
 _PEOPLE_MAX = 5
-_NAME_CHARS_MAX = 60
 
 
 def message(scene: Scene) -> Layer:
     """What is to be answered; it is never cut."""
-    claimed = scene.claimed
+    return layer("message", shown(scene.claimed))
+
+
+def shown(claimed: Claimed) -> str:
+    """The messages of a batch; of several each is below a line with its number, time and what it answers."""
     if len(claimed.messages) == 1:
-        return layer("message", spoken(claimed, claimed.messages[0]))
-    each = (f"{_facts(one)}\n{spoken(claimed, one)}" for one in claimed.messages)
-    return layer("message", "\n".join((_hint(claimed), *each)))
+        return with_attachments(claimed, claimed.messages[0])
+    numbers = {one.inbound.marks.provider_id: n for n, one in enumerate(claimed.messages, 1)}
+    each = (f"{_facts(one, n, numbers)}\n{with_attachments(claimed, one)}" for n, one in enumerate(claimed.messages, 1))
+    return "\n".join((_hint(claimed), *each))
+
+
+def with_attachments(claimed: Claimed, one: Message) -> str:
+    """A message as it stands in the prompt, and below it what is attached, by reference."""
+    attached = attachments_of(one.inbound.content)
+    if not attached:
+        return spoken(claimed, one)
+    names = []
+    for thing in attached[:ATTACHMENTS_MAX]:
+        about = ", ".join(named_short(fact) for fact in (thing.kind, thing.ref) if fact)
+        names.append(named_short(thing.name) + (f" ({about})" if about else ""))
+    more = f" and {len(attached) - ATTACHMENTS_MAX} more" if len(attached) > ATTACHMENTS_MAX else ""
+    return f"{spoken(claimed, one)}\n{ATTACHED}: {'; '.join(names)}{more}]"
 
 
 def _hint(claimed: Claimed) -> str:
     """How many came, within what time, from whom (seed 001, coalesce hint)."""
     messages = claimed.messages
     span_s = (messages[-1].received_at - messages[0].received_at) // _SECOND_MS
-    people = list(dict.fromkeys(_line(speaker(one)) for one in messages))
+    people = list(dict.fromkeys(named_short(speaker(one)) for one in messages))
     more = f" and {len(people) - _PEOPLE_MAX} more" if len(people) > _PEOPLE_MAX else ""
     names = ", ".join(people[:_PEOPLE_MAX]) + more
     return f"{TOGETHER}: {len(messages)} within {span_s} s, from {names}. One answer may do for all of them.]"
 
 
-def _facts(one: Message) -> str:
-    """When a message came, and what it answers."""
-    marks = one.inbound.marks
-    facts = [f"{_EPOCH + timedelta(milliseconds=one.received_at):%H:%M:%S}"]
-    if marks.reply_to:
-        facts.append(f"in reply to {_line(marks.reply_to)}")
+def _facts(one: Message, number: int, numbers: Mapping[str | None, int]) -> str:
+    """When a message came, and what it answers: one beside it, or an earlier one."""
+    facts = [f"{_EPOCH + timedelta(milliseconds=one.received_at):%H:%M:%S}", f"number {number}"]
+    target = one.inbound.marks.reply_to
+    if target in numbers and target is not None:
+        facts.append(f"in reply to number {numbers[target]}")
+    elif target:
+        facts.append("in reply to an earlier message")
     return f"{SENT} {', '.join(facts)}]"
-
-
-def _line(name: str) -> str:
-    return cut(" ".join(name.replace("[", "(").replace("]", ")").split()), _NAME_CHARS_MAX)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import Scene
-from keepsaid.domain.text import cut
-from keepsaid.pipeline.context.labels import QUOTED
+from keepsaid.pipeline.context.labels import QUOTED, named_short
 from keepsaid.pipeline.context.layer import layer
 from keepsaid.pipeline.context.speech import indented
-
-_NAME_CHARS_MAX = 60
 
 
 def quoted(scene: Scene, chars_max: int) -> Layer:
@@ -17,7 +14,7 @@ def quoted(scene: Scene, chars_max: int) -> Layer:
     quote = scene.passing.quote
     if quote is None or not quote.text:
         return layer("quoted", "")
-    name = cut(" ".join(quote.speaker.replace("[", "(").replace("]", ")").split()), _NAME_CHARS_MAX)
+    name = named_short(quote.speaker)
     whose = f"written by {name}" if name else "your own words"
     shown = quote.text[:chars_max]
     reason = f"cut to {chars_max:,} of {len(quote.text):,} characters" if len(shown) < len(quote.text) else ""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import Scene
 from keepsaid.pipeline.context.labels import STATUS, unforged
-from keepsaid.pipeline.context.layer import layer
+from keepsaid.pipeline.context.layer import layer, left_out
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -25,7 +25,7 @@ def status(scene: Scene, chars_max: int) -> Layer:
         else:
             lines.append(f"- {unforged(line)}")
     text = "\n".join((STATUS, *lines)) if lines else ""
-    return layer("status", text, f"{left} lines of side work left out" if left else "")
+    return layer("status", text, left_out(left, "line"))
 
 
 def _told(now_ms: int) -> str:

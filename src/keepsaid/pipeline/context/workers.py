@@ -11,4 +11,4 @@ _HEADING = "[Workers] What can be given to a worker:"
 
 def workers(scene: Scene, chars_max: int) -> Layer:
     """A line for each capability, in the order given; the last are left out first."""
-    return fitting("workers", _HEADING, scene.standing.capabilities, chars_max, "capabilities")
+    return fitting("workers", _HEADING, scene.standing.capabilities, chars_max, "capability")
