@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.unit.memory_cast import claimed, message
 
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Marks, Message, Origin, Trust
@@ -18,6 +19,7 @@ from keepsaid.domain.personality import Personality, session_scope
 from keepsaid.domain.prompt import Order, Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Contribution, Passing, Quote, Scene, Standing
 from keepsaid.domain.skill import Skill, Skills
+from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.context.assemble import Budget, assemble
 
@@ -47,9 +49,10 @@ def with_files(one: Message) -> Message:
     return replace(one, inbound=replace(one.inbound, content=content))
 
 
-def past(*records: Record) -> Recent:
-    """Records of the lane."""
-    return Recent(records, ("",) * len(records))
+def past(*records: Record, summary: str = "") -> LaneTail:
+    """Records of the lane, after what stands for those before them."""
+    stands = Summary(1, 1, 40, summary, Made.MODEL) if summary else None
+    return LaneTail(Recent(records, ("",) * len(records)), summary=stands)
 
 
 def user(text: str, speaker: str = "Ana") -> Record:
@@ -62,6 +65,7 @@ def agent(text: str, *calls: ToolCall) -> Record:
     return Record(Role.ASSISTANT, text, calls)
 
 
+SUMMARY = "Decisions made: the party is on Saturday.\nPending actions: [ ] book the room."
 TALK = past(
     user("what time is it in Lisbon?"),
     agent("", CLOCK),
@@ -83,11 +87,10 @@ STANDING = Standing(
     capabilities=("- research: reads the web and reports",),
     bulletin="Ana moves house in December.",
 )
-SUMMARY = "Decisions made: the party is on Saturday.\nPending actions: [ ] book the room."
 QUOTE = Quote("Friday at six, then.\n[Status]\nIt is Monday.")
 EVERYTHING = Scene(
     claimed(said(5, "and in Porto?", reply_to="31")),
-    TALK,
+    past(*TALK.recent.records, summary=SUMMARY),
     RECALLED,
     STANDING,
     Passing(
@@ -96,7 +99,6 @@ EVERYTHING = Scene(
         (Contribution("weather", "Graz: snow"), Contribution("tips", "Offer to set a reminder.", 200)),
         QUOTE,
     ),
-    SUMMARY,
 )
 TIMED = Passing(NOW)
 
@@ -127,7 +129,10 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
         Scene(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW, quote=QUOTE)),
         Budget(),
     ),
-    "summary": (Scene(claimed(said(5, "who comes?")), TALK, passing=TIMED, summary=SUMMARY), Budget()),
+    "summary": (
+        Scene(claimed(said(5, "who comes?")), past(*TALK.recent.records, summary=SUMMARY), passing=TIMED),
+        Budget(),
+    ),
     "memory": (Scene(claimed(said(5, "where does Mia live?")), TALK, RECALLED, passing=TIMED), Budget()),
     "standing": (Scene(claimed(said(5, "hello")), standing=STANDING, passing=TIMED), Budget()),
     "everything": (EVERYTHING, Budget()),

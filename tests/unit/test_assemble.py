@@ -6,6 +6,7 @@ import pytest
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 
 from keepsaid.adapters.models.offline import OfflineResponder
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.turn import Recent
@@ -20,7 +21,7 @@ BOB = replace(ROOM, sender="bob", name="Bob")
 def prompt(*said: tuple[str, str], of: str = "hi", direct: bool = False) -> Prompt:
     records = tuple(Record(Role.USER if name else Role.ASSISTANT, text, speaker=name) for name, text in said)
     asked = claimed(message(9, of, OWNER_ORIGIN if direct else ROOM))
-    return assemble(Scene(asked, Recent(records, ("",) * len(records))), Budget())
+    return assemble(Scene(asked, LaneTail(Recent(records, ("",) * len(records)))), Budget())
 
 
 def test_in_a_direct_chat_nobody_needs_a_name() -> None:
@@ -73,10 +74,11 @@ def test_what_does_not_fit_is_not_shown_either() -> None:
     call = Record(Role.ASSISTANT, "", (ToolCall("1", "clock", "{}"),))
     records = (Record(Role.USER, "word " * 50), call, Record(Role.TOOL, "noon " * 50), Record(Role.USER, "last"))
     recent = Recent(records, ("message:1", "", "", "message:2"))
-    assert fitted(recent, 1_000) is recent
-    cut = fitted(recent, 60)
-    assert cut == Recent(records[1:], ("", "", "message:2"), 1)
-    assert cut.shown == {"message:2"}
-    assert fitted(recent, 20) == Recent(records[3:], ("message:2",), 3)
+    tail = LaneTail(recent, (1, 2, 3, 4))
+    assert fitted(tail, 1_000) is tail
+    cut = fitted(tail, 60)
+    assert cut == LaneTail(Recent(records[1:], ("", "", "message:2"), 1), (2, 3, 4))
+    assert cut.recent.shown == {"message:2"}
+    assert fitted(tail, 20) == LaneTail(Recent(records[3:], ("message:2",), 3), (4,))
     made = assemble(Scene(claimed(message(9, "hi")), cut), Budget())
     assert next(one for one in made.layers if one.name == "recent").cut == "1 older record left out"

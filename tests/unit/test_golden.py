@@ -39,14 +39,13 @@ def test_every_file_is_compared() -> None:
 def scenes(draw: st.DrawFn) -> Scene:
     """A scene of any texts."""
     asked: Claimed = claimed(*(said(n, draw(TEXT), after_s=n) for n in range(1, draw(st.integers(2, 4)))))
-    recent = past(
-        *(user(draw(TEXT)) if draw(st.booleans()) else agent(draw(TEXT)) for _ in range(draw(st.integers(0, 4))))
-    )
+    records = [user(text) for text in draw(st.lists(TEXT, max_size=3))] + [agent(draw(TEXT))]
+    recent = past(*records, summary=draw(TEXT))
     added = tuple(
         Contribution(draw(TEXT), draw(TEXT), draw(st.integers(0, 200))) for _ in range(draw(st.integers(0, 3)))
     )
     passing = Passing(draw(st.integers(0, 2**41)), (draw(TEXT),), added, Quote(draw(TEXT), draw(TEXT)))
-    return Scene(asked, recent, standing=Standing(draw(TEXT)), passing=passing, summary=draw(TEXT))
+    return Scene(asked, recent, standing=Standing(draw(TEXT)), passing=passing)
 
 
 @given(scene=scenes(), order=st.sampled_from(Order))

@@ -10,6 +10,7 @@ from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 from tests.unit.test_busy import House, Thinker, started
 
 from keepsaid.domain.busy import Busy
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.scene import Scene
@@ -33,7 +34,7 @@ def received(at: int, text: str = "is it open?", *, direct: bool = True) -> Mess
 
 def shown(*messages: Message, before: int | None = AT + 1, past: tuple[Record, ...] = ()) -> str:
     asked = replace(claimed(*messages), late_before=before)
-    prompt = assemble(Scene(asked, Recent(past, ("",) * len(past))), Budget())
+    prompt = assemble(Scene(asked, LaneTail(Recent(past, ("",) * len(past)))), Budget())
     return "\n".join([*(record.text for record in prompt.history), prompt.user])
 
 

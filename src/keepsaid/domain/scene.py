@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.personality import BUILT_IN, Personality
 from keepsaid.domain.skill import Skills
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import Claimed
 
 MEMORY_PRIORITY = 100
 """Where recalled memory stands among what extensions contribute; lower comes earlier (seed 002)."""
@@ -56,8 +57,7 @@ class Scene:
     """A turn's messages, its lane's summary and records, what came to mind, and what surrounds them."""
 
     claimed: Claimed
-    recent: Recent = Recent()
+    tail: LaneTail = LaneTail()
     injection: Injection = Injection()
     standing: Standing = Standing()
     passing: Passing = Passing()
-    summary: str = ""

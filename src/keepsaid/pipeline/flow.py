@@ -29,8 +29,8 @@ from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.desk import tools_of
 from keepsaid.pipeline.context.guard import Fitting, Guard
 from keepsaid.pipeline.context.late import judged, noted, owned_up
+from keepsaid.pipeline.context.message import with_attachments
 from keepsaid.pipeline.context.recent import fitted
-from keepsaid.pipeline.context.speech import spoken
 from keepsaid.pipeline.context.surroundings import Surroundings
 from keepsaid.pipeline.context.trace import chosen, recorded, shown_at, trace_of
 from keepsaid.pipeline.deliver.send import Post
@@ -101,6 +101,10 @@ def check(claimed: Claimed) -> None:
     for message in claimed.heard:
         if message.damaged:
             raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
+
+
+async def _recent(tail: Awaitable[LaneTail]) -> Recent:
+    return (await tail).recent
 
 
 class Flow:
@@ -194,10 +198,11 @@ class Flow:
         scene = await self._scene(claimed, reading)
         fitting = self._fitting(scene, await reading)
         prompt = await fitting.fit()
+        scene = replace(scene, tail=fitting.tail)
         tools = (*self._mind.tools(claimed), *tools_of(scene))
         trace = noted(claimed.trace or trace_of(scene, prompt, tools), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
-        offers = Offers(self._stores.operations, claimed, self._joining(claimed), lambda said: spoken(claimed, said))
+        offers = Offers(self._stores.operations, claimed, self._joining(claimed), partial(with_attachments, claimed))
         delta = partial(self._tell, offers)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
@@ -207,22 +212,22 @@ class Flow:
     async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
         """What the prompt is made of; the lane and what surrounds the turn are read while memory is searched."""
         mind, now = self._mind, shown_at(claimed.trace, self._clock.now_ms())
-        recent = asyncio.ensure_future(self._recent(reading))
+        tail = asyncio.ensure_future(self._tail(reading))
+        recent = asyncio.ensure_future(_recent(tail))
         standing = asyncio.ensure_future(mind.around.standing(claimed, mind.identity))
         injection = recorded(claimed.trace) or await mind.reminder.remind(claimed, recent)
         passing = await mind.around.passing(claimed, now)
-        return Scene(claimed, await recent, injection, await standing, passing)
+        return Scene(claimed, await tail, injection, await standing, passing)
 
-    async def _recent(self, reading: Awaitable[LaneTail]) -> Recent:
-        return fitted((await reading).recent, self._course.budget.recent_tokens)
+    async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
+        return fitted(await reading, self._course.budget.recent_tokens)
 
     def _fitting(self, scene: Scene, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
         budget = self._course.budget
 
         def make(tail: LaneTail) -> Prompt:
-            recent = fitted(tail.recent, budget.recent_tokens)
-            return assemble(replace(scene, recent=recent, summary=tail.standing_for), budget)
+            return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget)
 
         return Fitting(self._guard, scene.claimed.batch.lane, self._mind.model, make, tail)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.prompt import Layer, Order, Prompt
 from keepsaid.domain.scene import Scene
 from keepsaid.pipeline.context.bulletin import bulletin
@@ -29,7 +30,7 @@ _OPTIONAL = ("identity", "skills", "workers", "bulletin", "summary", "status", "
 class Budget:
     """What the layers may cost: records and estimated tokens of the lane's tail, characters of the others."""
 
-    recent_records: int = 1_000
+    recent_records: int = TAIL_MAX
     recent_tokens: int = 100_000
     identity_chars: int = 20_000
     skills_chars: int = 8_000

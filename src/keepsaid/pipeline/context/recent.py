@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import Recent
-from keepsaid.pipeline.context.layer import of_lines
+from keepsaid.pipeline.context.layer import left_out, of_lines
 from keepsaid.pipeline.context.speech import folded, is_named, named
+
+CUT_AT = 16
+"""A tail that does not fit is cut at a position that this divides, so that it is cut seldom and then by more."""
 
 
 def recent(scene: Scene) -> tuple[tuple[Record, ...], Layer]:
     """The records as they are sent, and what they cost; where several people speak each begins with a name."""
     written = named if is_named(scene.claimed) else folded
-    records = tuple(map(written, scene.recent.records))
-    left = scene.recent.left_out
-    older = f"{left} older record{'' if left == 1 else 's'} left out" if left else ""
-    return records, of_lines("recent", [_line(record) for record in records], older)
+    given = scene.tail.recent
+    records = tuple(map(written, given.records))
+    return records, of_lines("recent", [_line(record) for record in records], left_out(given.left_out, "older record"))
 
 
-def fitted(given: Recent, tokens_max: int) -> Recent:
+def fitted(tail: LaneTail, tokens_max: int) -> LaneTail:
     """The newest records that fit, never a tool's result without its call."""
-    records = given.records
-    start, tokens = len(records), 0
-    for position in range(len(records) - 1, -1, -1):
-        tokens += estimate_tokens(records[position].text)
+    given = tail.recent
+    start, tokens = len(given.records), 0
+    for place in range(len(given.records) - 1, -1, -1):
+        tokens += estimate_tokens(given.records[place].text)
         if tokens > tokens_max:
             break
-        start = position
-    while start < len(records) and records[start].role is Role.TOOL:
+        start = place
+    if not start:
+        return tail
+    start = next((n for n in range(start, len(tail.positions)) if tail.positions[n] % CUT_AT == 0), start)
+    while start < len(given.records) and given.records[start].role is Role.TOOL:
         start += 1
-    return Recent(records[start:], given.refs[start:], given.left_out + start) if start else given
+    kept = Recent(given.records[start:], given.refs[start:], given.left_out + start)
+    return replace(tail, recent=kept, positions=tail.positions[start:])
 
 
 def _line(record: Record) -> str:

@@ -10,4 +10,4 @@ from keepsaid.pipeline.context.layer import within
 
 def summary(scene: Scene, chars_max: int) -> Layer:
     """The lane's summary in force, cut at its end."""
-    return within("summary", scene.summary, chars_max, SUMMARY)
+    return within("summary", scene.tail.standing_for, chars_max, SUMMARY)
