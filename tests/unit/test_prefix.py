@@ -23,7 +23,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.views import Overview
 from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.labels import STATUS, SUMMARY
+from keepsaid.pipeline.context.labels import MEMORY, STATUS, SUMMARY
 from keepsaid.testing.model_script import Say, Script
 from keepsaid.testing.model_server import ModelServer
 
@@ -79,12 +79,14 @@ async def test_a_hundred_turns_repeat_their_prefix_while_memory_is_written_and_w
             await instance.start()
             for n in range(TURNS):
                 await ask(instance, f"when does the harbour open on day {n}?")
-                await beside(instance, n)
+                if n % SIDE == 0:
+                    await beside(instance, n)
             overview: Overview = await instance.operations.overview()
         await chat.close()
         sent = [request.messages for request in server.requests]
     assert (len(sent), overview.tasks) == (TURNS, {"pending": TURNS // SIDE})
-    assert all("harbour" in text_of(one[-2]) for one in sent[1:]), "memory was recalled below what is repeated"
+    recalled = {text_of(one[-2]) for one in sent if text_of(one[-2]).startswith(MEMORY)}
+    assert len(recalled) > TURNS // 20, "different memories were recalled, below what is repeated"
     broken = [n for n, (a, b) in enumerate(pairwise(sent)) if not until_status(b).startswith(until_status(a))]
     swapped = [n for n, (a, b) in enumerate(pairwise(sent)) if summary_of(a) != summary_of(b)]
     assert broken == swapped, "only a new summary rewrites what was sent before"

@@ -70,7 +70,10 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True)
 class TurnStory:
-    """One turn with its batch, messages, steps, transcript records, replies and trace."""
+    """One turn with its batch, messages, steps, transcript records, replies and trace.
+
+    `before` is the trace of the turn before it in its lane, whose prompt a provider may still have in its cache.
+    """
 
     turn_id: int
     state: str
@@ -84,6 +87,7 @@ class TurnStory:
     started_at: int
     ended_at: int | None
     reason: str = ""
+    before: Json = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from keepsaid.domain.memory import Memory, is_time
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import Spawned, Story, TurnStory
+from keepsaid.pipeline.context.cache import compared
 
 if TYPE_CHECKING:
     from keepsaid.engine.pruner import Run
@@ -143,7 +144,7 @@ def turn_shape(turn: TurnStory) -> Shape:
         "lane": {"conversation": turn.batch.lane.conversation, "key": turn.batch.lane.key},
         "batch": batch_shape(turn.batch),
         "messages": [{"id": show("message", one.id), "text": one.text} for one in turn.messages],
-        "context": _context(turn.trace),
+        "context": _context(turn),
         "steps": [
             {"n": step.n, "kind": str(step.kind), "subject": step.subject, "state": step.state} for step in turn.steps
         ],
@@ -155,14 +156,25 @@ def turn_shape(turn: TurnStory) -> Shape:
     }
 
 
-def _context(trace: Json) -> Json:
-    """The trace, with memories named as everywhere else."""
+def _context(turn: TurnStory) -> Json:
+    """The trace, with memories named as everywhere else, and what its prompt repeats instead of its marks."""
+    trace = turn.trace
     memory = trace.get("memory") if isinstance(trace, dict) else None
     if not isinstance(trace, dict) or not isinstance(memory, dict):
         return trace
     candidates = memory.get("candidates")
     named = [_candidate(one) for one in candidates] if isinstance(candidates, list) else candidates
-    return {**trace, "memory": {**memory, "candidates": named}}
+    shown = {key: value for key, value in trace.items() if key != "marks"}
+    return {**shown, "memory": {**memory, "candidates": named}, "prefix": _prefix(turn)}
+
+
+def _prefix(turn: TurnStory) -> Json:
+    found = compared(turn.before, turn.trace)
+    if found is None:
+        return None
+    one, why = found
+    shares: dict[str, Json] = {"share": round(one.share, 4), "stable_share": round(one.stable_share, 4)}
+    return {"bytes": one.bytes, "before": one.whole, "before_status": one.stable, **shares, "broken": why or None}
 
 
 def _candidate(one: Json) -> Json:

@@ -12,12 +12,13 @@ from keepsaid.adapters.ram import context, pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
-from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
+from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.states import message_state
@@ -141,6 +142,7 @@ class RamLanes(RamBuffer, RamSessions):
             started_at=turn.started_at,
             ended_at=turn.ended_at,
             reason=turn.reason,
+            before=_trace_before(self._state, turn),
         )
 
     async def last_turn(self, lane: Lane | None) -> int | None:
@@ -223,3 +225,12 @@ def _work(state: State, batch: BatchRow, turn_id: int | None) -> EpisodeWork:
     external = batch.lane.external_from is not None and batch.lane.external_from <= batch.last
     external = external or any(message.inbound.origin.trust is Trust.EXTERNAL for message in before)
     return EpisodeWork(batch.id, batch.messages, turn_id, answer.record.text, answer.created_at, model, external)
+
+
+def _trace_before(state: State, turn: TurnRow) -> Json:
+    """The trace of the turn that was committed before this one in its lane."""
+    lane = turn.batch.lane
+    earlier = (one for one in state.turns.values() if one.batch.lane is lane and one.id < turn.id)
+    before = max((one for one in earlier if one.state == "committed"), key=lambda one: one.id, default=None)
+    found: Json = None if before is None else json.loads(before.trace)
+    return found

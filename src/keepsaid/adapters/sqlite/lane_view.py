@@ -50,6 +50,7 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         return None
     batch_id, state, reason, tokens_in, tokens_out, cost, started_at, ended_at = row
     batch, _ = batch_of(db, batch_id)
+    before = one(db, SQL["turn_before"], (turn_id,))
     steered = (joined[0] for joined in every(db, SQL["steered"], (turn_id,)))
     return TurnStory(
         turn_id,
@@ -64,6 +65,7 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         started_at,
         ended_at,
         reason,
+        rows.trace(db, before[0]) if before else None,
     )
 
 

@@ -17,6 +17,7 @@ from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, s
 from keepsaid.interfaces.cli.pruned import gone, unless_pruned
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import turn_shape, when
+from keepsaid.pipeline.context.cache import compared
 from keepsaid.pipeline.context.late import late_before
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     if turn.state == "open" and turn.batch.error:
         lines.append(("waits", waits(turn.batch)))
     trace = turn.trace if isinstance(turn.trace, dict) else {}
-    lines += _context(trace)
+    lines += [*_context(trace), *_prefix(turn)]
     yield facts(lines)
     yield from _memories(trace, everything=everything)
     yield facts(_ended(turn))
@@ -103,6 +104,18 @@ def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
     recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []
     lines.append(("recall", "   ".join(recall)))
     return lines + [("missing", leg) for leg in memory.get("missing") or []]
+
+
+def _prefix(turn: TurnStory) -> list[tuple[str, str]]:
+    found = compared(turn.before, turn.trace)
+    if found is None:
+        return []
+    one, why = found
+    said = f"{one.share:.0%} of the prompt before it is repeated, {one.bytes:,} of {one.whole:,} bytes"
+    lasting = (
+        "all that stood before its status" if not why else f"{one.stable_share:.0%} of what stood before its status"
+    )
+    return [("prefix", f"{said}; {lasting}" + (f": {why}" if why else ""))]
 
 
 def _memories(trace: dict[str, Any], *, everything: bool) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Candidate, Injection
 from keepsaid.domain.prefix import Mark, marks_of
 from keepsaid.domain.prompt import Json, Prompt
@@ -29,6 +30,7 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = ()) -> dict[s
     return {
         "layers": layers,
         "marks": marks,
+        "lane": _head(scene.tail),
         "at": scene.passing.now_ms,
         "memory": {
             "block": injection.block,
@@ -38,6 +40,10 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = ()) -> dict[s
             "candidates": [_candidate(candidate) for candidate in injection.candidates],
         },
     }
+
+
+def _head(tail: LaneTail) -> Json:
+    return {"summary": tail.summary.version if tail.summary else 0, "floor": tail.floor, "version": tail.version}
 
 
 def offered(tools: Sequence[Tool]) -> str:

@@ -123,6 +123,10 @@ SELECT id FROM turn WHERE state <> 'open' ORDER BY id DESC LIMIT 1
 -- name: last_turn_of_lane
 SELECT id FROM turn WHERE state <> 'open' AND lane_id = ? ORDER BY id DESC LIMIT 1
 
+-- name: turn_before
+SELECT id FROM turn WHERE lane_id = (SELECT lane_id FROM turn WHERE id = ?1) AND id < ?1 AND state = 'committed'
+ORDER BY id DESC LIMIT 1
+
 -- name: unseen
 SELECT reply.id, lane.channel, lane.account, lane.conversation, lane.key, turn_id, state, reply.text, notice, url,
   reply_to, fence, attempts, possible_duplicate, created_at, detail
