@@ -22,6 +22,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.errors import KeepsaidError, StoreBroken
 from keepsaid.testing.builders import lane_of
 from keepsaid.testing.clock import CountingIds
+from keepsaid.testing.contracts.memories import by_words
 from keepsaid.testing.power.layer import laid
 from keepsaid.testing.power.medium import SECTOR, Medium
 from keepsaid.testing.power.strike import Mode
@@ -96,7 +97,7 @@ async def judge(path: Path, told: Told) -> list[str]:
         known = {key: one for key, one in zip(everything, again, strict=True) if key in there}
         assert known == {key: one.id for key, one in there.items()}, "what comes again is known"
         for key in list(everything)[-5:]:
-            [hit] = await store.text(EVERYONE, f"word{key.removeprefix('m:')}", 2)
+            hit, *_ = await by_words(store, EVERYONE, f"word{key.removeprefix('m:')}", 2)
             assert hit.memory.new.key == key
     finally:
         await store.close()
@@ -127,7 +128,7 @@ async def cuts(folder: Path, mode: Mode, count: int) -> AsyncIterator[tuple[list
 async def test_power_cuts_lose_nothing_of_the_memory(tmp_path: Path) -> None:
     found = [one async for one in cuts(tmp_path, Mode.FULL, 15)]
     assert [lost for lost, _ in found] == [[]] * 15
-    assert sum(kept for _, kept in found) > 2_000, "the store was at work"
+    assert sum(kept for _, kept in found) > 1_500, "the store was at work"
 
 
 async def test_without_a_sync_for_each_commit_the_same_finds_loss(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.memory_stage import Stage, stage
 
@@ -22,7 +22,7 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.testing.contracts.memories import keys
+from keepsaid.testing.contracts.memories import by_words, keys
 
 LANES = [
     Lane(channel, "default", conversation, f"{strand}:{conversation}")
@@ -71,11 +71,12 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield scene
 
 
+@settings(deadline=2_000)  # 2,430 memories, read in three ways
 @given(listener=listeners)
 def test_every_read_hears_what_the_rule_says(scene: Stage, listener: Listener) -> None:
     expected = sorted(memory.key for memory in EVERYTHING if hears(listener, memory))
     assert sorted(keys(scene.run(scene.store.find(listener, (), len(EVERYTHING))))) == expected
-    assert sorted(keys(scene.run(scene.store.text(listener, "cat", len(EVERYTHING))))) == expected
+    assert sorted(keys(scene.run(by_words(scene.store, listener, "cat", len(EVERYTHING))))) == expected
 
 
 @given(listener=listeners, number=st.integers(0, len(EVERYTHING) - 1))
@@ -110,7 +111,7 @@ def test_a_webhook_never_reaches_the_owner_elsewhere(tmp_path: Path, cross: bool
 
         def heard(lane: Lane, origin: Origin) -> list[str]:
             listener = Listener(lane, person_of(origin), direct=True, cross=cross)
-            found = keys(scene.run(scene.store.text(listener, "hunter2", 9)))
+            found = keys(scene.run(by_words(scene.store, listener, "hunter2", 9)))
             assert keys(scene.run(scene.store.find(listener, (), 9))) == found
             return found
 

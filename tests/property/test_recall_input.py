@@ -14,7 +14,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.stems import stem
 from keepsaid.domain.text import digest
 from keepsaid.domain.words import STOPWORDS, fold, place, root, spelled, topic
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, keys, sample
+from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, by_words, keys, sample
 
 NASTY = {
     "empty": "",
@@ -62,7 +62,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.mark.parametrize("name", NASTY)
 def test_nasty_queries_raise_nothing(scene: Stage, name: str) -> None:
-    assert len(scene.run(scene.store.text(OWNER_HERE, NASTY[name], 5))) <= 5
+    assert len(scene.run(by_words(scene.store, OWNER_HERE, NASTY[name], 5))) <= 5
 
 
 @pytest.mark.parametrize("name", NASTY)
@@ -77,7 +77,7 @@ def test_nasty_texts_can_be_kept_and_asked_for(scene: Stage, name: str) -> None:
 
 @given(query=st.text() | st.text(alphabet="\"'*():^-+{}[]\\/,.; \0\ud800aé", max_size=40))
 def test_any_text_is_a_legal_query(scene: Stage, query: str) -> None:
-    hits = scene.run(scene.store.text(OWNER_HERE, query, 5))
+    hits = scene.run(by_words(scene.store, OWNER_HERE, query, 5))
     assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
     assert list(hits) == sorted(hits, key=lambda hit: (-hit.score, -hit.memory.new.said_at, -hit.memory.id))
 
@@ -94,7 +94,7 @@ def test_a_quoted_word_of_a_memory_is_found(scene: Stage, word: str, before: str
     text = f"{after} {before}{word} {after}"
     new = NewMemory(key, Kind.EPISODE, text, GLOBAL, Trust.OWNER, HERE, said_at=9)
     scene.keep(new)
-    assert key in keys(scene.run(scene.store.text(OWNER_HERE, f'"{word}"', 10_000)))
+    assert key in keys(scene.run(by_words(scene.store, OWNER_HERE, f'"{word}"', 10_000)))
 
 
 @given(text=st.text())

@@ -84,6 +84,9 @@ class ListedMemories:
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
         return next((one for one in self.stored if one.id == memory_id), None)
 
+    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+        return [one for id_ in ids for one in self.stored if one.id == id_]
+
     async def counts(self) -> dict[str, int]:
         return {}
 

@@ -9,6 +9,7 @@ import pytest
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger, Refused
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, content_hash, key_hash
+from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
@@ -38,7 +39,18 @@ def kept(db: apsw.Connection, *commits: KeepMemories) -> list[object]:
 
 
 def matching(db: apsw.Connection, word: str) -> list[int]:
-    return [int(str(row[0])) for row in db.execute("SELECT rowid FROM memory_text WHERE memory_text MATCH ?", (word,))]
+    found = db.execute(
+        "SELECT memory_id FROM memory_text JOIN memory_piece AS piece ON piece.id = memory_text.rowid "
+        "WHERE memory_text MATCH ? ORDER BY memory_id",
+        (word,),
+    )
+    return [int(str(row[0])) for row in found]
+
+
+def change(db: apsw.Connection, statement: str, *values: object) -> None:
+    with db:
+        db.execute(statement, values)
+        settle(db)
 
 
 def intact(db: apsw.Connection) -> None:
@@ -84,21 +96,21 @@ def test_only_active_and_superseded_memories_are_searchable(db: apsw.Connection)
     kept(db, KeepMemories((1, 2), (sample("a", "red fox"), sample("b", "red hen")), 5))
     searchable = {"active": True, "superseded": True, "archived": False, "forgotten": False}
     for state, found in (*searchable.items(), ("active", True)):
-        db.execute("UPDATE memory SET state = ? WHERE id = 1", (state,))
+        change(db, "UPDATE memory SET state = ? WHERE id = 1", state)
         assert matching(db, "red") == ([1, 2] if found else [2]), state
         intact(db)
-    db.execute("UPDATE memory SET state = 'forgotten', text = '', speaker = '' WHERE id = 1")
-    db.execute("UPDATE memory SET text = 'blue hen' WHERE id = 2")
+    change(db, "UPDATE memory SET state = 'forgotten', text = '', speaker = '' WHERE id = 1")
+    change(db, "UPDATE memory SET text = 'blue hen' WHERE id = 2")
     assert matching(db, "red OR fox") == []
     assert matching(db, "blue") == [2]
-    db.execute("DELETE FROM memory")
+    change(db, "DELETE FROM memory")
     assert matching(db, "blue") == []
     intact(db)
 
 
 def test_forgotten_words_leave_the_file(db: apsw.Connection, tmp_path: Path) -> None:
     kept(db, KeepMemories((1, 2), (sample("a", "the quetzal flew"), sample("b", "a hen")), 5))
-    db.execute("UPDATE memory SET state = 'forgotten', text = '' WHERE id = 1")
+    change(db, "UPDATE memory SET state = 'forgotten', text = '' WHERE id = 1")
     assert db.execute("SELECT term FROM memory_term WHERE term = 'quetzal'").fetchall() == []
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     assert b"quetzal" not in (tmp_path / "one.db").read_bytes()
@@ -106,7 +118,7 @@ def test_forgotten_words_leave_the_file(db: apsw.Connection, tmp_path: Path) -> 
 
 def test_rebuilding_the_full_text_changes_nothing(db: apsw.Connection) -> None:
     kept(db, KeepMemories((1, 2), (sample("a", "red fox"), sample("b", "red hen")), 5))
-    db.execute("UPDATE memory SET state = 'archived' WHERE id = 1")
+    change(db, "UPDATE memory SET state = 'archived' WHERE id = 1")
     db.execute("INSERT INTO memory_text (memory_text) VALUES ('rebuild')")
     assert matching(db, "red") == [2]
 

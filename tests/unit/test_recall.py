@@ -1,51 +1,86 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from tests.unit.memory_cast import LANE, hits, memory
+from tests.unit.memory_cast import LANE, memory
 
-from keepsaid.domain.memory import Hit, Listener
-from keepsaid.memory.recall import Recollection, join_ranks
+from keepsaid.domain.memory import Found, Listener, Memory
+from keepsaid.memory.recall import Recollection
+from keepsaid.memory.recall.fusion import Share, fuse
 from keepsaid.memory.recall.legs import Leg
 from keepsaid.testing.clock import VirtualClock
 
 LISTENER = Listener(LANE)
 A, B, C, D = (memory(n, text, said_at=n) for n, text in enumerate("abcd", start=1))
+TWIN = memory(9, "twin", said_at=D.new.said_at)
+ASKING = memory(10, "a cat?", said_at=10)
+NAMED = memory(11, "purrs", said_at=0, speaker="Cat Stevens")
+WEIGHTY = memory(12, "b", said_at=0, importance=0.9)
 
 
-async def found(listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
-    assert (listener, query) == (LISTENER, "cat")
-    return hits(A, B, C)[:limit]
+class Shelf:
+    """Memories that can be read, whoever listens."""
+
+    def __init__(self, *stored: Memory) -> None:
+        self._stored = {one.id: one for one in stored}
+
+    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+        assert listener == LISTENER
+        return [self._stored[id_] for id_ in ids if id_ in self._stored]
 
 
-async def broken(listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+SHELF = Shelf(A, B, C, D, TWIN, ASKING, NAMED, WEIGHTY)
+
+
+def leg(name: str, *found: tuple[Memory, float], weight: float = 1.0) -> Leg:
+    async def search(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        assert (listener, query) == (LISTENER, "cat")
+        return tuple(Found(one.id, score) for one, score in found)[:limit]
+
+    return Leg(name, search, weight)
+
+
+def recollection(*legs: Leg, shelf: Shelf = SHELF) -> Recollection:
+    return Recollection(legs, shelf, VirtualClock(), absent=())
+
+
+async def order(*legs: Leg, limit: int = 9) -> list[Memory]:
+    return [hit.memory for hit in (await recollection(*legs).recall(LISTENER, "cat", limit)).hits]
+
+
+async def broken(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     raise ValueError("no such column")
 
 
-async def silent(listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+async def silent(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def refused(listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+async def refused(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     raise TimeoutError("the server gave up")
 
 
 async def test_one_leg_keeps_its_order_and_hits() -> None:
-    recalled = await Recollection((Leg("text", found),), VirtualClock()).recall(LISTENER, "cat", 2)
-    assert recalled.hits == hits(A, B)
+    found = Recollection((leg("text", (A, 3.0), (B, 2.0), (C, 1.0)),), SHELF, VirtualClock())
+    recalled = await found.recall(LISTENER, "cat", 2)
+    assert [(hit.memory, hit.leg, hit.rank, hit.score) for hit in recalled.hits] == [
+        (A, "text", 1, 3.0),
+        (B, "text", 2, 2.0),
+    ]
     assert recalled.missing == ("vector: no embedder",)
 
 
 async def test_a_leg_that_fails_is_left_out_and_named() -> None:
     legs = (
-        Leg("text", found),
+        leg("text", (A, 3.0), (B, 2.0)),
         Leg("graph", broken),
         Leg("vector", silent, limit_ms=1),
         Leg("web", refused),
     )
-    recalled = await Recollection(legs, VirtualClock(), absent=()).recall(LISTENER, "cat", 9)
-    assert recalled.hits == hits(A, B, C)
+    recalled = await recollection(*legs).recall(LISTENER, "cat", 9)
+    assert [hit.memory for hit in recalled.hits] == [A, B]
     assert recalled.missing == (
         "graph: ValueError: no such column",
         "vector: slower than 1 ms",
@@ -54,24 +89,48 @@ async def test_a_leg_that_fails_is_left_out_and_named() -> None:
 
 
 async def test_no_leg_at_all_finds_nothing() -> None:
-    recalled = await Recollection((), VirtualClock()).recall(LISTENER, "cat", 9)
-    assert recalled.hits == ()
-    assert (await Recollection((Leg("text", found),), VirtualClock()).recall(LISTENER, "cat", -1)).hits == ()
+    recalled = await recollection().recall(LISTENER, "cat", 9)
+    assert (recalled.hits, recalled.answered) == ((), False)
+    assert await order(leg("text", (A, 1.0)), limit=-1) == []
 
 
-def test_what_two_legs_find_comes_before_what_one_finds() -> None:
-    joined = join_ranks([(1.0, hits(A, B)), (1.0, hits(C, B))])
-    assert [hit.memory for hit in joined] == [B, C, A]
-    assert joined[0].rank == 2
+async def test_what_cannot_be_read_is_said_and_is_no_answer() -> None:
+    class Torn(Shelf):
+        async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+            raise OSError("torn")
+
+    recalled = await recollection(leg("text", (A, 1.0)), shelf=Torn()).recall(LISTENER, "cat", 9)
+    assert (recalled.hits, recalled.answered) == ((), False)
+    assert recalled.missing == ("memories: OSError: torn",)
+
+
+async def test_what_the_store_no_longer_gives_is_left_out() -> None:
+    gone = memory(99, "gone")
+    assert await order(leg("text", (gone, 2.0), (A, 1.0))) == [A]
+
+
+async def test_what_two_legs_find_comes_before_what_one_finds() -> None:
+    text, vector = leg("text", (A, 3.0), (B, 2.5)), leg("vector", (C, 0.5), (B, 0.4))
+    assert await order(text, vector) == [B, C, A]
 
 
 def test_weights_count_and_the_heavier_leg_shows_the_hit() -> None:
-    vector = tuple(Hit(hit.memory, "vector", hit.rank, hit.score) for hit in hits(B, A))
-    joined = join_ranks([(1.0, hits(A, D)), (2.0, vector)])
-    assert [(hit.memory, hit.leg) for hit in joined] == [(A, "vector"), (B, "vector"), (D, "text")]
+    text = Share("text", 1.0, (Found(A.id, 2.0), Found(D.id, 1.0)))
+    vector = Share("vector", 2.0, (Found(B.id, 0.9), Found(A.id, 0.8)))
+    shown = [(one.memory_id, one.leg, one.rank) for one in fuse([text, vector])]
+    assert shown == [(A.id, "vector", 2), (B.id, "vector", 1), (D.id, "text", 2)]
 
 
-def test_equals_come_newest_first() -> None:
-    twin = memory(9, "twin", said_at=D.new.said_at)
-    joined = join_ranks([(1.0, hits(A)), (1.0, hits(D)), (1.0, hits(twin))])
-    assert [hit.memory for hit in joined] == [twin, D, A]
+async def test_equals_come_newest_first_and_then_by_id() -> None:
+    assert await order(leg("text", (A, 1.0), (D, 1.0), (TWIN, 1.0))) == [TWIN, D, A]
+
+
+async def test_importance_decides_between_equals_only() -> None:
+    assert await order(leg("text", (A, 1.0), (WEIGHTY, 1.0))) == [WEIGHTY, A]
+    assert await order(leg("text", (A, 1.0), (WEIGHTY, 0.99))) == [A, WEIGHTY]
+
+
+async def test_who_is_named_in_the_query_is_looked_for_and_questions_less() -> None:
+    assert await order(leg("text", (A, 1.0), (NAMED, 0.9))) == [NAMED, A]
+    assert await order(leg("text", (ASKING, 1.0), (A, 0.95))) == [A, ASKING]
+    assert await order(leg("text", (A, 1.0), (NAMED, 0.5))) == [A, NAMED]

@@ -39,4 +39,4 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
 
 def recollection(memories: SqliteMemories, clock: Clock, limit_ms: float) -> Recollection:
     """Ranked recall over the legs there are; `limit_ms` is the time each may take."""
-    return Recollection((Leg("text", memories.text, limit_ms=limit_ms),), clock)
+    return Recollection((Leg("text", memories.text, limit_ms=limit_ms),), memories, clock)

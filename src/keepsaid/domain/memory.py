@@ -40,6 +40,9 @@ IMPORTANCE = {
 }
 """Default importance by kind (seed 001); episodes and summaries have 0.5."""
 
+LANE_BOUND = frozenset({Kind.EPISODE, Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE})
+"""Kinds that are heard in another lane on explicit reference only."""
+
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The first and the last millisecond of the calendar: years 1 to 9999."""
 
@@ -147,6 +150,14 @@ class Memory:
     def text(self) -> str:
         """What is known."""
         return self.new.text
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one leg found: a memory by its id, and a score above zero that compares within this answer only."""
+
+    memory_id: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)

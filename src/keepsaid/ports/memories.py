@@ -23,6 +23,10 @@ class Memories(Protocol):
         """One memory, if the listener may hear it."""
         ...
 
+    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+        """Those of the memories that are active or superseded and that the listener may hear, in the order given."""
+        ...
+
     async def counts(self) -> dict[str, int]:
         """Active memories by kind."""
         ...

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from keepsaid.domain.memory import Hit, Injection, Listener, Recalled
+from keepsaid.domain.memory import Found, Injection, Listener, Memory, Recalled
 from keepsaid.domain.turn import Claimed, Recent
 
 
 class TextLeg(Protocol):
     """Full-text search over memories."""
 
-    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
         """The best matches the listener may hear. Any string is a legal query; none raises."""
+        ...
+
+
+class Shelf(Protocol):
+    """Where what was found is read."""
+
+    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+        """Those of the memories that are active or superseded and that the listener may hear, in the order given."""
         ...
 
 

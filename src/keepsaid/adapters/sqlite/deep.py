@@ -11,6 +11,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
+from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
@@ -102,7 +103,10 @@ def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
     """A full-text index that is not that of its memories; only a writer can compare it word by word."""
     if not _parity(db, word_by_word=mend):
         if mend:
-            db.execute(SQL["rebuild_text"])
+            with db:
+                db.execute(SQL["rebuild_text"])
+                db.execute(SQL["mark_stale"])
+                settle(db)
         yield "the full text does not match the memories"
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.ledger import CommitTable
-from keepsaid.adapters.sqlite.memory_rows import rows, storable
+from keepsaid.adapters.sqlite.memory_index import settle, settled
+from keepsaid.adapters.sqlite.memory_rows import audience, rows, storable
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.text import digest, normalise
@@ -46,15 +47,16 @@ def content_hash(memory: NewMemory) -> bytes:
 
 
 def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
-    """Apply a run of commits in four statements, whatever their number."""
+    """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
     drafts = [
         _draft(memory, memory_id, commit.at)
         for commit in commits
         for memory_id, memory in zip(commit.ids, commit.memories, strict=True)
     ]
     bound = {"drafts": json.dumps(drafts, ensure_ascii=False)}
-    for statement in ("keep", "keep_sources", "keep_changes"):
+    for statement in ("keep_audiences", "keep", "keep_sources"):
         rows(db, statement, bound)
+    settle(db)
     kept = iter(rows(db, "kept", bound))
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
 
@@ -64,6 +66,7 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     return {
         "id": memory_id,
         "key": storable(memory.key),
+        "audience": audience(memory),
         "kind": memory.kind,
         "scope": storable(memory.scope),
         "trust": memory.trust,
@@ -83,5 +86,5 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     }
 
 
-MEMORY_COMMITS = CommitTable(single={}, sets={KeepMemories: keep})
+MEMORY_COMMITS = CommitTable(single={}, sets={KeepMemories: keep}, upkeep=(settled,))
 """For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

@@ -11,7 +11,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Source
+from keepsaid.domain.memory import LANE_BOUND, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 
 Row = tuple[Any, ...]
@@ -20,10 +20,13 @@ Row = tuple[Any, ...]
 def _statements() -> Mapping[str, str]:
     """The statements of memory, each with the one rule of who hears what, and the columns, written in."""
     page = load("memory")
-    heard = page["heard"].replace("/*same_lane*/", page["same_lane"])
-    return MappingProxyType(
-        {name: sql.replace("/*heard*/", heard).replace("/*columns*/", page["columns"]) for name, sql in page.items()}
-    )
+    return MappingProxyType({name: _whole(sql, page) for name, sql in page.items()})
+
+
+def _whole(sql: str, page: Mapping[str, str]) -> str:
+    for part in ("heard", "audiences", "same_lane", "columns"):
+        sql = sql.replace(f"/*{part}*/", page[part])
+    return sql
 
 
 SQL = _statements()
@@ -53,6 +56,14 @@ def bound(listener: Listener) -> dict[str, Any]:
         "account": None if lane is None else storable(lane.account),
         "channel": None if lane is None else storable(lane.channel),
     }
+
+
+def audience(memory: NewMemory) -> tuple[str | int, ...]:
+    """Who may hear a memory: its scope, whether it is external, whether it stays in its lane, and then that lane."""
+    external, bound_to_lane = memory.trust is Trust.EXTERNAL, memory.kind in LANE_BOUND
+    lane = memory.lane if external or bound_to_lane else None
+    parts = ("", "", "", "") if lane is None else tuple(map(storable, lane))
+    return (storable(memory.scope), external, bound_to_lane, lane is not None, *parts)
 
 
 def memory(row: Row) -> Memory:

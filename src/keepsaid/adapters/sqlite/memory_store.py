@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +19,7 @@ from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain.memory import Hit, Kind, Listener, Memory, NewMemory
+from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.operations import Operations
 
@@ -60,7 +61,11 @@ class SqliteMemories:
         """Active memories by kind."""
         return await self._readers.run(_counts)
 
-    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+        """Those of the memories that are active or superseded and that the listener may hear, in the order given."""
+        return await self._readers.run(_fetch, listener, tuple(ids))
+
+    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
         """The best full-text matches the listener may hear, active or superseded; any string is a legal query."""
         return await self._readers.run(memory_text.search, listener, query, limit)
 
@@ -100,6 +105,10 @@ def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limi
 
 def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | None:
     return next((memory(row) for row in rows(db, "get", {**bound(listener), "id": memory_id})), None)
+
+
+def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...]) -> tuple[Memory, ...]:
+    return tuple(memory(row) for row in rows(db, "fetch", {**bound(listener), "ids": json.dumps(ids)}))
 
 
 def _counts(db: apsw.Connection) -> dict[str, int]:

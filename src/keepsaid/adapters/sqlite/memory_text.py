@@ -1,62 +1,96 @@
-"""The full-text leg: from any string to a query FTS5 cannot refuse (spec/retrieval.md, 3)."""
+"""The full-text leg: from any string to a query FTS5 cannot refuse (docs/concepts/recall.md)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
-from keepsaid.domain.memory import Hit, Listener
+from keepsaid.adapters.sqlite.memory_rows import bound, rows
+from keepsaid.adapters.sqlite.memory_score import scores
+from keepsaid.adapters.sqlite.memory_terms import number
+from keepsaid.domain.memory import Found, Listener
+from keepsaid.domain.pieces import grams
 from keepsaid.domain.text import normalise
 from keepsaid.domain.words import STOPWORDS
 
-LEG = "text"
 TERMS_MAX = 64
 WORDS_MAX = 2_000
 """Of a long query, so many distinct words are considered at all: looking up how rare one is takes some 20 us."""
 
-_POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 2_000, 0.05, 50_000
-"""Entries of the index a query may visit: a share of all memories, within bounds (spec/retrieval.md, 3.3)."""
+_COUNT_NOW_MAX = 5_000
+"""In a store of so many pieces, how often a term occurs is counted when it is asked for."""
 
-_DEPTH, _DEPTH_EACH = 200, 5
-"""So many of the best matches are looked at first, and at least so many for each that is wanted."""
+_POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 20_000, 0.05, 50_000
+"""Entries of the index a query may visit: a share of all pieces, within bounds."""
 
-_TERMS_FREE = 3
-"""So few words are looked up whatever they cost."""
+_DEPTH, _DEPTH_EACH = 300, 1.5
+"""So many of the best matches are scored exactly, and at least so many for each that is wanted."""
 
 
-def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
-    """The best matches the listener may hear, by bm25; of equal ones the newer first, then the larger id."""
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term of a query: what to look for, and in how many pieces it stands, itself or with its neighbours."""
+
+    word: str
+    pieces: int
+    visits: int
+
+
+def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+    """The best matches the listener may hear; of equal ones the newer first, then the larger id."""
     words = _words(db, query)
-    if len(words) > _TERMS_FREE:
-        words = _rarest(db, words)
     if not words or limit < 1:
         return ()
-    matching = " OR ".join(f'"{word}"' for word in words.values())
-    found = _best(db, {**bound(listener), "query": matching, "limit": limit})
-    return tuple(Hit(memory(row[1:]), LEG, rank, -float(row[0])) for rank, row in enumerate(found, start=1))
+    terms, pieces = _counted(db, words)
+    if not terms:
+        return ()
+    asked = " OR ".join(f'"{term.word}"' for term in _affordable(terms, pieces))
+    idf = {
+        number(stem): log(1 + (pieces - min(term.pieces, pieces) + 0.5) / (min(term.pieces, pieces) + 0.5))
+        for stem, term in terms.items()
+    }
+    found = _best(db, listener, asked, max(_DEPTH, int(limit * _DEPTH_EACH)))
+    return _ranked(idf, found)[:limit]
 
 
-def _best(db: apsw.Connection, bindings: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """The best matches that are heard: scores and memories.
+def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> tuple[Found, ...]:
+    """Memories by the score of their best piece."""
+    if not found:
+        return ()
+    best: dict[int, tuple[float, int]] = {}
+    for row, score in zip(found, scores(idf, [row[2:] for row in found]).tolist(), strict=True):
+        best[row[0]] = max(best.get(row[0], (0.0, row[1])), (round(score, 6), row[1]))
+    ranked = sorted(best.items(), key=lambda item: (item[1], item[0]), reverse=True)
+    return tuple(Found(memory_id, score) for memory_id, (score, _) in ranked)
 
-    First only among the best of all, because whether a memory is heard stands in its row, and rows are spread
-    over the whole file. That is the answer when it is full and ends before the last score that was looked at.
+
+def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> list[tuple[Any, ...]]:
+    """The pieces that match best and are heard, of which there may be fewer than `depth`.
+
+    First only among the best of all, because whether a piece is heard stands in its row, and rows are spread
+    over the whole file. That is the answer when all that match were seen, or enough of them are heard.
     """
-    limit = bindings["limit"]
-    found = rows(db, "match_top", {**bindings, "depth": max(_DEPTH, limit * _DEPTH_EACH)})
-    if found:
-        worst, seen = found[0][:2]
-        if seen < max(_DEPTH, limit * _DEPTH_EACH) or (len(found) == limit and found[-1][2] < worst):
-            return [row[2:] for row in found]
-    return rows(db, "match", bindings)
+    bindings = {**bound(listener), "query": asked, "depth": depth}
+    top = rows(db, "matches", bindings)
+    heard = _heard(db, bindings, top)
+    if listener.everything or len(top) < depth or len(heard) * 2 >= depth:
+        return heard
+    return _heard(db, bindings, rows(db, "matches_heard", bindings))
+
+
+def _heard(db: apsw.Connection, bindings: dict[str, Any], top: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps([row[0] for row in top])})
 
 
 def _words(db: apsw.Connection, query: str) -> dict[str, str]:
     """The query's words as they were written, by their stems; a word holds nothing that FTS5 could read as syntax."""
-    raw = normalise(query).encode()
+    text = normalise(query)
+    raw = text.encode()
     cut = db.fts5_tokenizer("porter", ["unicode61"])
     tokens: Any = cut(raw, apsw.FTS5_TOKENIZE_QUERY, None, include_colocated=False)
     found: dict[str, str] = {}
@@ -66,17 +100,35 @@ def _words(db: apsw.Connection, query: str) -> dict[str, str]:
         word = raw[start:end].decode()
         if word.casefold() not in STOPWORDS:
             found.setdefault(stem, word)
+    for gram in grams(text)[: WORDS_MAX - len(found)]:
+        found.setdefault(gram, gram)
     return found
 
 
-def _rarest(db: apsw.Connection, words: dict[str, str]) -> dict[str, str]:
-    """The rarest words, within the limits but always one; those that no memory has are no use."""
+def _counted(db: apsw.Connection, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
+    """The terms that any memory has, rarest first, and the number of pieces."""
     bindings = {"terms": json.dumps(list(words), ensure_ascii=False)}
-    kept: dict[str, str] = {}
-    visited = 0
-    for stem, count, memories in rows(db, "frequencies", bindings)[:TERMS_MAX]:
-        visited += count
-        if kept and visited > min(max(_POSTINGS_LEAST, memories * _POSTINGS_SHARE), _POSTINGS_MOST):
+    [(pieces,)] = rows(db, "counted", {})
+    [(about,)] = rows(db, "pieces_about", {})
+    counting = about <= _COUNT_NOW_MAX or not pieces
+    if counting:
+        [(pieces,)] = rows(db, "pieces", {})
+    found = [
+        (visits or 0, stem, count or 0)
+        for stem, count, visits in rows(db, "frequencies_now" if counting else "frequencies", bindings)
+        if visits or not counting
+    ]
+    rarest = sorted(found)[:TERMS_MAX]
+    return {stem: _Term(words[stem], count, visits) for visits, stem, count in rarest}, max(pieces, 1)
+
+
+def _affordable(terms: Mapping[str, _Term], pieces: int) -> list[_Term]:
+    """The rarest terms within the budget, but always one."""
+    budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
+    kept: list[_Term] = []
+    for term in terms.values():
+        budget -= term.visits
+        if kept and budget < 0:
             break
-        kept[stem] = words[stem]
+        kept.append(term)
     return kept

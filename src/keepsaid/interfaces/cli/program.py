@@ -15,12 +15,26 @@ from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
 from keepsaid.interfaces.cli.session import Session, begin
 
-NOUNS = ("init", "chat", "serve", "status", "inbox", "memory", "why", "logs", "config", "doctor", "data", "prove")
+NOUNS = (
+    "init",
+    "chat",
+    "serve",
+    "status",
+    "inbox",
+    "memory",
+    "why",
+    "logs",
+    "config",
+    "doctor",
+    "data",
+    "prove",
+    "bench",
+)
 """The commands; each lives in the module of its name, as a function or, where it has commands of its own, as `app`."""
 
 _SWITCHES = ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color")
 _VALUED = "--home"
-_PATHS = (["data"], ["inbox", "routes"], ["inbox", "replay"])
+_PATHS = (["data"], ["bench"], ["inbox", "routes"], ["inbox", "replay"])
 """Commands whose arguments are paths: bytes of the file system, not text."""
 
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]

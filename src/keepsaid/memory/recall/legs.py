@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from keepsaid.domain.memory import Hit, Listener
+from keepsaid.domain.memory import Found, Listener
 
 T = TypeVar("T")
-Search = Callable[[Listener, str, int], Awaitable[tuple[Hit, ...]]]
+Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]
 
 
 @dataclass(frozen=True, slots=True)

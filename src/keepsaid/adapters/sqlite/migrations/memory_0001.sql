@@ -1,6 +1,21 @@
+-- who may hear a memory, once for all memories that the same listeners may hear; a lane only where it decides
+CREATE TABLE memory_audience (
+  id INTEGER PRIMARY KEY,
+  scope TEXT NOT NULL,
+  external INTEGER NOT NULL,
+  bound INTEGER NOT NULL,
+  laned INTEGER NOT NULL,
+  channel TEXT NOT NULL,
+  account TEXT NOT NULL,
+  conversation TEXT NOT NULL,
+  lane_key TEXT NOT NULL,
+  UNIQUE (scope, external, bound, laned, channel, account, conversation, lane_key)
+) STRICT;
+
 CREATE TABLE memory (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL UNIQUE,
+  audience INTEGER NOT NULL REFERENCES memory_audience (id),
   kind TEXT NOT NULL,
   state TEXT NOT NULL,
   scope TEXT NOT NULL,
@@ -33,6 +48,8 @@ CREATE TABLE memory (
 CREATE INDEX memory_newest ON memory (said_at DESC, id DESC) WHERE state = 'active';
 CREATE INDEX memory_kind ON memory (kind, said_at DESC, id DESC) WHERE state = 'active';
 CREATE INDEX memory_content ON memory (content_hash);
+CREATE INDEX memory_beside ON memory (audience, said_at, id)
+WHERE kind = 'episode' AND state IN ('active', 'superseded');
 CREATE INDEX memory_subject ON memory (subject, attribute) WHERE subject <> '';
 
 CREATE TABLE memory_source (
@@ -92,39 +109,140 @@ CREATE TABLE space (
   UNIQUE (model, revision, dimension, weights_hash)
 ) STRICT;
 
+-- of a piece; ids only grow, so that who keeps vectors at hand knows which came since
 CREATE TABLE vector (
-  memory_id INTEGER NOT NULL REFERENCES memory (id),
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   space INTEGER NOT NULL REFERENCES space (id),
+  piece_id INTEGER NOT NULL,
+  memory_id INTEGER NOT NULL,
+  audience INTEGER NOT NULL,
   vector BLOB NOT NULL,
-  PRIMARY KEY (space, memory_id)
+  UNIQUE (piece_id, space)
 ) STRICT;
-CREATE INDEX vector_memory ON vector (memory_id);
 
-CREATE VIEW memory_searchable AS
-SELECT id, text AS body, speaker FROM memory WHERE state IN ('active', 'superseded');
+-- what is searched: a memory in one piece, or a long one in several, each with words of what was said around it
+CREATE TABLE memory_piece (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  memory_id INTEGER NOT NULL REFERENCES memory (id),
+  n INTEGER NOT NULL,
+  audience INTEGER NOT NULL,
+  said_at INTEGER NOT NULL,
+  own_terms INTEGER NOT NULL,
+  mark_terms INTEGER NOT NULL,
+  terms BLOB NOT NULL,
+  speaker TEXT NOT NULL,
+  said TEXT NOT NULL,
+  grams TEXT NOT NULL,
+  near TEXT NOT NULL,
+  body TEXT NOT NULL,
+  UNIQUE (memory_id, n)
+) STRICT;
+
+-- memories whose pieces are to be made anew; what changes one fills it, and empties it in the same transaction
+CREATE TABLE memory_stale (
+  memory_id INTEGER PRIMARY KEY
+) STRICT;
+
+-- in how many pieces a term stands, as it was counted when last there was time
+CREATE TABLE term_df (
+  term TEXT PRIMARY KEY,
+  pieces INTEGER NOT NULL,
+  visits INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE term_count (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  pieces INTEGER NOT NULL,
+  reached TEXT NOT NULL
+) STRICT;
+INSERT INTO term_count (one, pieces, reached) VALUES (1, 0, '');
 
 CREATE VIRTUAL TABLE memory_text USING fts5 (
   body,
   speaker,
-  content = 'memory_searchable',
+  said,
+  grams,
+  near,
+  content = 'memory_piece',
   content_rowid = 'id',
   tokenize = 'porter unicode61'
 );
 INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1);
 
-CREATE VIRTUAL TABLE memory_term USING fts5vocab (memory_text, row);
+CREATE VIRTUAL TABLE memory_term USING fts5vocab (memory_text, col);
 
-CREATE TRIGGER memory_text_insert AFTER INSERT ON memory WHEN new.state IN ('active', 'superseded') BEGIN
-  INSERT INTO memory_text (rowid, body, speaker) VALUES (new.id, new.text, new.speaker);
+CREATE TRIGGER memory_piece_insert AFTER INSERT ON memory_piece BEGIN
+  INSERT INTO memory_text (rowid, body, speaker, said, grams, near)
+  VALUES (new.id, new.body, new.speaker, new.said, new.grams, new.near);
 END;
 
-CREATE TRIGGER memory_text_delete AFTER DELETE ON memory WHEN old.state IN ('active', 'superseded') BEGIN
-  INSERT INTO memory_text (memory_text, rowid, body, speaker) VALUES ('delete', old.id, old.text, old.speaker);
+CREATE TRIGGER memory_piece_delete AFTER DELETE ON memory_piece BEGIN
+  INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams, near)
+  VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams, old.near);
+  DELETE FROM vector WHERE piece_id = old.id;
 END;
 
-CREATE TRIGGER memory_text_update AFTER UPDATE OF state, text, speaker ON memory BEGIN
-  INSERT INTO memory_text (memory_text, rowid, body, speaker)
-  SELECT 'delete', old.id, old.text, old.speaker WHERE old.state IN ('active', 'superseded');
-  INSERT INTO memory_text (rowid, body, speaker)
-  SELECT new.id, new.text, new.speaker WHERE new.state IN ('active', 'superseded');
+CREATE TRIGGER memory_piece_update AFTER UPDATE ON memory_piece BEGIN
+  INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams, near)
+  VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams, old.near);
+  INSERT INTO memory_text (rowid, body, speaker, said, grams, near)
+  VALUES (new.id, new.body, new.speaker, new.said, new.grams, new.near);
+END;
+
+CREATE TRIGGER memory_insert AFTER INSERT ON memory BEGIN
+  INSERT INTO memory_change (memory_id, what, at) VALUES (new.id, 'kept', new.recorded_at);
+  INSERT OR IGNORE INTO memory_stale (memory_id) VALUES (new.id);
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) > (new.said_at, new.id)
+    ORDER BY said_at, id LIMIT 2
+  ) AS beside WHERE new.kind = 'episode';
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) < (new.said_at, new.id)
+    ORDER BY said_at DESC, id DESC LIMIT 1
+  ) AS beside WHERE new.kind = 'episode';
+END;
+
+-- what can no longer be heard is not found from the same moment on, even before its neighbours are made anew
+CREATE TRIGGER memory_update AFTER UPDATE OF state, text, speaker, said_at, audience ON memory BEGIN
+  INSERT INTO memory_change (memory_id, what, at) VALUES (new.id, 'changed', new.recorded_at);
+  DELETE FROM memory_piece WHERE memory_id = old.id;
+  INSERT OR IGNORE INTO memory_stale (memory_id) VALUES (old.id);
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) > (old.said_at, old.id)
+    ORDER BY said_at, id LIMIT 2
+  ) AS beside WHERE old.kind = 'episode';
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) < (old.said_at, old.id)
+    ORDER BY said_at DESC, id DESC LIMIT 1
+  ) AS beside WHERE old.kind = 'episode';
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) > (new.said_at, new.id)
+    ORDER BY said_at, id LIMIT 2
+  ) AS beside WHERE new.kind = 'episode';
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) < (new.said_at, new.id)
+    ORDER BY said_at DESC, id DESC LIMIT 1
+  ) AS beside WHERE new.kind = 'episode';
+END;
+
+CREATE TRIGGER memory_delete AFTER DELETE ON memory BEGIN
+  INSERT INTO memory_change (memory_id, what, at) VALUES (old.id, 'deleted', old.recorded_at);
+  DELETE FROM memory_piece WHERE memory_id = old.id;
+  DELETE FROM memory_stale WHERE memory_id = old.id;
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) > (old.said_at, old.id)
+    ORDER BY said_at, id LIMIT 2
+  ) AS beside WHERE old.kind = 'episode';
+  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+    SELECT id FROM memory
+    WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) < (old.said_at, old.id)
+    ORDER BY said_at DESC, id DESC LIMIT 1
+  ) AS beside WHERE old.kind = 'episode';
 END;

@@ -1,10 +1,28 @@
+-- name: keep_audiences
+INSERT INTO memory_audience (scope, external, bound, laned, channel, account, conversation, lane_key)
+SELECT DISTINCT
+  draft.value -> 'audience' ->> 0, draft.value -> 'audience' ->> 1, draft.value -> 'audience' ->> 2,
+  draft.value -> 'audience' ->> 3, draft.value -> 'audience' ->> 4, draft.value -> 'audience' ->> 5,
+  draft.value -> 'audience' ->> 6, draft.value -> 'audience' ->> 7
+FROM json_each(:drafts) AS draft
+WHERE true
+ON CONFLICT DO NOTHING
+
 -- name: keep
 INSERT INTO memory (
-  id, key, kind, state, scope, trust, lane_key, conversation, account, channel, said_at, recorded_at, importance,
+  id, key, audience, kind, state, scope, trust, lane_key, conversation, account, channel, said_at, recorded_at, importance,
   content_hash, subject, speaker, text
 )
 SELECT
-  draft.value ->> 'id', draft.value ->> 'key', draft.value ->> 'kind', 'active', draft.value ->> 'scope',
+  draft.value ->> 'id', draft.value ->> 'key',
+  (
+    SELECT id FROM memory_audience
+    WHERE scope = draft.value -> 'audience' ->> 0 AND external = draft.value -> 'audience' ->> 1
+    AND bound = draft.value -> 'audience' ->> 2 AND laned = draft.value -> 'audience' ->> 3
+    AND channel = draft.value -> 'audience' ->> 4 AND account = draft.value -> 'audience' ->> 5
+    AND conversation = draft.value -> 'audience' ->> 6 AND lane_key = draft.value -> 'audience' ->> 7
+  ),
+  draft.value ->> 'kind', 'active', draft.value ->> 'scope',
   draft.value ->> 'trust', draft.value ->> 'lane_key', draft.value ->> 'conversation', draft.value ->> 'account',
   draft.value ->> 'channel', draft.value ->> 'said_at', draft.value ->> 'at', draft.value ->> 'importance',
   unhex(draft.value ->> 'content_hash'), draft.value ->> 'subject', draft.value ->> 'speaker', draft.value ->> 'text'
@@ -21,11 +39,6 @@ SELECT memory.id, source.key, source.value ->> 0, source.value ->> 1
 FROM json_each(:drafts) AS draft
 CROSS JOIN memory ON memory.id = draft.value ->> 'id'
 CROSS JOIN json_each(draft.value -> 'sources') AS source
-
--- name: keep_changes
-INSERT INTO memory_change (memory_id, what, at)
-SELECT memory.id, 'kept', memory.recorded_at
-FROM json_each(:drafts) AS draft CROSS JOIN memory ON memory.id = draft.value ->> 'id'
 
 -- name: kept
 SELECT coalesce(memory.id, 0)
@@ -44,23 +57,18 @@ memory.speaker, memory.text,
 
 -- name: same_lane
 (
-  memory.lane_key = :lane_key AND memory.conversation = :conversation
-  AND memory.account = :account AND memory.channel = :channel
+  audience.laned AND audience.lane_key = :lane_key AND audience.conversation = :conversation
+  AND audience.account = :account AND audience.channel = :channel
 )
 
+-- name: audiences
+SELECT audience.id FROM memory_audience AS audience
+WHERE audience.scope IN (SELECT value FROM json_each(:scopes))
+AND (NOT audience.external OR /*same_lane*/)
+AND (:cross OR NOT audience.bound OR /*same_lane*/)
+
 -- name: heard
-(
-  :everything
-  OR (
-    memory.scope IN (SELECT value FROM json_each(:scopes))
-    AND (memory.trust IN ('owner', 'known') OR /*same_lane*/)
-    AND (
-      :cross
-      OR memory.kind NOT IN ('episode', 'thread_summary', 'session_summary', 'thread_state')
-      OR /*same_lane*/
-    )
-  )
-)
+(:everything OR memory.audience IN (/*audiences*/))
 
 -- name: find
 SELECT /*columns*/
@@ -82,35 +90,44 @@ SELECT /*columns*/ FROM memory WHERE memory.id = :id AND memory.state <> 'forgot
 -- name: counts
 SELECT kind, count(*) FROM memory WHERE state = 'active' GROUP BY kind ORDER BY kind
 
--- name: match
-WITH best AS MATERIALIZED (
-  SELECT memory.id AS id, bm25(memory_text) AS score, memory.said_at AS said_at
-  FROM memory_text CROSS JOIN memory ON memory.id = memory_text.rowid
-  WHERE memory_text MATCH :query AND /*heard*/
-  ORDER BY bm25(memory_text), memory.said_at DESC, memory.id DESC
-  LIMIT :limit
-)
-SELECT best.score, /*columns*/
-FROM best CROSS JOIN memory ON memory.id = best.id
-ORDER BY best.score, best.said_at DESC, best.id DESC
+-- name: matches
+SELECT rowid, bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5) FROM memory_text WHERE memory_text MATCH :query
+ORDER BY bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5), rowid DESC LIMIT :depth
 
--- name: match_top
-WITH top AS MATERIALIZED (
-  SELECT rowid AS id, bm25(memory_text) AS score FROM memory_text WHERE memory_text MATCH :query
-  ORDER BY bm25(memory_text) LIMIT :depth
-),
-best AS MATERIALIZED (
-  SELECT memory.id AS id, top.score AS score, memory.said_at AS said_at
-  FROM top CROSS JOIN memory ON memory.id = top.id
-  WHERE /*heard*/
-  ORDER BY top.score, memory.said_at DESC, memory.id DESC
-  LIMIT :limit
-)
-SELECT (SELECT max(score) FROM top), (SELECT count(*) FROM top), best.score, /*columns*/
-FROM best CROSS JOIN memory ON memory.id = best.id
-ORDER BY best.score, best.said_at DESC, best.id DESC
+-- name: matches_heard
+SELECT memory.id, bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5)
+FROM memory_text CROSS JOIN memory_piece AS memory ON memory.id = memory_text.rowid
+WHERE memory_text MATCH :query AND memory.audience IN (/*audiences*/)
+ORDER BY bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5), memory.id DESC LIMIT :depth
+
+-- name: pieces_heard
+SELECT memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms
+FROM json_each(:pieces) AS wanted CROSS JOIN memory_piece AS memory ON memory.id = wanted.value
+WHERE /*heard*/
+ORDER BY wanted.key
+
+-- name: fetch
+SELECT /*columns*/
+FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+WHERE memory.state IN ('active', 'superseded') AND /*heard*/
+ORDER BY wanted.key
+
+-- name: counted
+SELECT pieces FROM term_count
+
+-- name: pieces
+SELECT count(*) FROM memory_piece
 
 -- name: frequencies
-SELECT term, doc, (SELECT coalesce(max(seq), 0) FROM memory_change)
-FROM memory_term WHERE term IN (SELECT value FROM json_each(:terms))
-ORDER BY doc, term
+SELECT wanted.value, coalesce(term_df.pieces, 0), coalesce(term_df.visits, 0)
+FROM json_each(:terms) AS wanted LEFT JOIN term_df ON term_df.term = wanted.value
+
+-- name: frequencies_now
+SELECT
+  wanted.value,
+  (SELECT sum(doc) FROM memory_term WHERE term = wanted.value AND col IN ('body', 'grams')),
+  (SELECT sum(doc) FROM memory_term WHERE term = wanted.value)
+FROM json_each(:terms) AS wanted
+
+-- name: pieces_about
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memory_piece'), 0)

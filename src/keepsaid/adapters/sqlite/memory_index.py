@@ -1,0 +1,111 @@
+"""The index of memory: pieces of what was said, with the words around them, made anew where something changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_terms import numbers, own_terms, stems
+from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.pieces import grams, pieces, said_words
+
+BEFORE, AFTER = 2, 1
+"""How many of what was said before and after a piece lend it their words."""
+
+NEAR_CHARS = 200
+"""So much of each."""
+
+_SQL = load("memory_index")
+_COUNTED_AT_ONCE = 2_000
+_COUNTED_AGAIN = 1.25
+"""Terms are counted anew when there are so many times the pieces of the last count."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stale:
+    memory_id: int
+    text: str
+    speaker: str
+    said_at: int
+    audience: int
+    beside: bool
+
+
+def settle(db: apsw.Connection) -> None:
+    """Make the pieces of all that changed anew, in the transaction that changed it."""
+    rows: list[tuple[Any, ...]] = db.execute(_SQL["stale"]).fetchall()
+    stale = [_Stale(*row) for row in rows]
+    for memory in stale:
+        wanted = list(_made(db, memory))
+        there = db.execute(_SQL["pieces_of"], {"memory_id": memory.memory_id}).fetchall()
+        if [row[2:] for row in there] == [(one["body"], one["speaker"], one["said"]) for one in wanted]:
+            changed = [one for one, row in zip(wanted, there, strict=True) if one["near"] != row[1]]
+            db.executemany(_SQL["change_piece"], changed)
+        else:
+            db.execute(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
+            db.executemany(_SQL["add_piece"], wanted)
+    db.execute(_SQL["settled"])
+
+
+def _made(db: apsw.Connection, memory: _Stale) -> Iterator[dict[str, Any]]:
+    """The pieces of a memory; what stands around one are its neighbours in the text, then those of the lane."""
+    bodies = pieces(memory.text)
+    before, after = _beside(db, memory) if memory.beside else ([], [])
+    around = [*before, *bodies, *after]
+    marks = said_words(memory.said_at)
+    marked = stems(db, f"{memory.speaker} {marks}")
+    for n, body in enumerate(bodies):
+        place = len(before) + n
+        lent = around[max(0, place - BEFORE) : place] + around[place + 1 : place + 1 + AFTER]
+        near = "\n".join(text[:NEAR_CHARS] for text in lent)
+        own = list(own_terms(db, body))
+        yield {
+            "memory_id": memory.memory_id,
+            "n": n,
+            "audience": memory.audience,
+            "said_at": memory.said_at,
+            "own_terms": len(own),
+            "mark_terms": len(marked),
+            "terms": numbers([*own, *marked, *stems(db, near)]),
+            "speaker": memory.speaker,
+            "said": marks,
+            "grams": " ".join(grams(body, letters=True)),
+            "near": near,
+            "body": body,
+        }
+
+
+def _beside(db: apsw.Connection, memory: _Stale) -> tuple[list[str], list[str]]:
+    place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
+    before = [str(text) for (text,) in db.execute(_SQL["before"], {**place, "count": BEFORE})]
+    after = [str(text) for (text,) in db.execute(_SQL["after"], {**place, "count": AFTER})]
+    return before[::-1], after
+
+
+def settled(db: apsw.Connection, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
+    """Upkeep: what another program changed is settled too, and terms are counted, some at a time."""
+    if db.execute(_SQL["any_stale"]).fetchall():
+        with db:
+            settle(db)
+    _count_terms(db)
+
+
+def _count_terms(db: apsw.Connection) -> None:
+    counted, reached = only(db, _SQL["counted"])
+    (pieces_now,) = only(db, _SQL["pieces_about"])
+    if not reached and pieces_now <= counted * _COUNTED_AGAIN:
+        return
+    (upto,) = only(db, _SQL["counted_next"], (reached, _COUNTED_AT_ONCE))
+    with db:
+        last = {"after": reached, "upto": upto}
+        if upto is None:
+            db.execute(_SQL["forget_rest"], last)
+            db.execute(_SQL["reach"], {"upto": "", "pieces": pieces_now})
+        else:
+            db.execute(_SQL["forget_counts"], last)
+            db.execute(_SQL["count_terms"], last)
+            db.execute(_SQL["reach"], {"upto": upto, "pieces": None})

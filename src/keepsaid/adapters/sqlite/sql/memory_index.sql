@@ -1,0 +1,66 @@
+-- name: stale
+SELECT stale.memory_id, memory.text, memory.speaker, memory.said_at, memory.audience, memory.kind = 'episode'
+FROM memory_stale AS stale CROSS JOIN memory ON memory.id = stale.memory_id
+WHERE memory.state IN ('active', 'superseded')
+ORDER BY stale.memory_id
+
+-- name: settled
+DELETE FROM memory_stale
+
+-- name: before
+SELECT substr(text, 1, :chars) FROM memory
+WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = :audience
+AND (said_at, id) < (:said_at, :id)
+ORDER BY said_at DESC, id DESC LIMIT :count
+
+-- name: after
+SELECT substr(text, 1, :chars) FROM memory
+WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = :audience
+AND (said_at, id) > (:said_at, :id)
+ORDER BY said_at, id LIMIT :count
+
+-- name: pieces_of
+SELECT n, near, body, speaker, said FROM memory_piece WHERE memory_id = :memory_id ORDER BY n
+
+-- name: drop_pieces
+DELETE FROM memory_piece WHERE memory_id = :memory_id
+
+-- name: add_piece
+INSERT INTO memory_piece (
+  memory_id, n, audience, said_at, own_terms, mark_terms, terms, speaker, said, grams, near, body
+)
+VALUES (
+  :memory_id, :n, :audience, :said_at, :own_terms, :mark_terms, :terms, :speaker, :said, :grams, :near, :body
+)
+
+-- name: change_piece
+UPDATE memory_piece SET near = :near, terms = :terms, own_terms = :own_terms, mark_terms = :mark_terms
+WHERE memory_id = :memory_id AND n = :n
+
+-- name: forget_counts
+DELETE FROM term_df WHERE term > :after AND term <= :upto
+
+-- name: counted_next
+SELECT max(term) FROM (
+  SELECT DISTINCT term FROM memory_term WHERE term > ?1 ORDER BY term LIMIT ?2
+)
+
+-- name: count_terms
+INSERT INTO term_df (term, pieces, visits)
+SELECT term, sum(iif(col IN ('body', 'grams'), doc, 0)), sum(doc) FROM memory_term
+WHERE term > :after AND term <= :upto GROUP BY term
+
+-- name: reach
+UPDATE term_count SET reached = :upto, pieces = coalesce(:pieces, pieces)
+
+-- name: forget_rest
+DELETE FROM term_df WHERE term > :after
+
+-- name: counted
+SELECT pieces, reached FROM term_count
+
+-- name: pieces_about
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memory_piece'), 0)
+
+-- name: any_stale
+SELECT 1 FROM memory_stale LIMIT 1

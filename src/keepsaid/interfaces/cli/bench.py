@@ -1,0 +1,108 @@
+"""`keepsaid bench`: how well and how fast memory recalls, on data sets that say where the answers stand."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import Table, say, show
+from keepsaid.interfaces.cli.progress import Tell, progress
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.testing.recall_data import Corpus
+    from keepsaid.testing.recall_score import Means
+
+app = typer.Typer(help="Measure memory.", rich_markup_mode=None)
+_TUNED_ON = 5
+"""Corpora after the fifth are counted apart: constants were chosen on LoCoMo's first five."""
+
+
+@app.callback()
+def bench() -> None:
+    """Measure memory."""
+
+
+@app.command("recall")
+def recall(
+    data: Annotated[
+        str, typer.Option(metavar="KIND=FILE", help="locomo=FILE or jsonl=FILE: texts, and questions with evidence.")
+    ],
+    limit: Annotated[int, typer.Option(min=0, help="Only so many corpora from the start; 0 takes all.")] = 0,
+) -> None:
+    """Does recall find the evidence? Texts are recorded, questions recalled, ungated; no model answers.
+
+    Each corpus gets a home of its own in a temporary directory; yours is not touched. R@10 is the share of the
+    evidence among the first 10, R in 1000 tokens that among the best that fit so many; the groups of corpora 1-5,
+    which constants were chosen on, and of the others stand apart.
+    """
+    corpora = list(_corpora(data))[: limit or None]
+    with progress(sum(len(corpus.questions) for corpus in corpora), "questions") as tell:
+        means = asyncio.run(_measured(corpora, tell))
+    _show(data.partition("=")[0], means)
+
+
+def _corpora(data: str) -> Iterator[Corpus]:
+    from keepsaid.testing.recall_data import LOADERS  # noqa: PLC0415
+
+    kind, _, file = data.partition("=")
+    if kind not in LOADERS or not file:
+        raise typer.BadParameter(f"{data!r} is none of: {', '.join(f'{one}=FILE' for one in LOADERS)}")
+    try:
+        yield from LOADERS[kind](Path(file))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror})", safe="Nothing was changed.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        wrong = f"{file} is no {kind} data set ({type(error).__name__}: {error})"
+        raise InputError(wrong, safe="Nothing was changed.", hint="keepsaid bench recall --help") from error
+
+
+async def _measured(corpora: Sequence[Corpus], tell: Tell) -> Means:
+    from keepsaid.testing.recall_score import Means  # noqa: PLC0415
+
+    means, total, done = Means(), sum(len(corpus.questions) for corpus in corpora), 0
+    for n, corpus in enumerate(corpora, start=1):
+        with tempfile.TemporaryDirectory(prefix="keepsaid-bench-") as folder:
+            part = f"corpora 1-{_TUNED_ON}" if n <= _TUNED_ON else f"corpora {_TUNED_ON + 1} on"
+            await _ask(corpus, Path(folder), ("all", part), means)
+        done += len(corpus.questions)
+        tell(done, total, corpus.id)
+    return means
+
+
+async def _ask(corpus: Corpus, folder: Path, groups: Sequence[str], means: Means) -> None:
+    from keepsaid import Episode, Keepsaid  # noqa: PLC0415
+    from keepsaid.testing.recall_score import measure  # noqa: PLC0415
+
+    said = [Episode(text.text, text.speaker, corpus.id, text.at, external_id=text.id) for text in corpus.texts]
+    async with Keepsaid.open(folder) as keepsaid:
+        await keepsaid.memory.record(said)
+
+        async def search(question: str, limit: int) -> list[str]:
+            return [one.external_id for one in await keepsaid.memory.recall(question, limit, corpus.id)]
+
+        await measure(corpus, groups, search, means)
+
+
+def _show(kind: str, means: Means) -> None:
+    from keepsaid.testing.recall_score import AT, TOKENS  # noqa: PLC0415
+
+    shape = means.shape()
+    times = statistics.quantiles(means.times, n=100) if len(means.times) > 1 else [0.0] * 99
+    took = {"p50_ms": round(times[49] * 1000, 2), "p95_ms": round(times[94] * 1000, 2)}
+    names = [*(f"R@{k}" for k in AT), *(f"R in {count} tokens" for count in TOKENS), "MRR"]
+    rows = tuple(
+        (group, str(int(figures["questions"])), *(f"{figures[name]:.3f}" for name in names))
+        for group, figures in shape.items()
+    )
+    answer: dict[str, Any] = {"data": kind, "groups": shape, "took": took}
+    show(answer, Table(("GROUP", "QUESTIONS", *names), rows))
+    if not session().json:
+        say(f"a question took {took['p50_ms']} ms (p95 {took['p95_ms']} ms)")

@@ -1,0 +1,107 @@
+"""Data sets that say where the answers stand: texts with ids, and questions with the ids of their evidence.
+
+`locomo` reads the published file of LoCoMo (snap-research/locomo); `jsonl` anything else, a corpus a line:
+`{"id", "docs": [{"id", "text", "speaker", "time"}], "queries": [{"id", "text", "gold": [...], "category"}]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+"""The adversarial fifth is left out: its evidence names the wrong speaker."""
+
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+_SESSION = re.compile(r"session_(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One thing that was said; `at` is milliseconds UTC, 0 when it is not known."""
+
+    id: str
+    text: str
+    speaker: str = ""
+    at: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """What it costs to show: about four characters a token, with its speaker."""
+        return max(1, (len(self.speaker) + 2 + len(self.text) + 3) // 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the texts that answer it."""
+
+    text: str
+    gold: frozenset[str]
+    category: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Texts in the order they were said, and questions about them."""
+
+    id: str
+    texts: tuple[Text, ...]
+    questions: tuple[Question, ...]
+
+
+def locomo(path: Path) -> Iterator[Corpus]:
+    """One corpus a conversation, one text a turn, a picture's caption behind its text.
+
+    Evidence is repaired where that is certain ("D8:6; D9:17" is two ids, "D30:05" is D30:5); a question left
+    with no evidence is no question.
+    """
+    for sample in json.loads(path.read_text("utf-8")):
+        texts = tuple(_turns(sample["conversation"]))
+        known = {text.id for text in texts}
+        asked = (_asked(one, known) for one in sample["qa"] if one["category"] in _CATEGORIES)
+        yield Corpus(sample["sample_id"], texts, tuple(one for one in asked if one.gold))
+
+
+def _turns(conversation: Mapping[str, Any]) -> Iterator[Text]:
+    found = (_SESSION.fullmatch(key) for key in conversation)
+    for _, key in sorted((int(match[1]), match[0]) for match in found if match):
+        when = conversation[f"{key}_date_time"].strip().upper().replace(",", "")
+        at = int(datetime.strptime(when, "%I:%M %p ON %d %B %Y").replace(tzinfo=UTC).timestamp() * 1000)
+        for n, turn in enumerate(conversation[key]):
+            caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
+            yield Text(turn["dia_id"], turn["text"] + caption, turn["speaker"], at + n)
+
+
+def _asked(one: Mapping[str, Any], known: set[str]) -> Question:
+    places = (match for raw in one.get("evidence") or [] for match in _EVIDENCE.findall(raw))
+    gold = frozenset(f"D{int(session)}:{int(turn)}" for session, turn in places) & known
+    return Question(one["question"], gold, _CATEGORIES[one["category"]])
+
+
+def jsonl(path: Path) -> Iterator[Corpus]:
+    """One corpus a line."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            texts = tuple(
+                Text(one["id"], one["text"], one.get("speaker", ""), _at(one.get("time", "")) + n)
+                for n, one in enumerate(row["docs"])
+            )
+            asked = ((one, frozenset(one["gold"])) for one in row["queries"])
+            questions = tuple(Question(one["text"], gold, one.get("category", "all")) for one, gold in asked if gold)
+            yield Corpus(row["id"], texts, questions)
+
+
+def _at(time: str) -> int:
+    if not time:
+        return 0
+    when = datetime.fromisoformat(time)
+    return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+LOADERS: Mapping[str, Callable[[Path], Iterator[Corpus]]] = {"locomo": locomo, "jsonl": jsonl}
