@@ -23,7 +23,7 @@ from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.statements import load
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
-_TABLES += " memory memory_source"
+_TABLES += " memory memory_audience memory_piece memory_source term_df vector"
 LARGE = frozenset(_TABLES.split())
 """Tables that grow with what is stored."""
 
@@ -96,13 +96,24 @@ def test_an_excuse_is_still_needed(large: apsw.Connection, partial: frozenset[st
     assert scans(large, hot.sql, hot.bound, partial) != []
 
 
-@pytest.mark.parametrize("name", ["keep_sources", "keep_changes", "kept", "get", "match", "match_top"])
+_ASKED = "keep_audiences keep_sources kept get fetch matches matches_heard pieces_heard counted frequencies"
+
+
+@pytest.mark.parametrize("name", _ASKED.split())
 def test_what_a_turn_asks_of_memory_walks_no_memory(tmp_path: Path, name: str) -> None:
     with closing(open_writer(path := tmp_path / "memory.db")) as db:
         migrate(db, path, "memory")
         sql = MEMORY[name]
         bound = dict.fromkeys(re.findall(r":(\w+)", sql))
         assert scans(db, sql, bound, frozenset()) == []
+
+
+@pytest.mark.parametrize("name", ["stale", "before", "after", "pieces_of", "drop_pieces", "change_piece"])
+def test_indexing_a_memory_walks_no_memory(tmp_path: Path, name: str) -> None:
+    with closing(open_writer(path := tmp_path / "memory.db")) as db:
+        migrate(db, path, "memory")
+        sql = load("memory_index")[name]
+        assert scans(db, sql, dict.fromkeys(re.findall(r":(\w+)", sql)), frozenset()) == []
 
 
 def test_a_walk_is_found(large: apsw.Connection, partial: frozenset[str]) -> None:
