@@ -39,7 +39,30 @@ class Work:
     lease_until: int = 0
     turn_id: int | None = None
     steps: list[str] = field(default_factory=list)
+    unrepeatable: list[int] = field(default_factory=list)
     replies: list[Letter] = field(default_factory=list)
+    steered: int | None = None
+    steered_at: int = 0
+    ended_at: int = 0
+    turned: bool = False
+    pruned: bool = False
+
+    @property
+    def chars(self) -> int:
+        """How much it holds."""
+        return sum(len(message.text) for message in self.messages)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nobody has begun with it."""
+        return self.state == "queued" and not (
+            self.attempts or self.crashes or self.deferrals or self.turn_id or self.steered
+        )
+
+    @property
+    def seen_to(self) -> int:
+        """The last step that is finished."""
+        return max((n for n, state in enumerate(self.steps, 1) if state == "finished"), default=-1)
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -50,7 +73,11 @@ class Work:
         """The lease ends."""
         self.state, self.owner, self.alone = state, "", False
         if state not in ("queued", "leased"):
-            self.turn_id, self.steps = None, []
+            self.forget_turn()
+
+    def forget_turn(self) -> None:
+        """Its turn is over."""
+        self.turn_id, self.steps, self.unrepeatable = None, [], []
 
 
 @dataclass
@@ -60,6 +87,7 @@ class Letter:
     id: int
     room: str
     next_at: int
+    turn_id: int | None = None
     state: str = "pending"
     fence: int = 0
     owner: str = ""
@@ -75,6 +103,8 @@ class Waiting:
     episodes_due: set[int] = field(default_factory=set)
     closed: dict[Lane, tuple[list[Message], int]] = field(default_factory=dict)
     """Windows a start has closed: for the messages that waited then, until others come."""
+    gone: set[int] = field(default_factory=set)
+    """Messages that are pruned."""
 
     @property
     def lanes(self) -> list[Lane]:
@@ -87,7 +117,7 @@ class Waiting:
 
     def waiting(self, lane: Lane) -> list[Message]:
         """The messages of a lane that no batch holds."""
-        held = {message.id for work in self.work_of(lane) for message in work.messages}
+        held = self.gone | {message.id for work in self.work_of(lane) for message in work.messages}
         return [message for message in self.messages if message.lane == lane and message.id not in held]
 
     def closes_at(self, lane: Lane) -> int | None:
@@ -120,20 +150,94 @@ class Waiting:
         work = Work(batch_id, messages[0].lane, list(messages), rule, now, priority=priority)
         if RULES[rule] is not Action.FORWARD:
             work.state = "dropped" if RULES[rule] is Action.DROP else "done"
-            work.forwarded = False
+            work.forwarded, work.ended_at = False, now
         if RULES[rule] is Action.SPAWN:
             self.episodes_due.add(batch_id)
         self.batches.append(work)
 
     def _takes(self, work: Work, rule: str, messages: Sequence[Message]) -> bool:
-        untouched = work.state == "queued" and not (work.attempts or work.crashes or work.deferrals or work.turn_id)
         all_of_it = [*work.messages, *messages]
         fits = len(all_of_it) <= WINDOW.count_max and sum(len(m.text) for m in all_of_it) <= WINDOW.chars_max
-        return untouched and fits and work.forwarded and work.rule == rule
+        return work.untouched and fits and work.forwarded and work.rule == rule
 
 
 @dataclass
-class Plan(Waiting):
+class Joining(Waiting):
+    """What becomes of messages that come while a turn of their lane runs."""
+
+    begun: dict[int, int] = field(default_factory=dict)
+    """Messages shown to a turn that then began what must not be repeated, and that turn; a person's word ends it."""
+
+    def joined(self, work: Work) -> list[Work]:
+        """What its open turn is shown beside it, in order."""
+        if work.turn_id is None:
+            return []
+        return [one for one in self.work_of(work.lane) if one.steered == work.turn_id and one.state == "queued"]
+
+    def next_untouched(self, lane: Lane, after: int) -> Work | None:
+        """The next open batch of a lane, if nobody has begun with it."""
+        behind = [w for w in self.work_of(lane) if w.state in ("queued", "leased") and w.messages[0].number > after]
+        return behind[0] if behind and behind[0].untouched else None
+
+    def steer(self, work: Work, n: int) -> list[Work]:
+        """What waits next joins a turn from a step on, as much as the window's bounds allow."""
+        taken: list[Work] = []
+        there = [work, *self.joined(work)]
+        while not work.crashes and (one := self.next_untouched(work.lane, there[-1].messages[-1].number)) is not None:
+            there.append(one)
+            count, chars = sum(len(w.messages) for w in there), sum(w.chars for w in there)
+            if count > WINDOW.count_max or chars > WINDOW.chars_max:
+                break
+            one.steered, one.steered_at = work.turn_id, n
+            taken.append(one)
+        return taken
+
+    def interrupt(self, lane: Lane) -> Work | None:
+        """What is at work begins anew with the next, if nothing is done twice by that and nobody pays for another."""
+        work = next((one for one in self.work_of(lane) if one.state == "leased"), None)
+        newer = None if work is None else self.next_untouched(lane, work.messages[-1].number)
+        if work is None or newer is None or newer.turned or newer.replies or work.unrepeatable:
+            return None
+        if work.alone or work.attempts or work.crashes or work.deferrals or newer.rule != work.rule:
+            return None
+        together = [*work.messages, *newer.messages]
+        if together[-1].number - together[0].number + 1 > len(together):
+            return None
+        if len(together) > WINDOW.count_max or work.chars + newer.chars > WINDOW.chars_max:
+            return None
+        self.abandon(work, 0)
+        work.leave("queued")
+        work.messages, work.priority = together, min(work.priority, newer.priority)
+        self.batches.remove(newer)
+        return work
+
+    def abandon(self, work: Work, now: int) -> None:
+        """Its turn will not end: what had joined it is on its own, or parked when it may have asked for too much."""
+        for one in self.joined(work):
+            if one.steered_at < max(work.unrepeatable, default=-1):
+                one.ended_at = now
+                one.leave("review")
+            else:
+                one.steered = None
+        work.forget_turn()
+
+    def told(self, work: Work) -> list[Letter]:
+        """Its own replies, and that of the turn it joined."""
+        others = [] if work.steered is None else [one for w in self.work_of(work.lane) for one in w.replies]
+        return [*work.replies, *(letter for letter in others if letter.turn_id == work.steered)]
+
+    def begin_unrepeatable(self, work: Work) -> None:
+        """A turn begins what must not be done again; whatever it has been shown must not have begun such before."""
+        assert work.turn_id is not None
+        n = len(work.steps) + 1
+        shown = [work, *(one for one in self.joined(work) if one.steered_at < n)]
+        for message in (message for one in shown for message in one.messages):
+            assert self.begun.setdefault(message.id, work.turn_id) == work.turn_id, "begun twice, and nobody said so"
+        work.unrepeatable.append(n)
+
+
+@dataclass
+class Plan(Joining):
     """What must be so."""
 
     replies: list[Letter] = field(default_factory=list)
@@ -168,17 +272,46 @@ class Plan(Waiting):
         work.state, work.owner, work.lease_until, work.later = "leased", owner, lease_until, False
         work.fence += 1
         work.alone = work.crashes >= 2
-        work.turn_id = work.turn_id or turn_id
+        work.turn_id, work.turned = work.turn_id or turn_id, True
+        for one in self.joined(work):
+            if one.steered_at > work.seen_to:
+                one.steered = None
 
-    def commit(self, work: Work, answer: str) -> None:
-        """Its turn ends well."""
-        self.spoken.setdefault(work.lane, []).extend([*(message.text for message in work.messages), answer])
-        self.episodes_due.add(work.id)
-        work.leave("done")
+    def commit(self, work: Work, answer: str, now: int) -> None:
+        """Its turn ends well, and with it what joined it."""
+        settled = [work, *self.joined(work)]
+        heard = [message.text for one in settled for message in one.messages]
+        self.spoken.setdefault(work.lane, []).extend([*heard, answer])
+        for one in settled:
+            self.episodes_due.add(one.id)
+            one.ended_at = now
+            one.leave("done")
 
-    def write(self, work: Work, reply_id: int, now: int) -> None:
-        """A reply or notice to its conversation."""
-        letter = Letter(reply_id, work.lane.conversation, now)
+    def prunable(self, before: int) -> list[Work]:
+        """What is settled and over: of spawned work nobody has ended the task."""
+        over = [w for w in self.batches if w.state == "dropped" or (w.state == "done" and w.forwarded)]
+        kept = [w for w in over if w.id not in self.episodes_due and w.ended_at < before]
+        return [w for w in kept if all(letter.state in ("sent", "not_deliverable") for letter in w.replies)]
+
+    def prune_messages(self, before: int) -> int:
+        """The messages of what is over go; how many."""
+        going = [work for work in self.prunable(before) if not work.pruned]
+        for work in going:
+            work.pruned = True
+            self.gone.update(message.id for message in work.messages)
+        return sum(len(work.messages) for work in going)
+
+    def prune_records(self, before: int) -> int:
+        """What is left of these goes; how many."""
+        going = [work for work in self.prunable(before) if work.pruned]
+        for work in going:
+            self.batches.remove(work)
+            self.replies = [letter for letter in self.replies if letter not in work.replies]
+        return len(going)
+
+    def write(self, work: Work, reply_id: int, now: int, turn_id: int | None = None) -> None:
+        """A reply of a turn, or a notice, to its conversation."""
+        letter = Letter(reply_id, work.lane.conversation, now, turn_id)
         work.replies.append(letter)
         self.replies.append(letter)
 
@@ -195,6 +328,8 @@ class Plan(Waiting):
             work.ready_at = now
             work.crashes += 1
             work.attempts += work.alone
+            if work.attempts >= ATTEMPTS_MAX:
+                self.abandon(work, now)
             work.leave("dead" if work.attempts >= ATTEMPTS_MAX else "queued")
             if work.state == "dead":
                 dead.append(work.id)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.property.buffer_model import RULES, WINDOW, Plan, Work, first_word, runs
 
 from keepsaid.domain.batch import Routed, TaskDraft
+from keepsaid.domain.busy import Steer
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
     Claim,
@@ -30,25 +32,24 @@ from keepsaid.domain.commits import (
     Relinquish,
     Renew,
     Requeue,
-    Resend,
-    Settle,
     StepEnd,
     StepStart,
-    TakeReplies,
     TurnCommit,
     VoidLeases,
 )
 from keepsaid.domain.message import Inbound, Marks, Message
+from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.turn import Claimed, Usage
-from keepsaid.testing.builders import CHANNEL, arrival, outcome, routed, said, step, verdict
+from keepsaid.testing.builders import arrival, outcome, routed, said, step, verdict
 from keepsaid.testing.contracts.road import Store
 
 R = TypeVar("R")
 LEASE_MS = 250
 PICK = st.integers(0, 63)
 DELAY = st.sampled_from([0, 0, 50, 200])
-DEEDS = ["step", "step", "answer", "answer", "be silent", "release", "defer", "renew", *Failure, Failure.RETRY]
+_CALLS = ["step", "step", "unrepeatable step"]
+DEEDS = [*_CALLS, "answer", "answer", "be silent", "release", "defer", "renew", *Failure, Failure.RETRY]
 DEED = st.tuples(st.sampled_from(DEEDS), PICK)
 SETTLED = {
     Delivered.CONFIRMED: "sent",
@@ -81,7 +82,9 @@ DRAFT = st.builds(
 
 
 class Walk(RuleBasedStateMachine):
-    """One store, and the lists it is held against."""
+    """One store, and the lists it is held against; `met` counts what walks seldom meet."""
+
+    met: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,6 +94,7 @@ class Walk(RuleBasedStateMachine):
         self.lives = 0
         self.plan = Plan()
         self.claims: list[Claimed] = []
+        self.begun_under: dict[int, int] = {}
         self.store = self.open()
 
     def open(self) -> Store:
@@ -144,7 +148,8 @@ class Arrivals(Walk):
         content = first.inbound.content if same else said("talk of something else").content
         received = self.receive(replace(first.inbound, content=content))
         expected = Intake.DUPLICATE if same else Intake.CONFLICT
-        assert received == Received(expected, first.id, first.lane, first.number)
+        number = 0 if first.id in self.plan.gone else first.number
+        assert received == Received(expected, first.id, first.lane, number)
 
     @precondition(lambda self: any(self.plan.waiting(lane) for lane in self.plan.lanes))
     @rule(ms=st.integers(0, 300), latecomer=st.none() | DRAFT, twice=st.booleans())
@@ -191,6 +196,8 @@ class Turns(Arrivals):
             assert list(one.messages) == work.messages
             assert [recorded.state for recorded in one.steps] == work.steps
             assert (one.batch.fence, one.alone) == (work.fence, work.alone)
+            shown = [(joined.id, joined.steered_at, tuple(joined.messages)) for joined in self.plan.joined(work)]
+            assert [(joined.batch_id, joined.n, joined.messages) for joined in one.steered] == shown
         self.claims += claimed
 
     @rule(drafts=st.lists(DRAFT, min_size=1, max_size=3), ms=st.integers(0, 200), limit=st.integers(0, 3))
@@ -216,8 +223,8 @@ class Turns(Arrivals):
 
     def do(self, deed: str, work: Work, delay: int) -> None:
         """One of them."""
-        if deed == "step":
-            self.step(work)
+        if deed in ("step", "unrepeatable step"):
+            self.step(work, repeatable=deed == "step")
         elif deed in ("answer", "be silent"):
             self.commit(work, replies=deed == "answer")
         elif deed in ("release", "defer"):
@@ -228,18 +235,27 @@ class Turns(Arrivals):
         else:
             self.fail(work, Failure(deed), delay)
 
-    def step(self, work: Work) -> None:
-        """Start a call, or end it; never start it again."""
+    def step(self, work: Work, *, repeatable: bool) -> None:
+        """Start a call, or end it; what nobody knows the end of is made again, or parked if it must not be."""
         assert work.turn_id is not None
         n = len(work.steps)
         if work.steps and work.steps[-1] == "started":
-            assert self.apply(StepStart(work.turn_id, work.id, work.fence, step(n), self.now))
+            if n in work.unrepeatable and self.begun_under[work.turn_id] != work.fence:
+                self.met["doubt"] += 1
+                self.fail(work, Failure.PARK, 0)
+                return
+            if n not in work.unrepeatable:
+                assert self.apply(StepStart(work.turn_id, work.id, work.fence, step(n), self.now))
             assert self.apply(StepEnd(work.turn_id, work.fence, n, f"output {n}", Usage(1, 1), self.now))
             work.steps[-1] = "finished"
             return
         if work.steps:
             assert not self.apply(StepStart(work.turn_id, work.id, work.fence, step(n), self.now))
-        assert self.apply(StepStart(work.turn_id, work.id, work.fence, step(n + 1), self.now))
+        call = replace(step(n + 1), repeatable=repeatable)
+        if not repeatable:
+            self.plan.begin_unrepeatable(work)
+            self.begun_under[work.turn_id] = work.fence
+        assert self.apply(StepStart(work.turn_id, work.id, work.fence, call, self.now))
         work.steps.append("started")
 
     def commit(self, work: Work, *, replies: bool) -> None:
@@ -247,12 +263,18 @@ class Turns(Arrivals):
         assert work.turn_id is not None
         before = [w for w in self.plan.work_of(work.lane) if w.messages[0].number < work.messages[0].number]
         assert work.requeued or not any(w.state in ("queued", "leased") and not w.requeued for w in before)
-        draft = ReplyDraft(next(self.ids), f"re {work.id}")
-        end = TurnCommit(work.turn_id, work.id, work.fence, outcome(draft.text), draft if replies else None, self.now)
-        assert self.apply(end)
-        self.plan.commit(work, draft.text)
+        draft, joined = ReplyDraft(next(self.ids), f"re {work.id}"), self.plan.joined(work)
+        heard = [Record(Role.USER, m.text, ref=f"message:{m.id}") for one in joined for m in one.messages]
+        how = replace(outcome(draft.text), records=(*heard, *outcome(draft.text).records))
+        end = TurnCommit(work.turn_id, work.id, work.fence, how, draft if replies else None, self.now)
+        if joined:
+            self.met["settled together"] += 1
+            assert not self.apply(end), "what joined it is not left behind"
+        assert self.apply(replace(end, steered=tuple(one.id for one in joined)))
+        turn_id = work.turn_id
+        self.plan.commit(work, draft.text, self.now)
         if replies:
-            self.plan.write(work, draft.id, self.now)
+            self.plan.write(work, draft.id, self.now, turn_id)
 
     def fail(self, work: Work, how: Failure, delay: int) -> None:
         """A batch raises its own error."""
@@ -262,6 +284,11 @@ class Turns(Arrivals):
         work.crashes = 0
         work.ready_at, work.later = self.now + delay, True
         third = how is Failure.RETRY and work.attempts >= ATTEMPTS_MAX
+        if third or how is not Failure.RETRY:
+            self.met["parked with it"] += sum(
+                one.steered_at < max(work.unrepeatable, default=-1) for one in self.plan.joined(work)
+            )
+            self.plan.abandon(work, self.now)
         work.leave("dead" if third or how is Failure.BURY else "review" if how is Failure.PARK else "queued")
         assert state == work.state
         if state != "queued":
@@ -314,16 +341,18 @@ class Recovery(Turns):
     def come_late(self, pick: int) -> None:
         """Whoever lost its lease writes nothing."""
         lost = self.claims[pick % len(self.claims)]
-        work = next(work for work in self.plan.batches if work.id == lost.batch.id)
+        work = next((work for work in self.plan.batches if work.id == lost.batch.id), None)
         batch, turn_id = lost.batch, lost.turn_id
-        if work.state == "leased" and work.fence == batch.fence:
+        if work is not None and work.state == "leased" and work.fence == batch.fence:
             return
+        assert self.apply(Steer(turn_id, batch.id, batch.fence, 99, WINDOW)) == ()
         assert not self.apply(Renew(batch.id, batch.fence, self.now + 9_999))
         assert not self.apply(StepStart(turn_id, batch.id, batch.fence, step(99), self.now))
         assert not self.apply(StepEnd(turn_id, batch.fence, 1, "late", Usage(), self.now))
         assert not self.apply(TurnCommit(turn_id, batch.id, batch.fence, outcome("late"), None, self.now))
         assert not self.apply(Release(batch.id, batch.fence, self.now))
-        assert self.apply(Fail(batch.id, batch.fence, Failure.BURY, "late", self.now)) == work.state
+        state = "unknown" if work is None else work.state
+        assert self.apply(Fail(batch.id, batch.fence, Failure.BURY, "late", self.now)) == state
 
     @precondition(lambda self: any(w.state in ("dead", "dropped", "review") for w in self.plan.batches))
     @rule(pick=PICK)
@@ -331,7 +360,12 @@ class Recovery(Turns):
         """A person wants it tried again."""
         over = [work for work in self.plan.batches if work.state in ("dead", "dropped", "review")]
         work = over[pick % len(over)]
-        assert self.apply(Requeue(work.id, self.now, "by hand"))
+        assert self.apply(Requeue(work.id, self.now, "by hand")) == (not work.pruned)
+        if work.pruned:
+            return
+        for message in work.messages:
+            self.plan.begun.pop(message.id, None)
+        work.steered = None
         work.state, work.forwarded, work.requeued, work.ready_at = "queued", True, True, self.now
         work.later = True
         work.attempts = work.crashes = work.deferrals = 0
@@ -342,51 +376,9 @@ class Recovery(Turns):
         """A person wants no answer; only what waits can be dropped."""
         there = [work for work in self.plan.batches if work.state in ("queued", "done")]
         work = there[pick % len(there)]
-        assert self.apply(Drop(work.id, self.now, "by hand")) == (work.state == "queued")
-        if work.state == "queued":
-            work.later = False
+        waits = work.state == "queued" and work.steered is None
+        assert self.apply(Drop(work.id, self.now, "by hand")) == waits
+        if waits:
+            work.later, work.ended_at = False, self.now
+            self.plan.abandon(work, self.now)
             work.leave("dropped")
-
-
-class Road(Recovery):
-    """And replies leave."""
-
-    @precondition(lambda self: any(letter.state == "pending" for letter in self.plan.replies))
-    @rule(ms=st.integers(0, 100), limit=st.integers(1, 2))
-    def take(self, ms: int, limit: int) -> None:
-        """Each conversation's in order."""
-        self.now += ms
-        expected = self.plan.sendable(self.now, limit)
-        taken = self.apply(TakeReplies((CHANNEL,), self.owner, limit, self.now))
-        assert [reply.id for reply in taken] == [letter.id for letter in expected]
-        for letter in expected:
-            letter.state, letter.owner = "sending", self.owner
-            letter.fence += 1
-
-    @precondition(lambda self: any(letter.state in ("pending", "sending") for letter in self.plan.replies))
-    @rule(pick=PICK, what=st.sampled_from([Delivered.CONFIRMED, *Delivered]), delay=DELAY)
-    def send(self, pick: int, what: Delivered, delay: int) -> None:
-        """A try ends; an older try cannot say so."""
-        self.take(0, 1)
-        sending = [letter for letter in self.plan.replies if letter.state == "sending"]
-        if not sending:
-            return
-        letter = sending[pick % len(sending)]
-        assert not self.apply(Settle(letter.id, letter.fence - 1, what, self.now))
-        assert self.apply(Settle(letter.id, letter.fence, what, self.now, retry_at=self.now + delay))
-        letter.state = SETTLED[what]
-        letter.next_at = max(letter.next_at, self.now + delay)
-        if letter.state not in ("pending", "unknown"):
-            self.plan.departed.append(letter)
-
-    @precondition(lambda self: any(letter.state == "unknown" for letter in self.plan.replies))
-    @rule(ms=st.integers(0, 200), bury=st.booleans())
-    def resend(self, ms: int, bury: bool) -> None:
-        """Doubt is resolved by the channel's policy."""
-        self.now += ms
-        unknown = [letter for letter in self.plan.replies if letter.state == "unknown" and letter.next_at <= self.now]
-        assert self.apply(Resend((CHANNEL,) if bury else (), self.now)) == len(unknown)
-        for letter in unknown:
-            letter.state, letter.next_at = "dead" if bury else "pending", self.now
-            letter.possible_duplicate = letter.possible_duplicate or not bury
-            self.plan.departed += [letter] if bury else []

@@ -1,4 +1,4 @@
-"""Buffer, dispatch, leases and outbox against plain lists, in memory and on SQLite, over crashes and reopening."""
+"""Buffer, dispatch, leases, busy lanes, outbox and pruning against plain lists, on both stores, over crashes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import Phase, settings
-from hypothesis.stateful import invariant
+from hypothesis.stateful import invariant, run_state_machine_as_test
 from tests.property.buffer_model import Work
-from tests.property.buffer_rules import Road
+from tests.property.buffer_rules import Walk
+from tests.property.busy_rules import Pruning
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.ram.state import State
@@ -19,16 +21,17 @@ from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.testing.contracts.road import Store
 
 
-class BufferMachine(Road):
+class BufferMachine(Pruning):
     """One store, walked at random; after every step it must be what the lists say."""
 
     @invariant()
     def every_message_is_in_its_place(self) -> None:
         """In the tail of its lane or in exactly one batch, in the state its batch gives it."""
         stories = {story.message.id: story for story in self.run(self.store.find(MessageFilter(limit=1_000)))}
-        assert sorted(stories) == sorted(message.id for message in self.plan.messages)
+        there = [message for message in self.plan.messages if message.id not in self.plan.gone]
+        assert sorted(stories) == sorted(message.id for message in there)
         works = {message.id: work for work in self.plan.batches for message in work.messages}
-        for message in self.plan.messages:
+        for message in there:
             story = stories[message.id]
             assert story.message == message
             if message.id in works:
@@ -50,15 +53,17 @@ class BufferMachine(Road):
         assert (batch.priority, batch.fence, batch.attempts) == (work.priority, work.fence, work.attempts)
         assert (batch.crashes, batch.deferrals) == (work.crashes, work.deferrals)
         replies = [(reply.id, reply.state, reply.fence, reply.possible_duplicate) for reply in story.replies]
-        assert replies == [(one.id, one.state, one.fence, one.possible_duplicate) for one in work.replies]
+        assert replies == [(one.id, one.state, one.fence, one.possible_duplicate) for one in self.plan.told(work)]
 
     @invariant()
     def lanes_are_in_order(self) -> None:
         """Batches without gaps, one in flight, a transcript that follows them."""
         for lane in self.plan.lanes:
             work = self.plan.work_of(lane)
-            numbers = [message.number for one in work for message in one.messages]
-            assert numbers == list(range(1, len(numbers) + 1))
+            held = [message.number for one in work for message in one.messages]
+            gone = [one.number for one in self.plan.messages if one.lane == lane and one.id in self.plan.gone]
+            assert len(held) == len(set(held)), "in exactly one batch"
+            assert sorted({*held, *gone}) == list(range(1, len({*held, *gone}) + 1))
             assert sum(one.state == "leased" for one in work) <= 1
             recent = self.run(self.store.context(lane, 1_000)).recent
             assert [record.text for record in recent.records] == self.plan.spoken.get(lane, [])
@@ -119,7 +124,12 @@ def often(examples: int, steps: int) -> settings:
     return settings(max_examples=examples, stateful_step_count=steps, derandomize=True, deadline=None, phases=phases)
 
 
-TestRam = RamMachine.TestCase
-TestRam.settings = often(80, 40)
-TestSqlite = SqliteMachine.TestCase
-TestSqlite.settings = often(20, 40)
+SELDOM = {"joined", "settled together", "parked with it", "doubt", "begun anew", "pruned"}
+"""What a walk must meet to have been one."""
+
+
+@pytest.mark.parametrize(("machine", "examples"), [(RamMachine, 60), (SqliteMachine, 15)])
+def test_a_store_is_what_the_lists_say(machine: type[BufferMachine], examples: int) -> None:
+    Walk.met.clear()
+    run_state_machine_as_test(machine, settings=often(examples, 40))
+    assert {what for what in SELDOM if not Walk.met[what]} == set()
