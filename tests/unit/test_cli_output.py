@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
 from keepsaid.interfaces.cli import converse
@@ -115,14 +116,14 @@ def test_the_log_holds_nobodys_words(tmp_path: Path) -> None:
         raise ValueError("a secret")
     except ValueError as error:
         record.exc_info = (ValueError, error, error.__traceback__)
-    line = JsonLines().format(record)
+    line = JsonLines(PatternRedactor()).format(record)
     assert "a secret" not in line
     told = json.loads(line)
     assert (told["msg"], told["how"], told["error"]) == ("turn ended", "done", "ValueError")
     ids = {"turn": 7, "batch": 8, "message": 9, "reply": 10}
     assert {kind: told[kind] for kind in ids} == {kind: show(kind, number) for kind, number in ids.items()}
     assert told["trace"]
-    assert json.loads(JsonLines(text=True).format(record))["detail"] == "a secret"
+    assert json.loads(JsonLines(PatternRedactor(), text=True).format(record))["detail"] == "a secret"
     append(tmp_path / "state/keepsaid.log", record)
     assert (tmp_path / "state/keepsaid.log").stat().st_mode & 0o777 == 0o600
 
@@ -130,7 +131,7 @@ def test_the_log_holds_nobodys_words(tmp_path: Path) -> None:
 def test_the_log_is_written_at_its_level(tmp_path: Path) -> None:
     root, ours = logging.getLogger(), logging.getLogger("keepsaid")
     before, level = list(root.handlers), ours.level
-    keep_log(tmp_path / "log", "warning", text=False)
+    keep_log(tmp_path / "log", "warning", PatternRedactor(), text=False)
     try:
         logging.getLogger("keepsaid.turn").info("not this")
         logging.getLogger("keepsaid.turn").warning("this")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory_cast import LANE, OWNER_ORIGIN, FixedRecall, ListedMemories, WorkList, claimed, memory, message
 
+from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.memory import Injection, Kind, Listener, Memory, Recalled
 from keepsaid.domain.message import Message, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
@@ -77,7 +78,7 @@ def injector(
     work: WorkList | None = None,
 ) -> Injector:
     clock, kept, due = VirtualClock(), memories or ListedMemories(), work or WorkList()
-    return Injector(recall, kept, Recorder(due, kept, due, clock), clock, settings)
+    return Injector(recall, kept, Recorder(due, kept, due, clock, PatternRedactor()), clock, settings)
 
 
 async def reminded(*found: Memory, about: Message = CAT, recent: Recent = NOTHING) -> Injection:

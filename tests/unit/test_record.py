@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory_cast import LANE, OWNER_ORIGIN, ListedMemories, WorkList, message
 
+from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source
 from keepsaid.domain.message import Origin, Trust
@@ -44,7 +45,7 @@ def killed() -> Iterator[None]:
 
 
 def recorder(work: WorkList, memories: ListedMemories) -> Recorder:
-    return Recorder(work, memories, work, VirtualClock(5_000))
+    return Recorder(work, memories, work, VirtualClock(5_000), PatternRedactor())
 
 
 def test_a_message_becomes_an_episode() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from keepsaid.adapters.models.punctual import Punctual
+from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
@@ -21,6 +22,7 @@ from keepsaid.app.channels import channels_of
 from keepsaid.app.compaction import compaction_of, guard_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
+from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.memory import Injection, NewMemory
@@ -79,13 +81,17 @@ class NoReminder:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is."""
+    """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is.
+
+    `redactor` is the one that its stores were opened with.
+    """
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
     channels: Mapping[str, Channel] = field(default_factory=dict)
     tools: Sequence[Tool] = ()
     space: Space | None = None
+    redactor: PatternRedactor | None = None
 
 
 class Instance:
@@ -103,6 +109,7 @@ class Instance:
         self.home = home
         self.config = config
         self.operations, self.memories = stores
+        self.redactor = outside.redactor or redactor_of(config)
         self.model = model
         self.clock, self.ids = outside.clock, outside.ids
         self.hub = ProgressHub()
@@ -111,8 +118,8 @@ class Instance:
         self._more_tools = outside.tools
         self.recall = recollection(self.memories, self.clock, LEG_SHARE * config.memory.deadline_ms)
         self.search = recollection(self.memories, self.clock, PATIENT_MS)
-        self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock)
-        compaction = compaction_of(config, self.operations, model, self.clock, lambda text: text)
+        self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock, self.redactor)
+        compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
@@ -266,9 +273,10 @@ async def opened(
         lock.acquire()
         closing.callback(lock.release)
         paths = home.store(config.buffer.path), home.store(config.memory.path)
-        stores = await open_stores(*paths, SystemIds(), closing)
+        redactor = redactor_of(config)
+        stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else model_of(config, closing)
-        instance = Instance(home, config, stores, answering, outside)
+        instance = Instance(home, config, stores, answering, replace(outside or Outside(), redactor=redactor))
         instance.reserve.look()
         closing.push_async_callback(_close_channels, instance.channels)
         try:

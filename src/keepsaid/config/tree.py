@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
@@ -299,6 +300,26 @@ class ServerConfig(Section):
     """Bearer token for everything under /v1."""
 
 
+class RedactionConfig(Section):
+    """What counts as secret, besides the configured secrets and the formats of known tokens."""
+
+    patterns: tuple[str, ...] = ()
+    """Regular expressions, as Python reads them: what one matches is kept out of memory, summaries and the log."""
+
+    @field_validator("patterns")
+    @classmethod
+    def readable(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what is no pattern, and one that matches everything."""
+        for pattern in patterns:
+            try:
+                matches_nothing = re.compile(pattern).search("") is not None
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+            if matches_nothing:
+                raise ValueError(f"{pattern!r} matches an empty text, and so every place of any text")
+        return patterns
+
+
 class LogConfig(Section):
     """The log file."""
 
@@ -334,6 +355,7 @@ class Config(BaseSettings):
     turns: TurnsConfig = TurnsConfig()
     priority: PriorityConfig = PriorityConfig()
     server: ServerConfig = ServerConfig()
+    redaction: RedactionConfig = RedactionConfig()
     log: LogConfig = LogConfig()
 
     @classmethod

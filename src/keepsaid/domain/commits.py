@@ -15,6 +15,7 @@ from keepsaid.domain.lane import Lane, LaneRules
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.priority import Ageing
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.redaction import Redaction
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
 from keepsaid.domain.retention import Cursor, Pruned, Stale
 from keepsaid.domain.turn import Lease, Outcome, Step, Usage
@@ -333,9 +334,13 @@ class Decide(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class EpisodesKept(Commit[int]):
-    """Clear the episode work of batches whose episodes are in memory; returns how many."""
+    """Clear the episode work of batches whose episodes are in memory; returns how many.
+
+    Of each message that held a secret, `redactions` says where: its text stays in the buffer as it was received.
+    """
 
     batch_ids: tuple[int, ...]
+    redactions: tuple[Redaction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, episode_scope
 from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.redaction import Mark, Redaction, masked
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.ports.buffer import BufferView
@@ -15,6 +17,7 @@ from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
+from keepsaid.ports.redactor import Redactor, marks_of
 
 RECORDED_MAX = 50
 """Batches whose episodes are recorded in one go."""
@@ -26,15 +29,19 @@ ASSISTANT = "assistant"
 class Recorder:
     """Follows the operational store: batches whose episodes are not known to be in memory are its work.
 
-    Memory is written first and the work cleared after; episodes are named by what they record, so that
-    doing it again after a crash between the two changes nothing.
+    What it writes holds no secret; where a message does is kept beside it. Memory is written first and the
+    work cleared after; episodes are named by what they record, so that doing it again after a crash between
+    the two changes nothing.
     """
 
-    def __init__(self, buffer: BufferView, memories: Memories, operations: Operations, clock: Clock) -> None:
+    def __init__(
+        self, buffer: BufferView, memories: Memories, operations: Operations, clock: Clock, redactor: Redactor
+    ) -> None:
         self._buffer = buffer
         self._memories = memories
         self._operations = operations
         self._clock = clock
+        self._redactor = redactor
         self._hint: asyncio.Event | None = None
         self._running = 0
         self._left = True
@@ -68,10 +75,22 @@ class Recorder:
 
     async def _record(self, work: Sequence[EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
+        found = await marks_of(self._redactor, [episode.text for episode in said])
         if said:
-            await self._memories.keep(said, self._clock.now_ms())
+            fit = [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
+            await self._memories.keep(fit, self._clock.now_ms())
         point("episodes.kept")
-        await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work)))
+        await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
+
+
+def _redactions(said: Sequence[NewMemory], found: Sequence[tuple[Mark, ...]]) -> tuple[Redaction, ...]:
+    """The marks of the messages that hold secrets; a reply is ours, and what it holds was said before it."""
+    return tuple(
+        Redaction(int(source.ref), marks)
+        for episode, marks in zip(said, found, strict=True)
+        for source in episode.sources
+        if marks and source.kind == "message"
+    )
 
 
 def episodes(work: EpisodeWork) -> list[NewMemory]:

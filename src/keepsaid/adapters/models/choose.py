@@ -31,6 +31,7 @@ DEFAULTS: Mapping[str, str] = {
 
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _NO_KEY = "no-key-needed"
+
 _OLLAMA_S = 1.0
 
 
@@ -54,6 +55,11 @@ def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Found]:
     if environment.get("OLLAMA_HOST"):
         at_hand.append(Found(f"ollama/{DEFAULTS['ollama']}", "OLLAMA_HOST is set"))
     return at_hand
+
+
+def keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys that would be used, as they stand in the environment."""
+    return tuple(filter(None, (environment.get(variable) for variable in _KEYS.values())))
 
 
 def served(environment: Mapping[str, str]) -> list[Found]:

@@ -15,6 +15,7 @@ from keepsaid.domain.compaction import Cut
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record
+from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.retention import PruneRun
 from keepsaid.domain.route import Verdict
@@ -342,6 +343,7 @@ class State:
 
     lanes: dict[Lane, LaneRow] = field(default_factory=dict)
     messages: dict[int, Message] = field(default_factory=dict)
+    redactions: dict[int, tuple[Mark, ...]] = field(default_factory=dict)
     keys: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
     named: dict[tuple[Place, str], tuple[int, int, Lane]] = field(default_factory=dict)
     batches: dict[int, BatchRow] = field(default_factory=dict)

@@ -106,7 +106,10 @@ def tell(state: State, commit: Tell) -> None:
 
 
 def keep_episodes(state: State, commit: EpisodesKept) -> int:
-    """Clear episode work that is done."""
+    """Clear episode work that is done, and keep where messages hold secrets."""
+    for message_id, marks in commit.redactions:
+        if message_id in state.messages:
+            state.redactions[message_id] = marks
     known = [batch_id for batch_id in commit.batch_ids if batch_id in state.episodes_due]
     for batch_id in known:
         del state.episodes_due[batch_id]

@@ -19,6 +19,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.states import message_state
@@ -67,6 +68,10 @@ class RamBuffer:
             if _is_wanted(story, wanted):
                 found.append(story)
         return found
+
+    async def marks(self, message_id: int) -> tuple[Mark, ...]:
+        """Where a message's text holds secrets."""
+        return self._state.redactions.get(message_id, ())
 
     async def overview(self) -> Overview:
         """Counts over the whole store."""

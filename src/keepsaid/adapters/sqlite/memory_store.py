@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +21,32 @@ from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory
+from keepsaid.domain.redaction import masked
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.operations import Operations
+from keepsaid.ports.redactor import Redactor, marks_of
 
 
 class SqliteMemories:
     """Memories in one SQLite file; `writer` must know MEMORY_COMMITS.
 
     `closing` are what `close` closes, in order: nothing where writer and readers belong to another store
-    in the same file.
+    in the same file. With a `redactor` no secret it knows is ever written, whoever keeps the memory.
     """
 
     def __init__(
-        self, writer: Operations, readers: Readers, ids: Ids, closing: Sequence[Readers | Writer] = ()
+        self,
+        writer: Operations,
+        readers: Readers,
+        ids: Ids,
+        closing: Sequence[Readers | Writer] = (),
+        redactor: Redactor | None = None,
     ) -> None:
         self._writer = writer
         self._readers = readers
         self._ids = ids
         self._closing = closing
+        self._redactor = redactor
 
     async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.
@@ -46,6 +55,8 @@ class SqliteMemories:
         """
         if not memories:
             return ()
+        if self._redactor is not None:
+            memories = await _redacted(self._redactor, memories)
         ids = tuple(self._ids.next() for _ in memories)
         return await self._writer.apply(KeepMemories(ids, tuple(memories), at))
 
@@ -75,12 +86,20 @@ class SqliteMemories:
             await part.close()
 
 
-async def open_memories(path: Path, ids: Ids) -> SqliteMemories:
+async def _redacted(redactor: Redactor, memories: Sequence[NewMemory]) -> list[NewMemory]:
+    found = await marks_of(redactor, [memory.text for memory in memories])
+    return [
+        replace(memory, text=masked(memory.text, marks)) if marks else memory
+        for memory, marks in zip(memories, found, strict=True)
+    ]
+
+
+async def open_memories(path: Path, ids: Ids, redactor: Redactor | None = None) -> SqliteMemories:
     """Open or create the memory store at `path`; raises a StoreError with the file untouched."""
     db = await asyncio.to_thread(_open, path)
     writer = Writer(Ledger(db, path, MEMORY_COMMITS), "memory")
     readers = Readers(path)
-    return SqliteMemories(writer, readers, ids, (readers, writer))
+    return SqliteMemories(writer, readers, ids, (readers, writer), redactor)
 
 
 def _open(path: Path) -> apsw.Connection:

@@ -10,7 +10,18 @@ from typing import TypeVar
 
 import apsw
 
-from keepsaid.adapters.sqlite import buffer_view, context, lane_view, leases, outbox, pruning, routing, sessions, turns
+from keepsaid.adapters.sqlite import (
+    buffer_view,
+    context,
+    episodes,
+    lane_view,
+    leases,
+    outbox,
+    pruning,
+    routing,
+    sessions,
+    turns,
+)
 from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite.claims import claim
 from keepsaid.adapters.sqlite.connection import open_writer, translated
@@ -18,16 +29,15 @@ from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.intake import Intake
 from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
 from keepsaid.adapters.sqlite.migrate import look, migrate
-from keepsaid.adapters.sqlite.query import run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain import busy, commits, compaction, session
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.turn import Claimed, Lease
@@ -35,7 +45,6 @@ from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, T
 from keepsaid.ports.operations import Operations
 
 R = TypeVar("R")
-SQL = load("operations")
 
 _COMMITS: Mapping[type, ApplyOne] = {
     commits.Renew: leases.renew,
@@ -63,9 +72,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     session.Rest: sessions.rest,
     commits.BeginPruning: pruning.begin,
     commits.Tell: turns.tell,
-    commits.EpisodesKept: lambda db, commit: sum(
-        run(db, SQL["episodes_kept"], (batch_id,)) for batch_id in commit.batch_ids
-    ),
+    commits.EpisodesKept: episodes.kept,
 }
 
 
@@ -119,6 +126,10 @@ class SqliteBuffer:
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
         """Batches whose episodes may not be in memory yet."""
         return await self._readers.run(buffer_view.episode_work, limit, conversation)
+
+    async def marks(self, message_id: int) -> tuple[Mark, ...]:
+        """Where a message's text holds secrets."""
+        return await self._readers.run(episodes.marks, message_id)
 
     async def backlog(self) -> Backlog:
         """What waits."""

@@ -16,23 +16,24 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import StoreError
 from keepsaid.ports.clock import Ids
+from keepsaid.ports.redactor import Redactor
 
 
 async def open_stores(
-    buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
+    buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack, redactor: Redactor | None = None
 ) -> tuple[SqliteOperations, SqliteMemories]:
-    """Open or create both stores; `closing` closes them in the right order."""
+    """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`."""
     if not await asyncio.to_thread(_same, buffer, memory):
         operations = await open_operations(buffer)
         closing.push_async_callback(operations.close)
-        memories = await open_memories(memory, ids)
+        memories = await open_memories(memory, ids, redactor)
         closing.push_async_callback(memories.close)
         return operations, memories
     writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_COMMITS)
     readers, searching = Readers(buffer), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
-    return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids)
+    return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor)
 
 
 def _same(one: Path, other: Path) -> bool:

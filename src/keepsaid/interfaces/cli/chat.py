@@ -116,7 +116,7 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     home = session().home
     config = config if is_loopback(config.server.host) else bound_to(config, _LOOPBACK)
     instance = await closing.enter_async_context(opened(home, config))
-    keep_log(home.log_file, config.log.level, text=config.log.text)
+    keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
     for line in await recovered(instance):
         say(line)
     try:

@@ -11,7 +11,9 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain.ids import PREFIXES, show
+from keepsaid.ports.redactor import Redactor
 
 EXTRAS = ("code", "turn", "batch", "message", "reply", "channel", "how", "took_ms")
 """Fields a record may carry; anything else is left out."""
@@ -22,10 +24,14 @@ _FRAMES_MAX = 20
 
 
 class JsonLines(logging.Formatter):
-    """A record as one JSON object. The text of an exception may quote a message, so only `text` lets it in."""
+    """A record as one JSON object, without secrets.
 
-    def __init__(self, *, text: bool = False) -> None:
+    The text of an exception may quote a message, so only `text` lets it in.
+    """
+
+    def __init__(self, redactor: Redactor, *, text: bool = False) -> None:
         super().__init__()
+        self._redactor = redactor
         self._text = text
 
     def format(self, record: logging.LogRecord) -> str:
@@ -35,12 +41,16 @@ class JsonLines(logging.Formatter):
             "ts": at,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "msg": record.getMessage(),
+            "msg": self._redactor.redacted(record.getMessage()),
         }
-        line |= {name: _named(name, getattr(record, name)) for name in EXTRAS if hasattr(record, name)}
+        line |= {name: self._extra(name, getattr(record, name)) for name in EXTRAS if hasattr(record, name)}
         if record.exc_info and record.exc_info[1] is not None:
             line |= self._exception(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False, default=str)
+
+    def _extra(self, name: str, value: object) -> object:
+        told = _named(name, value)
+        return self._redactor.redacted(told) if isinstance(told, str) else told
 
     def _exception(self, error: BaseException) -> dict[str, object]:
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_MAX:]
@@ -48,7 +58,7 @@ class JsonLines(logging.Formatter):
             "error": type(error).__name__,
             "trace": [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames],
         }
-        return {**told, "detail": str(error)} if self._text else told
+        return {**told, "detail": self._redactor.redacted(str(error))} if self._text else told
 
 
 def _named(kind: str, value: object) -> object:
@@ -68,10 +78,10 @@ def _private(file: Path) -> TextIOWrapper:
     return open(descriptor, "a", encoding="utf-8", errors="replace")  # noqa: PTH123 - a descriptor has no path
 
 
-def keep_log(file: Path, level: str, *, text: bool) -> None:
+def keep_log(file: Path, level: str, redactor: Redactor, *, text: bool) -> None:
     """Write this process's log to `file`: ours from `level` on, other libraries' warnings."""
     log = _OwnersFile(file, maxBytes=_BYTES_MAX, backupCount=_FILES - 1, encoding="utf-8")
-    log.setFormatter(JsonLines(text=text))
+    log.setFormatter(JsonLines(redactor, text=text))
     logging.getLogger().addHandler(log)
     logging.getLogger("keepsaid").setLevel(level.upper())
 
@@ -80,4 +90,4 @@ def append(file: Path, record: logging.LogRecord) -> None:
     """Write one record beside a runtime that may be writing too; raises OSError."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _private(file) as log:
-        log.write(JsonLines().format(record) + "\n")
+        log.write(JsonLines(plain_redactor()).format(record) + "\n")

@@ -45,7 +45,7 @@ async def _serve(config: Config, port: int | None) -> None:
     home = session().home
     async with opened(home, config) as instance:
         stop = stop_asked()
-        keep_log(home.log_file, config.log.level, text=config.log.text)
+        keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
         for line in await recovered(instance):
             say(line)
         async with listening(instance, port) as address:

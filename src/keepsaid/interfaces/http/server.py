@@ -108,6 +108,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     """
     server = instance.config.server
     token = secrets.token_urlsafe(32)
+    instance.redactor.learn(token)
     gate = Gate(server.host, token, client_token(server))
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])

@@ -48,6 +48,14 @@ CREATE TABLE message (
 CREATE INDEX message_provider ON message (provider_id) WHERE provider_id IS NOT NULL;
 CREATE INDEX message_external ON message (lane_id, number) WHERE trust = 'external';
 
+CREATE TABLE redaction (
+  message_id INTEGER PRIMARY KEY,
+  marks TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER message_gone AFTER DELETE ON message BEGIN
+  DELETE FROM redaction WHERE message_id = old.id;
+END;
+
 CREATE TABLE lane_mark (
   lane_id INTEGER NOT NULL REFERENCES lane (id),
   number INTEGER NOT NULL,

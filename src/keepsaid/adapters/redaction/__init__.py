@@ -1,0 +1,1 @@
+"""Redaction: one table of patterns, and the secrets of this instance in every encoding."""

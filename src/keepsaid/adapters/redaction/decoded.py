@@ -1,0 +1,138 @@
+"""Decoded: a text with its escapes undone, and where each of its characters came from."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_UNICODE = re.compile(r"(?:\\u[0-9A-Fa-f]{4})+")
+_BYTES = re.compile(r"(?:\\x[0-9A-Fa-f]{2})+")
+_SIMPLE = re.compile(r"\\[\"'\\/bfnrt]")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);")
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_GAPS = re.compile(r"(?:[\s:]|\\[nrt])+")
+_ROUNDS = 3
+
+Piece = tuple[str, int]
+"""A decoded character and how many characters of the text it stood for."""
+
+
+class View(NamedTuple):
+    """A text as it reads in one encoding; `origin[n]` is where its character `n` began in the text, None for the same.
+
+    There is one more origin than characters: the end.
+    """
+
+    text: str
+    origin: Sequence[int] | None = None
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where a part of it stood in the text."""
+        return (start, end) if self.origin is None else (self.origin[start], self.origin[end])
+
+
+def _of_bytes(run: str, width: int) -> Iterator[Piece]:
+    raw = bytes(int(run[n + width - 2 : n + width], 16) for n in range(0, len(run), width))
+    for letter in raw.decode("utf-8", "surrogateescape"):
+        yield letter, width * len(letter.encode("utf-8", "surrogateescape"))
+
+
+def _of_units(run: str) -> Iterator[Piece]:
+    raw = b"".join(bytes.fromhex(run[n + 2 : n + 6]) for n in range(0, len(run), 6))
+    for letter in raw.decode("utf-16-be", "surrogatepass"):
+        yield letter, 12 if ord(letter) > 0xFFFF else 6
+
+
+def _of_simple(run: str) -> Iterator[Piece]:
+    yield _LETTERS.get(run[1], run[1]), 2
+
+
+def _of_entity(run: str) -> Iterator[Piece]:
+    letters = html.unescape(run)
+    yield letters, len(run)
+
+
+Undo = tuple[str, re.Pattern[str], Callable[[str], Iterator[Piece]]]
+
+PERCENT: Undo = ("%", _PERCENT, lambda run: _of_bytes(run, 3))
+ESCAPES: tuple[Undo, ...] = (
+    ("\\", _UNICODE, _of_units),
+    ("\\", _BYTES, lambda run: _of_bytes(run, 4)),
+    ("\\", _SIMPLE, _of_simple),
+)
+ENTITIES: Undo = ("&", _ENTITY, _of_entity)
+
+
+def _undone(view: View, undo: Undo) -> View:
+    hint, pattern, pieces = undo
+    if hint not in view.text:
+        return view
+    parts: list[str] = []
+    origin: list[int] = []
+    done = 0
+    for found in pattern.finditer(view.text):
+        parts.append(view.text[done : found.start()])
+        origin += range(done, found.start())
+        at = found.start()
+        for letters, width in pieces(found.group()):
+            parts.append(letters)
+            origin += [at] * len(letters)
+            at += width
+        done = found.end()
+    if not done:
+        return view
+    parts.append(view.text[done:])
+    origin += range(done, len(view.text) + 1)
+    known = view.origin
+    return View("".join(parts), origin if known is None else [known[place] for place in origin])
+
+
+def _unescaped(view: View) -> View:
+    """JSON's and Python's escapes undone, all in one pass, so that an escaped backslash escapes nothing."""
+    if "\\" not in view.text:
+        return view
+    together = re.compile("|".join(f"(?:{pattern.pattern})" for _, pattern, _ in ESCAPES))
+
+    def pieces(run: str) -> Iterator[Piece]:
+        _, _, of = ESCAPES[{"u": 0, "x": 1}.get(run[1], 2)]
+        return of(run)
+
+    return _undone(view, ("\\", together, pieces))
+
+
+def fully(view: View) -> View:
+    """Every escape undone, again and again until nothing is left to undo, three times at most."""
+    for _ in range(_ROUNDS):
+        plainer = _undone(_unescaped(_undone(view, PERCENT)), ENTITIES)
+        if plainer is view:
+            return view
+        view = plainer
+    return view
+
+
+def readings(text: str) -> list[View]:
+    """The text as it is, and as it reads with one kind of escape undone, or all; none twice."""
+    plain = View(text)
+    spaced = View(text.replace("+", " ")) if "+" in text else plain
+    undone = (_undone(plain, PERCENT), _undone(spaced, PERCENT), _unescaped(plain), _undone(plain, ENTITIES))
+    return [plain, *(view for view in (spaced, *undone, fully(plain)) if view is not plain)]
+
+
+def squeezed(view: View) -> View:
+    """The text without white space and colons, as a wrapped block of base64 or hex reads in one piece."""
+    parts: list[str] = []
+    origin: list[int] = []
+    done = 0
+    for gap in _GAPS.finditer(view.text):
+        parts.append(view.text[done : gap.start()])
+        origin += range(done, gap.start())
+        done = gap.end()
+    if not done:
+        return view
+    parts.append(view.text[done:])
+    origin += range(done, len(view.text) + 1)
+    known = view.origin
+    return View("".join(parts), origin if known is None else [known[place] for place in origin])

@@ -1,0 +1,123 @@
+"""Formats: tokens that say by their shape what they are, as their makers document them.
+
+A pattern is tried only on texts that hold its literal part, and no repetition is unbounded or stands in another,
+so that its time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keepsaid.domain.redaction import Mark
+
+_EDGE = r"(?<![A-Za-z0-9_-])"
+_END = r"(?![A-Za-z0-9])"
+
+
+class _Format(NamedTuple):
+    """Its kind, the letters without which no text holds one, and its pattern, whose last group is the secret."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _format(kind: str, hints: str, pattern: str) -> _Format:
+    return _Format(kind, tuple(hints.split()), re.compile(pattern))
+
+
+def _token(kind: str, hints: str, pattern: str) -> _Format:
+    return _format(kind, hints, f"{_EDGE}(?:{pattern}){_END}")
+
+
+FORMATS = (
+    _token("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{36,255}"),
+    _token("github token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,255}"),
+    _token("gitlab token", "glpat- gldt- glrt- glptt- glcbt- glsoat-", r"gl(?:pat|dt|rt|ptt|cbt|soat)-[\w-]{20,128}"),
+    _token("slack token", "xox", r"xox[abeoprsc]-[A-Za-z0-9-]{10,255}"),
+    _token("slack token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{20,255}"),
+    _format("slack hook", "hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/-]{20,200})"),
+    _token("anthropic key", "sk-ant-", r"sk-ant-[\w-]{20,255}"),
+    _token("openai key", "sk-", r"sk-(?=[\w-]{0,100}\d)[\w-]{0,80}?[A-Za-z0-9]{20}[\w-]{0,200}"),
+    _token("aws key id", "AKIA ASIA ABIA ACCA", r"A(?:KI|SI|BI|CC)A[A-Z2-7]{16}"),
+    _token("google key", "AIza", r"AIza[\w-]{35}"),
+    _token("google token", "ya29.", r"ya29\.[\w-]{20,1000}"),
+    _token("google secret", "GOCSPX-", r"GOCSPX-[\w-]{28}"),
+    _token("stripe key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}"),
+    _token("webhook secret", "whsec_", r"whsec_[A-Za-z0-9+/=]{24,128}"),
+    _format("telegram bot token", ":", r"(?<![\w-])(?:bot)?(\d{8,10}:[\w-]{35})(?![\w-])"),
+    _token("discord token", ".", r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,45}"),
+    _format("discord hook", "/api/webhooks/", r"/api/webhooks/\d{10,20}/([\w-]{60,100})"),
+    _token("nostr key", "nsec1", r"nsec1[02-9ac-hj-np-z]{58}"),
+    _token("nostr key", "ncryptsec1", r"ncryptsec1[02-9ac-hj-np-z]{50,200}"),
+    _token("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
+    _token("npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    _token("pypi token", "pypi-AgE", r"pypi-AgE[\w-]{50,1000}"),
+    _token("docker token", "dckr_", r"dckr_(?:pat|oat)_[\w-]{27,64}"),
+    _token("huggingface token", "hf_", r"hf_[A-Za-z0-9]{34,40}"),
+    _token("groq key", "gsk_", r"gsk_[A-Za-z0-9]{40,60}"),
+    _token("xai key", "xai-", r"xai-[A-Za-z0-9]{70,90}"),
+    _token("perplexity key", "pplx-", r"pplx-[A-Za-z0-9]{40,60}"),
+    _token("replicate token", "r8_", r"r8_[A-Za-z0-9]{37,40}"),
+    _token("sendgrid key", "SG.", r"SG\.[\w-]{22}\.[\w-]{43}"),
+    _token("twilio key", "SK", r"SK[0-9a-f]{32}"),
+    _token("mailgun key", "key-", r"key-[0-9a-f]{32}"),
+    _token("digitalocean token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}"),
+    _token("shopify token", "shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _token("square token", "sq0", r"sq0(?:atp|csp)-[\w-]{22,43}"),
+    _token("linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{32,48}"),
+    _token("notion token", "ntn_", r"ntn_[A-Za-z0-9]{40,60}"),
+    _token("figma token", "figd_", r"figd_[\w-]{40,50}"),
+    _token("atlassian token", "ATATT3 ATCTT3", r"AT[AC]TT3[\w=-]{60,300}"),
+    _token("bitbucket token", "ATBB", r"ATBB[A-Za-z0-9]{28,40}"),
+    _token("vault token", "hvs. hvb.", r"hv[sb]\.[\w-]{24,200}"),
+    _token("databricks token", "dapi", r"dapi[0-9a-f]{32}(?:-\d)?"),
+    _token("postman key", "PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    _token("new relic key", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    _token("sentry token", "sntry", r"sntry[su]_[A-Za-z0-9+/=_-]{40,300}"),
+    _token("grafana token", "glsa_ glc_", r"gl(?:sa|c)_[A-Za-z0-9+/=_]{32,200}"),
+    _token("heroku key", "HRKU-", r"HRKU-[\w-]{36,80}"),
+    _token("supabase token", "sbp_", r"sbp_[0-9a-f]{40}"),
+    _token("planetscale token", "pscale_", r"pscale_(?:tkn|pw|oauth)_[\w-]{32,64}"),
+    _token("facebook token", "EAA", r"EAA[A-Za-z0-9]{90,300}"),
+    _token("json web token", "eyJ", r"eyJ[\w-]{8,4000}\.eyJ[\w-]{8,16000}(?:\.[\w-]{0,2000})?"),
+    _format("password", "://", r"://[^\s:/@\"'<>]{0,100}:([^\s/@\"'<>]{1,200})@[\w.\[-]"),
+)
+"""The table: what is looked for, in order."""
+
+_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_PUTTY = re.compile(r"Private-Lines: \d{1,4}\s")
+_LINES = re.compile(r"[A-Za-z0-9+/=\\\s:,.-]{0,20000}")
+_PLACEHOLDER = re.compile(r"[*x.•…]+|<[^>]*>|\$?\{[^}]*\}|\[[^\]]*\]|%s|pass(?:word|wd)?|secret|token", re.IGNORECASE)
+
+
+def token_marks(text: str) -> Iterator[Mark]:
+    """Every token that its format gives away."""
+    for kind, hints, pattern in FORMATS:
+        if any(hint in text for hint in hints):
+            for found in pattern.finditer(text):
+                start, end = found.span(found.lastindex or 0)
+                if not _PLACEHOLDER.fullmatch(text, start, end):
+                    yield Mark(start, end, kind)
+    if "PRIVATE KEY" in text or "Private-Lines" in text:
+        yield from _private_keys(text)
+
+
+def _private_keys(text: str) -> Iterator[Mark]:
+    """Private keys, from the line that begins them to the one that ends them, or as far as one may reach."""
+    done, ends = 0, True
+    for begin in _BEGIN.finditer(text):
+        if begin.start() < done:
+            continue
+        end = text.find("-----END", begin.end()) if ends else -1
+        ends = end >= 0
+        tail = text.find("-----", end + 8, end + 80) if ends else -1
+        reach = _LINES.match(text, begin.end())
+        assert reach is not None, "the pattern matches nothing too"
+        done = tail + 5 if tail >= 0 and end <= reach.end() + 200 else reach.end()
+        yield Mark(begin.start(), done, "private key")
+    for begin in _PUTTY.finditer(text):
+        reach = _LINES.match(text, begin.end())
+        yield Mark(begin.start(), reach.end() if reach else begin.end(), "private key")

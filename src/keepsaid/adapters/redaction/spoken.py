@@ -1,0 +1,171 @@
+"""Spoken: secrets that only the words before them give away, in several languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import log2
+
+from keepsaid.adapters.redaction.masks import Masks
+from keepsaid.adapters.redaction.words import CAMEL, CJK, COMMON, KEYWORD, STEMS
+from keepsaid.domain.redaction import MASK, Mark
+
+_LINK = re.compile(
+    r"""(?P<quote>["'`*\])]{0,3})[ \t]{0,3}(?:\([^)\n]{1,40}\)[ \t]?)?
+    (?:(?:for|für|fuer|pour|para|per|voor|på|för|dla|do|от|для|to|of|of the|von|zum|zu|de|del|da|di)
+       (?:[ \t][^\s:=]{1,30}){1,4}?[ \t]?)?
+    (?:(?P<sign>=>|:=|==?|[:：→=]|->)
+      |(?P<word>(?:is|was|are|ist|war|lautet|est|c'est|es|je|era|é|è|är|er|on|jest|to|это|был|was\ changed\ to)\b
+        (?:[ \t](?:now|still|jetzt|noch|ahora|maintenant|agora|adesso|теперь)\b)?:?)
+      |(?P<cjk>是|为|為|は|は、|:|은|는))
+    [ \t]{0,4}(?:\r?\n[ \t]{0,4})?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_BESIDE = re.compile(r"[ \t]{1,2}")
+_FLAG = re.compile(r"(?<!\S)--?$|--[\w-]{0,40}$")
+_VALUE = re.compile(
+    r"""(?P<fence>```|[`"'“„«「‘*]{1,3})(?P<quoted>[^\n`"'“”„«»「」‘’]{1,400})[`"'“”»」’]"""
+    r"""|(?P<bare>[^\s"'`<>,;，。、「」“”„«»]{1,4000})"""
+)
+_BEARER = re.compile(
+    r"\b(?:bearer|basic|token|apikey|digest)[ \t]{1,3}(?P<bare>[A-Za-z0-9._~+/-]{16,4000}={0,2})", re.IGNORECASE
+)
+_SCHEME = re.compile(r"(?:bearer|basic|token|apikey|negotiate)[ \t]{1,3}", re.IGNORECASE)
+_SEED = re.compile(
+    r"(?:seed|recovery|mnemonic|backup|wallet)[ _-]?(?:phrase|words|seed)?[^\n\w]{1,4}(?:(?:is|are)[ :]{1,2})?"
+    r"(?P<bare>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
+    re.IGNORECASE,
+)
+_NEAR_MAX = 60
+_NAMED = re.compile(r"(?i)sha|commit|hash|digest|md5|checksum|uuid|count|usage|https?:|limit|revision|\bid\b")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_RUN = re.compile(r"(?<![\w/.+=-])[A-Za-z0-9+/_=-]{16,400}(?![\w/+=-])")
+
+_NO_SECRET = re.compile(
+    r"""[*•.…x_-]+$|<|\$|%|\{|\[|\(|@\w+$|https?://|(?:your|my|the|some|new|old)[_ -]|.{0,40}(?:example|placeholder)
+    |(?:os|process|self|cls|this|config|settings|env|request|req|ctx|args|secrets|options|opts|data|user|params?)[.\[]
+    |.{0,80}\w\(|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Z][A-Z_]+$|[a-z]+(?:_[a-z]+)+$|[A-Z][a-z]+(?:[A-Z][a-z]+)+$
+    |[a-z]+(?:[A-Z][a-z]+)+$|\d{1,4}(?:[.,:/-]\d{1,4})*[%a-z]{0,3}$|[\w.+-]+@[\w-]+\.\w+$|(?:\w+/)+\w+\.\w{1,4}$""",
+    re.VERBOSE,
+)
+_REACH = 4_000
+
+
+def spoken_marks(text: str) -> Iterator[Mark]:
+    """Every secret that follows a word for one."""
+    low = text.lower()
+    if any(stem in low for stem in STEMS):
+        yield from _Words(text).marks(KEYWORD, CAMEL)
+    if not text.isascii():
+        yield from _Words(text).marks(CJK)
+    for pattern, kind in ((_BEARER, "credential"), (_SEED, "seed phrase")):
+        for found in pattern.finditer(text):
+            start, end = found.span("bare")
+            if kind == "seed phrase" or _is_random(text[start:end], 16):
+                yield Mark(start, end, kind)
+
+
+class _Words:
+    """One text, read from left to right: what follows each word for a secret."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._masks = Masks(text)
+        self._sought = 0
+        self._run: re.Match[str] | None = None
+
+    def marks(self, *patterns: re.Pattern[str]) -> Iterator[Mark]:
+        """The secrets after the words that the patterns know."""
+        for pattern in patterns:
+            self._sought, self._run = 0, None
+            for found in pattern.finditer(self._text):
+                mark = None if self._masks.touch(*found.span()) else self._after(found)
+                if mark is not None:
+                    yield mark
+
+    def _after(self, keyword: re.Match[str]) -> Mark | None:
+        """The secret that stands after a word for one, if any does."""
+        text, strong = self._text, keyword.lastgroup == "strong"
+        kind = "password" if strong else "credential"
+        link = _LINK.match(text, keyword.end())
+        if link is None:
+            flag = _FLAG.search(text, max(0, keyword.start() - 42), keyword.start())
+            beside = _BESIDE.match(text, keyword.end())
+            if beside is None:
+                return None
+            found = _value(text, beside.end(), kind, sure=flag is not None, said=flag is None)
+            return found or self._near(keyword, kind)
+        sure = link["sign"] is not None or link["cjk"] is not None
+        scheme = _SCHEME.match(text, link.end())
+        start = scheme.end() if scheme else link.end()
+        return _value(text, start, kind, sure=sure and strong, said=not sure) or self._near(keyword, kind)
+
+    def _near(self, keyword: re.Match[str], kind: str) -> Mark | None:
+        """A random run a few words further on, in the same sentence."""
+        after = keyword.end()
+        if self._sought == 0 or (self._run is not None and self._run.start() < after):
+            self._sought, self._run = 1, _RUN.search(self._text, after)
+        run = self._run
+        if run is None or run.start() > after + _NEAR_MAX or _UUID.fullmatch(run.group()):
+            return None
+        between = self._text[after : run.start()]
+        if _NAMED.search(between) or "\n" in between or ". " in between or MASK.search(between):
+            return None
+        value = run.group()
+        mixed = any(one.isupper() for one in value) and any(one.islower() for one in value)
+        if not _is_random(value, 16) or (not mixed and len(value) < 24) or _NO_SECRET.match(value):
+            return None
+        return Mark(*run.span(), kind)
+
+
+def _value(text: str, start: int, kind: str, *, sure: bool, said: bool) -> Mark | None:
+    found = _VALUE.match(text, start, start + _REACH)
+    if found is None or MASK.match(text, start):
+        return None
+    group = "quoted" if found["quoted"] is not None else "bare"
+    begin, end = found.span(group)
+    value = text[begin:end]
+    if group == "bare":
+        value = _trimmed(value)
+        end = begin + len(value)
+    if _is_secret(value, quoted=group == "quoted", sure=sure, said=said):
+        return Mark(begin, end, kind)
+    return None
+
+
+def _trimmed(value: str) -> str:
+    """A bare value without the punctuation that ends a sentence or a bracket."""
+    stripped = value.rstrip(".?:)]}|\\")
+    return stripped or value
+
+
+def _is_secret(value: str, *, quoted: bool, sure: bool, said: bool) -> bool:
+    """Whether a value that follows a word for a secret is one.
+
+    `sure`: it was assigned to a password. `said`: it only follows in a sentence, and must look like more than a word.
+    """
+    if len(value) < 4 or value.lower() in COMMON or _NO_SECRET.match(value) or MASK.search(value):
+        return False
+    if quoted and value.count(" ") > 5:
+        return False
+    letters = any(one.isalpha() for one in value)
+    digits = any(one.isdigit() for one in value)
+    signs = any(not one.isalnum() and one not in "-_./' " for one in value)
+    if sure:
+        return (letters and (digits or signs)) or (len(value) >= 6 and (quoted or value.isdigit()))
+    if said:
+        return len(value) >= 6 and letters and (digits or (quoted and signs))
+    return _is_random(value, 8)
+
+
+def _is_random(value: str, chars_min: int) -> bool:
+    """Whether a value has letters and digits as nothing written for people has them."""
+    if len(value) < chars_min or not any(one.isdigit() for one in value) or not any(one.isalpha() for one in value):
+        return False
+    return _entropy(value) >= (3.0 if len(value) >= 16 else 2.5)
+
+
+def _entropy(value: str) -> float:
+    """Bits a character, by how often each occurs."""
+    size = len(value)
+    return -sum(count / size * log2(count / size) for count in map(value.count, set(value)))

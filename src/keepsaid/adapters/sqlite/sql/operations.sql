@@ -1,2 +1,0 @@
--- name: episodes_kept
-DELETE FROM episode_due WHERE batch_id = ?
