@@ -97,6 +97,7 @@ class WorkList:
     def __init__(self, *work: EpisodeWork) -> None:
         self.work = list(work)
         self.asked: list[tuple[int, str | None]] = []
+        self.kept: list[EpisodesKept] = []
 
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
         self.asked.append((limit, conversation))
@@ -105,6 +106,7 @@ class WorkList:
 
     async def apply(self, commit: Commit[R]) -> R:
         assert isinstance(commit, EpisodesKept)
+        self.kept.append(commit)
         before = len(self.work)
         self.work = [one for one in self.work if one.batch_id not in commit.batch_ids]
         return before - len(self.work)  # type: ignore[return-value]

@@ -11,6 +11,7 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source
 from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.redaction import Mark, Redaction
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreFull
@@ -123,6 +124,19 @@ async def test_one_conversation_can_go_first() -> None:
     assert await recorder(work, memories).catch_up(conversation="terminal:me") == 1
     assert work.asked == [(50, "terminal:me")]
     assert [one.batch_id for one in work.work] == [1]
+
+
+async def test_episodes_hold_no_secret_and_marks_say_where_it_stood() -> None:
+    """Of the message; what the reply repeats is left out of memory too."""
+    said = message(1, "my password is hunter22!")
+    work, memories = WorkList(EpisodeWork(1, (said,), 9, "I noted hunter22, password: hunter22", 2)), ListedMemories()
+    assert await recorder(work, memories).catch_up() == 1
+    assert [one.text for one in memories.stored] == [
+        "my password is [redacted: password]",
+        "I noted hunter22, password: [redacted: password]",
+    ]
+    [kept] = work.kept
+    assert kept.redactions == (Redaction(1, (Mark(15, 24, "password"),)),)
 
 
 async def test_work_without_words_is_cleared() -> None:

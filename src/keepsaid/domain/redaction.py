@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -23,6 +24,11 @@ class Redaction(NamedTuple):
 
     message_id: int
     marks: tuple[Mark, ...]
+
+
+def counted_kinds(marks: Iterable[Mark]) -> dict[str, int]:
+    """How many secrets of each kind there are."""
+    return dict(Counter(mark.kind for mark in marks))
 
 
 def mask(kind: str) -> str:

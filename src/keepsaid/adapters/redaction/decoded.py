@@ -121,18 +121,29 @@ def readings(text: str) -> list[View]:
     return [plain, *(view for view in (spaced, *undone, fully(plain)) if view is not plain)]
 
 
-def squeezed(view: View) -> View:
+class Squeezed(NamedTuple):
+    """A view without white space and colons; `places[n]` is where its character `n` stands in the view."""
+
+    text: str
+    view: View
+    places: Sequence[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where a part of it stood in the text, without the gap after it."""
+        return self.view.span(self.places[start], self.places[end - 1] + 1)
+
+
+def squeezed(view: View) -> View | Squeezed:
     """The text without white space and colons, as a wrapped block of base64 or hex reads in one piece."""
     parts: list[str] = []
-    origin: list[int] = []
+    places: list[int] = []
     done = 0
     for gap in _GAPS.finditer(view.text):
         parts.append(view.text[done : gap.start()])
-        origin += range(done, gap.start())
+        places += range(done, gap.start())
         done = gap.end()
     if not done:
         return view
     parts.append(view.text[done:])
-    origin += range(done, len(view.text) + 1)
-    known = view.origin
-    return View("".join(parts), origin if known is None else [known[place] for place in origin])
+    places += range(done, len(view.text))
+    return Squeezed("".join(parts), view, places)

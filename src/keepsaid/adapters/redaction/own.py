@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-from keepsaid.adapters.redaction.decoded import View, fully, readings, squeezed
+from keepsaid.adapters.redaction.decoded import Squeezed, View, fully, readings, squeezed
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.text import normalise
 
@@ -46,7 +46,7 @@ class OwnSecrets:
                 if len(secret) > _WORD_CHARS_MAX or not _within_word(view.text, start, end):
                     yield Mark(*view.span(start, end), KIND)
 
-    def _blocks(self, view: View) -> Iterator[Mark]:
+    def _blocks(self, view: View | Squeezed) -> Iterator[Mark]:
         for run in self._runs:
             for start in _places(view.text, run):
                 end = start + len(run)

@@ -12,6 +12,7 @@ import typer
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
+from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
@@ -82,16 +83,19 @@ def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")])
     if found is None:
         what = f"there is no message {message}{unless_pruned()}"
         raise InputError(what, safe="Nothing was changed.", hint="keepsaid inbox ls")
-    story, turn = found
-    shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None}
-    show(shape, _heading(story), facts(_stages(story, turn)))
+    story, turn, secrets = found
+    shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None, "secrets": secrets}
+    kept_out = ", ".join(counted(n, kind) for kind, n in secrets.items())
+    lines = [("secrets", f"{kept_out}: kept out of memory")] if secrets else []
+    show(shape, _heading(story), facts(_stages(story, turn) + lines))
 
 
-async def _story(stores: Reading, message_id: int) -> tuple[Story, TurnStory | None] | None:
+async def _story(stores: Reading, message_id: int) -> tuple[Story, TurnStory | None, dict[str, int]] | None:
     story = await stores.views.story(message_id)
     if story is None:
         return None
-    return story, await stores.views.turn(story.turn_id) if story.turn_id is not None else None
+    turn = await stores.views.turn(story.turn_id) if story.turn_id is not None else None
+    return story, turn, counted_kinds(await stores.views.marks(message_id))
 
 
 def waits(batch: Batch) -> str:

@@ -11,8 +11,9 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
+from keepsaid.domain.redaction import counted_kinds
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, facts, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import memory_shape
@@ -106,15 +107,21 @@ def add(
     text: Annotated[str, typer.Argument(help="What to remember.")],
     kind: Annotated[str, typer.Option(help=f"What it is: {_ADDED}.")] = "fact",
 ) -> None:
-    """Remember something; you hear it in your own direct chats."""
+    """Remember something; you hear it in your own direct chats. A secret in it is left out."""
     body = json.dumps({"text": text, "kind": kind}).encode()
 
-    async def kept(instance: Instance) -> str:
+    async def kept(instance: Instance) -> dict[str, Any]:
         from keepsaid.interfaces.notes import note  # noqa: PLC0415
 
-        return name("memory", await instance.remember(note(text, kind, instance.clock.now_ms())))
+        memory = note(text, kind, instance.clock.now_ms())
+        left_out = counted_kinds(instance.redactor.marks(memory.text))
+        return {"id": name("memory", await instance.remember(memory)), "redacted": left_out}
 
-    added, _ = either(lambda remote: str(remote.post("/v1/memories", body)["id"]), kept)
+    told, _ = either(lambda remote: dict(remote.post("/v1/memories", body)), kept)
+    added, left_out = str(told["id"]), dict(told["redacted"])
     if read("memory", added) == 0:
         raise InputError("this was forgotten, and what was forgotten is not learned again", hint="keepsaid memory ls")
-    show({"id": added}, f"{added}  remembered")
+    show({"id": added, "redacted": left_out}, f"{added}  remembered")
+    if left_out:
+        kinds = ", ".join(counted(n, kind) for kind, n in left_out.items())
+        say(f"left out: {kinds}; memory keeps no secrets")

@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
+from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.text import normalise
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
@@ -88,4 +89,5 @@ class OperatorRoutes:
         if not isinstance(text, str) or not isinstance(kind, str):
             raise BadRequest("a memory needs a text")
         memory = note(text, kind, self._instance.clock.now_ms())
-        return JSONResponse({"id": show("memory", await self._instance.remember(memory))}, 201)
+        left_out = counted_kinds(self._instance.redactor.marks(memory.text))
+        return JSONResponse({"id": show("memory", await self._instance.remember(memory)), "redacted": left_out}, 201)

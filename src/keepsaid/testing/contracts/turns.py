@@ -8,6 +8,7 @@ from keepsaid.domain.commits import Commit, EpisodesKept, Fail, Failure, Release
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Marks, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.redaction import Mark, Redaction
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import IllegalMove
 from keepsaid.domain.turn import NO_MODEL, Claimed, Recent, Step, StepKind, Usage
@@ -353,6 +354,22 @@ class EpisodeWorkContract:
         assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 8))
         [work] = await store.episode_work(10)
         assert (work.turn_id, work.messages, work.reply) == (claimed.turn_id, claimed.messages, "")
+
+    async def test_it_leaves_where_secrets_stand(self, store: Store) -> None:
+        """The text stays as it was received; the marks are kept beside it, the last found, and go with it."""
+        road = Road(store)
+        await road.settle(said())
+        [work] = await store.episode_work(10)
+        [message] = work.messages
+        assert await store.marks(message.id) == ()
+        marks = (Mark(0, 2, "password"), Mark(3, 4, "own secret"))
+        for found in (marks[:1], marks):
+            await store.apply(EpisodesKept((work.batch_id,), (Redaction(message.id, found), Redaction(4_711, found))))
+        assert await store.marks(message.id) == marks
+        assert await store.marks(4_711) == ()
+        story = await store.story(message.id)
+        assert story is not None
+        assert story.message == message
 
     async def test_it_ends_when_memory_has_it(self, store: Store) -> None:
         """Once; what is not there is not counted."""
