@@ -21,6 +21,20 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """A span that left a lane's context with version `version`: into a summary, or cut; `how` says which.
+
+    `model` and `extractive` are summaries, `guard` and `reset` are cuts. A reset of nothing ends before it begins.
+    """
+
+    version: int
+    first: int
+    last: int
+    how: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class LaneTail:
     """The summary in force and the records after it.
 

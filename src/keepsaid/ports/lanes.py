@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import TurnStory
@@ -26,6 +26,10 @@ class LaneView(Protocol):
 
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The first `limit` records of a lane's transcript after a position, as prompts show them, oldest first."""
+        ...
+
+    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
+        """Every span that left the lane's context, in order; together they reach from the first record to the tail."""
         ...
 
     async def turn(self, turn_id: int) -> TurnStory | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from keepsaid.adapters.ram.sessions import mark, rotate
 from keepsaid.adapters.ram.state import ContextRow, CutRow, Entry, JournalRow, LaneRow, State
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import Ending
@@ -56,6 +56,16 @@ def span(state: State, lane: Lane, after: int, limit: int) -> Span:
     return Span(tuple(entry.record for _, entry in told), tuple(at for at, _ in told))
 
 
+def past(state: State, lane: Lane) -> tuple[Stretch, ...]:
+    """Every span that left the context."""
+    row = state.lanes.get(lane)
+    if row is None:
+        return ()
+    summed = [Stretch(one.version, one.first, one.last, str(one.made), one.created_at) for one in row.context.summaries]
+    gone = [Stretch(one.version, one.first, one.last, str(one.why), one.at) for one in row.context.cuts]
+    return tuple(sorted((*summed, *gone), key=lambda one: one.version))
+
+
 def _told(state: State, row: LaneRow, after: int) -> list[tuple[int, Entry]]:
     return [(at, entry) for at, entry in enumerate(row.transcript, 1) if at > after and _is_told(state, entry)]
 
@@ -97,7 +107,7 @@ def cut(state: State, commit: CutContext) -> bool:
     head.floor = commit.last
     head.left_out = 0 if reset else head.left_out + said
     head.summary = None if reset else head.summary
-    head.cuts.append(CutRow(head.version, first, commit.last, commit.why, said))
+    head.cuts.append(CutRow(head.version, first, commit.last, commit.why, said, commit.at))
     if reset:
         rotate(state, row, Ending.RESET, commit.at)
     else:

@@ -42,6 +42,7 @@ class CutRow:
     last: int
     why: Cut
     left_out: int
+    at: int
 
 
 @dataclass(slots=True, eq=False)

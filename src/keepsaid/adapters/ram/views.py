@@ -14,7 +14,7 @@ from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
 from keepsaid.domain.batch import Due, Group
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
@@ -127,6 +127,10 @@ class RamLanes(RamBuffer, RamSessions):
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The oldest records after a position."""
         return context.span(self._state, lane, after, limit)
+
+    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
+        """Every span that left the lane's context."""
+        return context.past(self._state, lane)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.turns import SQL as TURNS
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.session import Ending
@@ -72,6 +72,12 @@ def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:
     lane_id = lane_id_of(db, lane)
     found = [] if lane_id is None else every(db, SQL["span"], (lane_id, after, max(0, limit)))
     return Span(tuple(rows.record(row[:5]) for row in found), tuple(row[6] for row in found))
+
+
+def past(db: apsw.Connection, lane: Lane) -> tuple[Stretch, ...]:
+    """Every span that left the context."""
+    lane_id = lane_id_of(db, lane)
+    return () if lane_id is None else tuple(Stretch(*row) for row in every(db, SQL["past"], (lane_id,)))
 
 
 def _head(db: apsw.Connection, lane_id: int) -> _Head:

@@ -35,7 +35,7 @@ from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain import busy, commits, compaction, session
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
@@ -158,6 +158,10 @@ class SqliteLanes(SqliteBuffer, SqliteSessions):
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The oldest records after a position."""
         return await self._readers.run(context.span, lane, after, limit)
+
+    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
+        """Every span that left the lane's context."""
+        return await self._readers.run(context.past, lane)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""

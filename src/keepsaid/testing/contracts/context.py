@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
@@ -183,3 +183,17 @@ class CutContract:
         assert (await store.context(lane_of(), 10)).positions == (5, 6)
         assert await store.apply(cut(4, 4)) is False
         assert (await store.span(lane_of(), 0, 9)).positions == (1, 2, 3, 4, 5, 6)
+
+    async def test_what_left_is_listed_without_a_gap(self, store: Store) -> None:
+        """Each span with the version that took it, and how."""
+        await talked(store, "one", "two")
+        assert await store.past(lane_of()) == ()
+        for commit in (cut(0, 1), summarised(1, 3), cut(2, 4, Cut.RESET), cut(3, 4, Cut.RESET)):
+            assert await store.apply(commit)
+        assert await store.past(lane_of()) == (
+            Stretch(1, 1, 1, "guard", 80),
+            Stretch(2, 2, 3, "model", 70),
+            Stretch(3, 4, 4, "reset", 80),
+            Stretch(4, 5, 4, "reset", 80),
+        )
+        assert await store.past(Lane("no", "such", "lane", "here")) == ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -53,6 +53,10 @@ class _Strands(_Retention):
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The oldest records after a position."""
         return await self.store.span(lane, after, limit)
+
+    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
+        """Every span that left the lane's context."""
+        return await self.store.past(lane)
 
     async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
         """The newest sessions of a lane."""

@@ -50,3 +50,9 @@ ON CONFLICT (lane_id, whole) DO UPDATE SET version = ?3
 SELECT coalesce(max(step.tokens_in), 0) FROM step JOIN turn ON turn.id = step.turn_id
 WHERE step.turn_id = (SELECT id FROM turn WHERE lane_id = ?1 AND state = 'committed' ORDER BY id DESC LIMIT 1)
   AND turn.started_at >= ?2
+
+-- name: past
+SELECT version, first, last, kind, created_at FROM lane_summary WHERE lane_id = ?1
+UNION ALL
+SELECT version, first, last, reason, created_at FROM lane_cut WHERE lane_id = ?1
+ORDER BY 1
