@@ -68,7 +68,17 @@ def test_seeds_meet_what_they_should() -> None:
     """Deaths before and after every commit of the road, and all kinds of trouble."""
     died: Counter[tuple[str, str]] = Counter()
     words: Counter[str] = Counter()
-    troubles = ("taken for dead", "jumps by", "disk full", "told to stop", "duplicate", "Requeue", "marked=True", "pay")
+    troubles = (
+        "taken for dead",
+        "jumps by",
+        "disk full",
+        "told to stop",
+        "duplicate",
+        "Requeue",
+        "marked=True",
+        "pay",
+        "a summary",
+    )
     for seed in range(1_000, 1_150):
         trace = "\n".join(kept(play(seed)).lines)
         died.update(_DIED.findall(trace))

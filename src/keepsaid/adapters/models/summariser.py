@@ -15,7 +15,9 @@ from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Model, ModelRequest, Tool
 from keepsaid.ports.summariser import Summarised, ToSummarise
 
-_TOOL = "keep_summary"
+SUMMARY_TOOL = "keep_summary"
+"""The tool whose arguments are a summary."""
+
 _SAID_CHARS_MAX = 4_000
 _RESULT_CHARS_MAX = 400
 _THINGS_LEAST = 2
@@ -60,7 +62,7 @@ class ModelSummariser:
 
     async def summarise(self, given: ToSummarise) -> Summarised:
         """One call; raises a ModelError, ModelMalformed for an answer that is no summary or says too little."""
-        system = _INSTRUCTIONS.format(tool=_TOOL, tokens=given.tokens_max)
+        system = _INSTRUCTIONS.format(tool=SUMMARY_TOOL, tokens=given.tokens_max)
         prompt = Prompt(system=system, history=(), recalled="", user=_material(given))
         request = ModelRequest(prompt, tools=(_tool(),), tokens_max=4 * given.tokens_max, limit_s=given.limit_s)
         answer = await self._model.answer(request, lambda _: None)
@@ -78,12 +80,12 @@ def _tool() -> Tool:
         name: {"type": "array", "items": {"type": "string"}, "description": about} for name, about in _ABOUT.items()
     }
     schema: dict[str, Json] = {"type": "object", "properties": properties, "required": list(HEADINGS)}
-    return Tool(_TOOL, "Keep the summary of the conversation.", schema, never)
+    return Tool(SUMMARY_TOOL, "Keep the summary of the conversation.", schema, never)
 
 
 def _sections(answer: Answer) -> Sections:
     """What the tool was called with, or what the text says where a model writes the arguments down instead."""
-    said = next((call.arguments for call in answer.calls if call.name == _TOOL), answer.text)
+    said = next((call.arguments for call in answer.calls if call.name == SUMMARY_TOOL), answer.text)
     try:
         read = _Given.model_validate(json.loads(_unfenced(said)))
     except (ValueError, RecursionError, ValidationError):

@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
+from keepsaid.config.compaction import CompactionConfig
 from keepsaid.config.tree import TurnsConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
@@ -27,11 +28,24 @@ from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Life, Reset
 from keepsaid.testing.simulator.model import SimModel, tools
 from keepsaid.testing.simulator.net import Net
+from keepsaid.testing.simulator.past import gaps
 from keepsaid.testing.simulator.watch import Watched
 
 T = TypeVar("T")
 _HOME = Home.at(Path("simulated-home"))
 _STOP_S = 5.0
+_COMPACTION = CompactionConfig(
+    messages=2,
+    keep=1,
+    retry_s=1.0,
+    timeout_s=10.0,
+    window_tokens=1_000,
+    background=0.27,
+    aggressive=0.29,
+    emergency=0.31,
+)
+"""Lanes are summarised after a few messages, and a prompt with more than a few of them meets the guard."""
+
 _RULES = (
     {"name": "deploys", "match": {"event": "deploy"}, "action": "spawn", "task": "look at {{word}}"},
     {"name": "noise", "match": {"event": "noise"}, "action": "drop"},
@@ -45,6 +59,7 @@ def settings(turns_max: int) -> Config:
     return Config(
         channels={TALK: {"busy": "steer"}, POST: {"window_ms": 0}, WEB: {"busy": "interrupt"}, HOOKS: hooks},
         routes={"rules": _RULES},
+        compaction=_COMPACTION,
         turns=TurnsConfig(concurrent_max=turns_max, stop_s=_STOP_S),
     )
 
@@ -134,6 +149,13 @@ class House:
         stories = await store.find(MessageFilter(limit=100_000))
         self._disk.drop(store)
         return stories
+
+    async def gaps(self, stories: Sequence[Story]) -> list[str]:
+        """What is wrong with the contexts of all lanes, for whoever looks from outside."""
+        store = self._disk.open()
+        found = await gaps(store, (story.message.lane for story in stories))
+        self._disk.drop(store)
+        return found
 
     def memories(self) -> SqliteMemories:
         """What is remembered, for whoever looks from outside."""

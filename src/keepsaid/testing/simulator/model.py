@@ -6,7 +6,9 @@ import asyncio
 import json
 from collections.abc import Callable
 
+from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.domain.prompt import Json, Role, ToolCall
+from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import Answer, ToolClass, Usage
 from keepsaid.errors import (
     ModelAuth,
@@ -58,6 +60,8 @@ class SimModel:
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Make one call; raises any ModelError."""
+        if any(tool.name == SUMMARY_TOOL for tool in request.tools):
+            return await self._summarise(request)
         words, depth = words_of(request.prompt.user), len(request.exchange)
         asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms())
         self._note(asked, " ".join(words))
@@ -71,6 +75,26 @@ class SimModel:
             asked.ended = self._net.wall.passed_ms()
         delta(answer.text)
         return answer
+
+    async def _summarise(self, request: ModelRequest) -> Answer:
+        """A summary of what it is shown, after a while; or a failure, or something that is none."""
+        net, chance = self._net, self._net.chance
+        net.trace.add(f"{self._life.name} asks for a summary")
+        try:
+            async with asyncio.timeout(request.limit_s):
+                await net.remote(net.pause(0.01, chance.choice((0.2, 1.0, 8.0))))
+                if net.happens(net.weather.model):
+                    if chance.random() < 0.2:
+                        await asyncio.sleep(_FOREVER_S)
+                    if chance.random() < 0.5:
+                        failure = _FAILURES[chance.randrange(_LASTING)]
+                        raise failure()
+                    return Answer(chance.choice(("", "No summary.", "{oops")), (), Usage(5, 0), self.name)
+        except TimeoutError:
+            raise ModelTimeout(f"no answer in {request.limit_s:g} s") from None
+        words = sorted(set(words_of(request.prompt.user)))
+        told = {name: [f"{name} of {' '.join(words)[:200]}"] for name in HEADINGS}
+        return Answer("", (ToolCall("summary", SUMMARY_TOOL, json.dumps(told)),), Usage(9, 9), self.name)
 
     def _note(self, asked: Asked, turn: str) -> None:
         """A turn is known by the words it began with: one that begins anew with more is another."""

@@ -218,6 +218,8 @@ class _Play:
         runtime = self.house.newest
         if runtime is None or runtime.life.dead or sum(not one.life.dead for one in self.lives) > 1:
             return False
+        if runtime.instance.compactor.busy:
+            return False
         seen = await runtime.store.overview()
         waiting = sum(channel.unrouted for channel in seen.channels) + seen.episodes_due
         waiting += sum(seen.batches.get(state, 0) for state in ("queued", "leased"))
@@ -236,7 +238,8 @@ class _Play:
         for task in self.tasks:
             if task.done() and not task.cancelled() and task.exception() is not None:
                 self.seen.broken.append(f"the play itself failed: {task.exception()!r}")
-        return Judge(self.seen, stories, counts.get("episode", 0)).verdict()
+        verdict = Judge(self.seen, stories, counts.get("episode", 0)).verdict()
+        return verdict + await self.house.gaps(stories)
 
     def clear(self) -> None:
         """Close what is open."""
