@@ -109,6 +109,30 @@ class Episode(NamedTuple):
     ref: str
 
 
+class Stretch(NamedTuple):
+    """A span that left a lane's context, into a summary or by a cut."""
+
+    lane: int
+    version: int
+    first: int
+    last: int
+
+
+class Head(NamedTuple):
+    """The head of a lane's context: up to which position it is covered, and how many records there should be and are.
+
+    `follows` is the role of the first record that is not covered, `worded` that the summary in force has a text.
+    """
+
+    lane: int
+    version: int
+    covered: int
+    told: int
+    records: int
+    follows: str
+    worded: int
+
+
 _NAMED = re.split(r"^-- name: (\w+)$", Path(__file__).with_suffix(".sql").read_text("utf-8"), flags=re.MULTILINE)
 SQL = dict(zip(_NAMED[1::2], _NAMED[2::2], strict=True))
 """The statements of `evidence.sql` by name."""
@@ -150,6 +174,8 @@ class Evidence:
     effects: list[Effect]
     tasks: set[int]
     episodes: list[Episode]
+    stretches: list[Stretch]
+    heads: list[Head]
     broken: list[str]
     """What SQLite's own check says of the files, if it is not "ok"."""
 
@@ -184,6 +210,8 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
             effects=_lines(ledgers.effects, lambda line: Effect(line["tool"], line["key"])),
             tasks={int(row[0]) for row in buffer.rows("tasks")},
             episodes=memory.all(Episode),
+            stretches=buffer.all(Stretch),
+            heads=buffer.all(Head),
             broken=[*buffer.damage(), *memory.damage()],
         )
 

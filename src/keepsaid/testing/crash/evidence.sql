@@ -28,6 +28,23 @@ SELECT id FROM task
 SELECT source.kind, source.ref FROM memory JOIN memory_source AS source ON source.memory_id = memory.id
 WHERE memory.kind = 'episode' AND memory.state = 'active'
 
+-- name: Stretch
+SELECT lane_id, version, first, last FROM lane_summary
+UNION ALL
+SELECT lane_id, version, first, last FROM lane_cut
+ORDER BY 1, 2
+
+-- name: Head
+SELECT lane.id, coalesce(version, 0), max(coalesce(summarised_until, 0), coalesce(floor, 0)), transcript,
+  (SELECT count(*) FROM transcript WHERE lane_id = lane.id AND position BETWEEN 1 AND lane.transcript),
+  coalesce((
+    SELECT role FROM transcript
+    WHERE lane_id = lane.id AND position = 1 + max(coalesce(summarised_until, 0), coalesce(floor, 0))
+  ), ''),
+  (SELECT count(*) FROM lane_summary WHERE lane_id = lane.id AND version = summary AND trim(text) <> '') = 1
+    OR summary IS NULL
+FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
+
 -- name: damage
 PRAGMA integrity_check
 

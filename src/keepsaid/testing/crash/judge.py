@@ -15,6 +15,7 @@ from pathlib import Path
 
 from keepsaid.testing.crash.evidence import Evidence, Ledgers, gather
 from keepsaid.testing.crash.outcomes import answered, delivered, effected, noticed, remembered
+from keepsaid.testing.crash.past import summarised
 from keepsaid.testing.crash.promises import (
     after_one_another,
     batched,
@@ -47,6 +48,7 @@ CHECKS: Sequence[Check] = (
     delivered,
     effected,
     remembered,
+    summarised,
 )
 
 
@@ -77,6 +79,7 @@ def counts(seen: Evidence) -> dict[str, int]:
         "replies_arrived_again": sum(times - 1 for times in copies.values()),
         "replies_labelled": sum(post.labelled for post in seen.posts),
         "episodes": len(seen.episodes),
+        "summaries_and_cuts": len(seen.stretches),
     }
 
 

@@ -29,6 +29,9 @@ _STOP_S = 10.0
 _TURNS_MAX = 4
 """Few turns at once, so that a kill makes few suspects, which are worked on one by one."""
 
+_COMPACTION = {"messages": 4, "keep": 2, "retry_s": 0.01, "window_tokens": 1_000, "emergency": 0.9}
+"""Lanes are summarised every few messages, and now and then a prompt does not fit."""
+
 SERVE = ("serve", "--port", "0")
 
 
@@ -258,6 +261,7 @@ def settings(model_url: str, doors: Doors) -> dict[str, Any]:
     return {
         "models": {"chat": "openai/scripted", "base_url": model_url, "api_key": "none needed"},
         "buffer": {"window_ms": 30, "warn_count": 1},
+        "compaction": _COMPACTION,
         "turns": {"concurrent_max": _TURNS_MAX},
         "routes": {"rules": rules},
         "channels": {

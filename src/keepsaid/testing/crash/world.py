@@ -20,6 +20,8 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.domain.summary import HEADINGS
 from keepsaid.testing.model_http import Connection
 from keepsaid.testing.model_script import UNAVAILABLE, Call, ChatRequest, Reactor, Refuse, Say, text_of
 from keepsaid.testing.model_script import Reaction as Answering
@@ -27,6 +29,7 @@ from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.reply_receiver import Act, Reaction, ReplyReceiver, refuse, seeded
 
 _OUTAGES = 0.02
+_POOR_SUMMARIES = 0.15
 _HANG_S = 0.4
 _SLOW_S = 0.25
 _RECALLED = "[Context from memory]"
@@ -38,6 +41,8 @@ def scripted(seed: int, thinking_s: float) -> Reactor:
 
     def react(request: ChatRequest) -> Answering:
         chance = random.Random(f"model:{seed}:{request.number}")  # noqa: S311 - repeatable, not secret
+        if SUMMARY_TOOL in request.tool_names:
+            return _summary(chance, thinking_s)
         turn = _turn(request)
         said = "\n".join(text_of(one) for one in turn if one.get("role") == "user")
         asked = _ASKED.findall(said)
@@ -53,6 +58,13 @@ def scripted(seed: int, thinking_s: float) -> Reactor:
         return Say(f"You said: {said}", delay_s=delay_s, chunk=4_096)
 
     return react
+
+
+def _summary(chance: random.Random, thinking_s: float) -> Answering:
+    """A summary, after a while; now and then something that is none."""
+    if chance.random() < _POOR_SUMMARIES:
+        return chance.choice((UNAVAILABLE, Say("No summary."), Call(SUMMARY_TOOL, "{oops")))
+    return Call(SUMMARY_TOOL, {name: [f"{name} were talked about"] for name in HEADINGS}, delay_s=thinking_s)
 
 
 def _call(name: str, key: str) -> Call:
