@@ -72,6 +72,7 @@ def honest(forks: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Path:
         stage.until(lambda: stage.acknowledged.count() >= _ACKNOWLEDGED, server, 30.0, "messages were taken")
         stage.until(lambda: stage.number("verdicts") == 3, server, 30.0, "verdicts of every kind")
         stage.until(lambda: numbers(stage.home, "dead") not in (None, [[]]), server, 30.0, "a batch is refused")
+        stage.until(lambda: bool(stage.number("summarised")), server, 30.0, "a lane is summarised")
         stage.until(lambda: stage.ledgers.effects.stat().st_size > 0, server, 30.0, "a tool is used")
         stage.stop(load)
         stage.drain(server, 30.0)
@@ -154,6 +155,11 @@ _SWAP_COMMITS = f"""
         (f"UPDATE reply SET notice = 1 WHERE id = {_URL_REPLY}", "is a notice"),
         (f"DELETE FROM reply WHERE batch_id = {_DEAD}", "nobody was told of batch"),
         (f"UPDATE reply SET text = 'what?' WHERE id = {_URL_REPLY}", "does not answer all messages"),
+        ("UPDATE lane_summary SET first = first + 1", "takes"),
+        ("DELETE FROM lane_summary", "and its spans reach"),
+        ("UPDATE lane_summary SET text = ' '", "says nothing"),
+        ("UPDATE lane_context SET summarised_until = summarised_until + 1", "is covered up to"),
+        ("DELETE FROM transcript WHERE role = 'assistant'", "records of"),
     ],
 )  # fmt: skip
 def test_what_is_stored_wrongly_is_found(case: Case, statement: str, violation: str) -> None:

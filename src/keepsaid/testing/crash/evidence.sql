@@ -75,3 +75,6 @@ SELECT id FROM reply WHERE state = 'pending' AND url IS NULL ORDER BY id DESC LI
 
 -- name: undelivered
 SELECT id FROM reply WHERE state = 'dead' ORDER BY id DESC LIMIT 4
+
+-- name: summarised
+SELECT count(*) FROM lane_context WHERE summary IS NOT NULL
