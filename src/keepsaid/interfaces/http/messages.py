@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Intake
 from keepsaid.domain.ids import read
+from keepsaid.domain.message import Inbound
 from keepsaid.domain.views import Story
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.gate import Gate
@@ -40,13 +41,21 @@ class Messages:
 
     async def put(self, request: Request) -> Response:
         """Take a message in: 201 once it is on disk, 200 when it was there before, 409 on a conflict."""
+        body, fields = await self.taken(request)
+        inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
+        return await self.keep(request, inbound)
+
+    async def taken(self, request: Request) -> tuple[bytes, dict[str, object]]:
+        """The JSON object that a client sends, raw and read."""
         self._gate.client(request)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise BadRequest("the body must be application/json")
         body = await body_of(request, self._instance.config.buffer.payload_bytes_max)
         small = len(body) <= _INLINE_BYTES_MAX
-        fields = parsed(body) if small else await asyncio.to_thread(parsed, body)
-        inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
+        return body, parsed(body) if small else await asyncio.to_thread(parsed, body)
+
+    async def keep(self, request: Request, inbound: Inbound) -> Response:
+        """Store a message and say so."""
         channel = inbound.origin.channel
         if channel != "http" and not self._gate.is_operator(request):
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")

@@ -25,6 +25,7 @@ from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.gate import Gate, client_token
+from keepsaid.interfaces.http.media import Media
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
 from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrouted
@@ -42,6 +43,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/messages", guarded(messages.put), methods=["POST"]),
         Route("/v1/messages/{id}", guarded(messages.get), methods=["GET"]),
         Route("/v1/messages/{id}/events", guarded(messages.events), methods=["GET"]),
+        Route("/v1/media/{medium}", guarded(Media(instance.config, messages).put), methods=["POST"]),
         Route("/v1/replies", guarded(owner.replies), methods=["GET"]),
         Route("/v1/replies/{id}/seen", guarded(owner.seen), methods=["POST"]),
         Route("/v1/replies/{id}/resend", guarded(owner.resend), methods=["POST"]),

@@ -1,0 +1,1 @@
+"""Media: how the raw objects of other people's bots are read, one module a medium."""

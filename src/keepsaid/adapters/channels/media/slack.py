@@ -1,0 +1,84 @@
+"""Slack: a message event of the Events API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
+from keepsaid.domain.posted import EDITED, Posted, Unsaid
+
+_SAID = (None, "file_share", "thread_broadcast", "me_message")
+_ESCAPED = re.compile(r"<([@#!]?)([^|>]*)(?:\|([^>]*))?>")
+_SIGNS = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+
+
+def read(source: Mapping[str, object]) -> Posted | Unsaid:
+    """The message in an `event_callback`, or a bare event.
+
+    A thread is a topic, named by the `ts` of the message it hangs from, which stands in the channel itself.
+    """
+    given = Fields(source)
+    event = given.needed("event") if given.text("type") == "event_callback" else given
+    kind, subtype = event.text("type"), event.text("subtype")
+    if kind not in ("message", "app_mention"):
+        return Unsaid(f"{kind or 'an event without a type'} is no message")
+    if subtype == "message_changed":
+        changed = event.needed("message")
+        if "edited" not in changed:
+            return Unsaid("only the preview of a message changed")
+        return _message(changed, event, changed.needed("edited").id("ts"))
+    return _message(event, event, None)
+
+
+def _message(message: Fields, event: Fields, edited_at: str | None) -> Posted | Unsaid:
+    subtype = message.text("subtype")
+    if "bot_id" in message or subtype == "bot_message":
+        return Unsaid("a bot said it")
+    if subtype not in _SAID:
+        return Unsaid(f"a notice of Slack's own ({subtype})")
+    text = lines(_words(message.text("text") or ""), *_attachments(message))
+    if not text:
+        return Unsaid("the message has no words and nothing that could be named")
+    place, number = event.id("channel"), message.id("ts")
+    thread = message.id("thread_ts") if "thread_ts" in message else number
+    return Posted(
+        conversation=f"slack:{place}",
+        sender=message.id("user"),
+        text=text,
+        provider_id=number,
+        delivery=f"slack:{place}:{number}:{edited_at}" if edited_at else f"slack:{place}:{number}",
+        name=_name(message),
+        direct=event.text("channel_type") == "im",
+        topic=None if thread == number else thread,
+        event=EDITED if edited_at else "",
+    )
+
+
+def _name(message: Fields) -> str:
+    profile = message.inside("user_profile")
+    named = profile.first(("display_name", "real_name", "name")) if profile is not None else ""
+    return named or message.first(("username",))
+
+
+def _words(text: str) -> str:
+    """What was said, as people read it: mentions and links without their signs, letters as they are."""
+    shown = _ESCAPED.sub(_shown, text)
+    for written, sign in _SIGNS:
+        shown = shown.replace(written, sign)
+    return shown
+
+
+def _shown(found: re.Match[str]) -> str:
+    sign, target, label = found.group(1), found.group(2), found.group(3)
+    if sign in ("@", "#"):
+        return f"{sign}{label or target}"
+    if sign == "!":
+        return f"@{label or target.partition('^')[0]}"
+    return f"{label} ({target})" if label and label != target else target
+
+
+def _attachments(message: Fields) -> Iterator[str]:
+    for file in message.objects("files"):
+        told = (file.text("name"), file.text("mimetype"), sized(file.number("size")))
+        yield attached("file", *told, file.text("url_private") or file.text("id"))

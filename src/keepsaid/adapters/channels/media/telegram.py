@@ -1,0 +1,94 @@
+"""Telegram: an update or message of the Bot API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
+from keepsaid.domain.posted import EDITED, Posted, Unsaid
+
+_UPDATES = ("message", "channel_post", "business_message")
+_EDITS = ("edited_message", "edited_channel_post", "edited_business_message")
+_FILES = ("document", "audio", "video", "voice", "animation", "video_note", "sticker")
+
+
+def read(source: Mapping[str, object]) -> Posted | Unsaid:
+    """The message in an update, or a bare message.
+
+    A forum topic is a topic; in a chat without topics `message_thread_id` only repeats a reply and is left out.
+    The conversation is the chat, with all its topics (seed 003).
+    """
+    given = Fields(source)
+    if "update_id" not in given:
+        return _message(given, edited="edit_date" in given)
+    for name in (*_UPDATES, *_EDITS):
+        if (message := given.inside(name)) is not None:
+            return _message(message, edited=name in _EDITS)
+    return Unsaid("the update holds no message")
+
+
+def _message(message: Fields, *, edited: bool) -> Posted | Unsaid:
+    chat, number = message.needed("chat"), message.id("message_id")
+    place = chat.id("id")
+    person, speaking_for = message.inside("from"), message.inside("sender_chat")
+    if person is not None and person.flag("is_bot") and speaking_for is None:
+        return Unsaid("a bot said it")
+    sender = speaking_for or person or message.needed("from")
+    text = lines(*_forwarded(message), message.text("text") or message.text("caption") or "", *_attachments(message))
+    if not text:
+        return Unsaid("the message has no words and nothing that could be named")
+    topic = message.id("message_thread_id") if message.flag("is_topic_message") else None
+    delivery = f"telegram:{place}:{number}"
+    return Posted(
+        conversation=f"telegram:chat:{place}",
+        sender=sender.id("id"),
+        text=text,
+        provider_id=number,
+        delivery=f"{delivery}:{message.id('edit_date')}" if edited else delivery,
+        name=_name(sender),
+        direct=chat.text("type") == "private",
+        topic=topic,
+        reply_to=_reply_to(message, topic),
+        event=EDITED if edited else "",
+    )
+
+
+def _reply_to(message: Fields, topic: str | None) -> str | None:
+    """What it answers; the message that began a topic is named in all of it, and answered by none."""
+    target = message.inside("reply_to_message")
+    if target is None or "forum_topic_created" in target:
+        return None
+    number = target.id("message_id")
+    return None if number == topic else number
+
+
+def _name(person: Fields) -> str:
+    full = " ".join(part for name in ("first_name", "last_name") if (part := person.text(name)))
+    return full or person.first(("title", "username"))
+
+
+def _forwarded(message: Fields) -> Iterator[str]:
+    origin = message.inside("forward_origin")
+    if origin is not None:
+        who = (origin.inside(name) for name in ("sender_user", "sender_chat", "chat"))
+        named = next((_name(one) for one in who if one is not None), origin.text("sender_user_name") or "")
+        yield attached("forwarded", f"from {named}" if named else "")
+
+
+def _attachments(message: Fields) -> Iterator[str]:
+    for size in message.objects("photo")[-1:]:
+        yield attached("photo", sized(size.number("file_size")), size.id("file_id"))
+    for kind in _FILES:
+        if (file := message.inside(kind)) is not None:
+            told = (file.text("emoji"), file.text("file_name"), file.text("mime_type"), sized(file.number("file_size")))
+            yield attached(kind.replace("_", " "), *told, file.id("file_id"))
+    if (spot := message.inside("location")) is not None:
+        yield attached("location", spot.number("latitude"), spot.number("longitude"))
+    if (venue := message.inside("venue")) is not None:
+        yield attached("venue", venue.text("title"), venue.text("address"))
+    if (contact := message.inside("contact")) is not None:
+        yield attached("contact", _name(contact), contact.text("phone_number"))
+    if (poll := message.inside("poll")) is not None:
+        yield attached("poll", poll.text("question"), *(option.text("text") for option in poll.objects("options")))
+    if (dice := message.inside("dice")) is not None:
+        yield attached("dice", dice.text("emoji"), dice.number("value"))
