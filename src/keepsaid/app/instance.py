@@ -18,6 +18,7 @@ from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
+from keepsaid.app.budget import budget_of
 from keepsaid.app.channels import channels_of
 from keepsaid.app.compaction import compaction_of, guard_of
 from keepsaid.app.models import model_of
@@ -45,7 +46,6 @@ from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
-from keepsaid.pipeline.context.assemble import Budget
 from keepsaid.pipeline.context.surroundings import Surroundings
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
@@ -139,8 +139,7 @@ class Instance:
     def _flow(self) -> Flow:
         config = self.config
         windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
-        context, models = config.context, config.models
-        budget = Budget(context.recent_messages, context.recent_tokens, context.identity_chars)
+        models, budget = config.models, budget_of(config)
         limits = TurnLimits(models.steps_max, models.tokens_max, models.timeout_s)
         mode = config.memory.injection
         reminder = self._injector() if mode == "auto" else NoReminder(mode)

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keepsaid.config.compaction import CompactionConfig
+from keepsaid.config.context import ContextConfig
 from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.domain.batch import Window
@@ -234,17 +235,6 @@ class LanesConfig(Section):
     def rules(self) -> LaneRules:
         """The rules as the intake applies them."""
         return LaneRules(self.reply == "join", self.infer)
-
-
-class ContextConfig(Section):
-    """What the prompt may hold."""
-
-    recent_messages: int = Field(1_000, ge=0, le=1_000)
-    """Records of the lane since its summary that are shown at most; compaction keeps them far fewer."""
-    recent_tokens: int = Field(100_000, ge=0)
-    """Estimated tokens they may cost at most."""
-    identity_chars: int = Field(20_000, ge=0)
-    """Characters of the identity files that are shown."""
 
 
 class MemoryConfig(Section):

@@ -37,5 +37,23 @@ class ClearSlot:
     verb: str = "clear"
 
 
-Effect = OpenSlot | FillSlot | ClearSlot
+@dataclass(frozen=True, slots=True)
+class SetPersonality:
+    """Speak so from now on, where `scope` says; an empty `text` takes back what was set there. `by` is a person."""
+
+    scope: str
+    text: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A model reported how many tokens a prompt had that was estimated to have so many."""
+
+    model: str
+    estimated: int
+    reported: int
+
+
+Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | Measured
 """What a turn may leave behind beside its transcript and its reply."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from keepsaid.domain.personality import Personality
 from keepsaid.domain.slot import Slot
+from keepsaid.domain.tokens import Calibration
 
 
 class FocusKind(StrEnum):
@@ -44,10 +46,20 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a turn finds around it: the questions open in its lane, and the reply targets that are known here."""
+    """What a turn finds around it: the questions open in its lane, and the reply targets that are known here.
+
+    `personalities` are those set for its lane, its people and everybody, `calibrations`
+    how models count tokens.
+    """
 
     slots: tuple[Slot, ...] = ()
     said: tuple[Said, ...] = ()
+    personalities: tuple[Personality, ...] = ()
+    calibrations: tuple[Calibration, ...] = ()
+
+    def calibration(self, model: str) -> Calibration:
+        """How a model counts tokens, as far as it is known."""
+        return next((one for one in self.calibrations if one.model == model), Calibration(model))
 
     def target(self, provider_id: str) -> Said | None:
         """What was said under a provider's id."""

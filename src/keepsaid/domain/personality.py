@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import GLOBAL, person_scope
+from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.text import joined
 
 PERSONALITY_CHARS_MAX = 2_000
@@ -33,6 +34,29 @@ def session_scope(lane: Lane) -> str:
 def scopes_of(lane: Lane, person: str = "") -> tuple[str, ...]:
     """Where a personality is looked for, the first that is found wins: session, person, global."""
     return (session_scope(lane), *([person_scope(person)] if person else []), GLOBAL)
+
+
+def scopes_around(lane: Lane, messages: Iterable[Message]) -> tuple[str, ...]:
+    """Every scope that may matter to a turn of these messages."""
+    people = dict.fromkeys(person_scope(person_of(message.inbound.origin)) for message in messages)
+    return (session_scope(lane), *people, GLOBAL)
+
+
+def settable(lane: Lane, messages: Sequence[Message]) -> Mapping[str, str]:
+    """The scopes that who wrote these messages may set, by the words `session`, `person` and `global`.
+
+    The owner may set all; who is known, in a direct chat, its own. Where others speak only the owner alone may, and
+    what is external never does.
+    """
+    origins = [message.inbound.origin for message in messages]
+    people = {person_of(origin) for origin in origins}
+    if len(people) != 1 or any(origin.trust is Trust.EXTERNAL for origin in origins):
+        return {}
+    [person] = people
+    if not all(origin.direct for origin in origins):
+        return {"session": session_scope(lane), "global": GLOBAL} if person == OWNER else {}
+    own = {"session": session_scope(lane), "person": person_scope(person)}
+    return {**own, "global": GLOBAL} if person == OWNER else own
 
 
 def effective(scopes: Iterable[str], found: Iterable[Personality]) -> Personality:

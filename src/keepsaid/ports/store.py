@@ -8,9 +8,10 @@ from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
+from keepsaid.ports.personalities import PersonalityView
 from keepsaid.ports.retention import RetentionView
 from keepsaid.ports.sessions import SessionView
 
 
-class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, SessionView, Protocol):
+class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, SessionView, PersonalityView, Protocol):
     """The one way to write, and every read."""

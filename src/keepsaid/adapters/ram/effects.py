@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from keepsaid.adapters.ram import slots
+from keepsaid.adapters.ram import slots, standing
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
+from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
 
 
-def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:  # noqa: ARG001 - others change more than the lane
+def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
     """Apply the effects of a turn, in order."""
     for effect in commit.outcome.effects:
         match effect:
@@ -20,5 +20,9 @@ def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:  # noqa: ARG
                 slots.fill_slot(lane, effect, commit.at)
             case ClearSlot():
                 slots.clear_slot(lane, effect, commit.at)
+            case SetPersonality():
+                standing.set_personality(state, effect, commit.at)
+            case Measured():
+                standing.measure(state, effect)
             case _:
                 assert_never(effect)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.adapters.ram import sessions
+from keepsaid.adapters.ram import sessions, standing
 from keepsaid.adapters.ram.slots import pending
 from keepsaid.adapters.ram.state import State
 from keepsaid.domain.focus import Said, Surroundings
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
+from keepsaid.domain.personality import Personality, scopes_around
 from keepsaid.domain.session import Quiet, Session
 from keepsaid.domain.slot import Slot
 
@@ -34,13 +35,19 @@ class RamSessions:
         """Since when the longest quiet lanes are."""
         return sessions.quiet_since(self._state)
 
+    async def personalities(self, scopes: Sequence[str]) -> tuple[Personality, ...]:
+        """What is set for these scopes."""
+        return standing.personalities(self._state, scopes)
+
 
 def surroundings(state: State, lane: Lane, messages: Sequence[Message]) -> Surroundings:
     """What is asked in a lane, and what these messages reply to in its conversation, in whatever lane that was."""
     row = state.lanes.get(lane)
     targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
     found = (_said(state, lane, target) for target in targets if target is not None)
-    return Surroundings(pending(row) if row else (), tuple(said for said in found if said is not None))
+    known = tuple(said for said in found if said is not None)
+    set_here = standing.personalities(state, scopes_around(lane, messages))
+    return Surroundings(pending(row) if row else (), known, set_here, tuple(state.calibrations.values()))
 
 
 def _said(state: State, lane: Lane, target: str) -> Said | None:

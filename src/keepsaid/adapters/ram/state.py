@@ -14,6 +14,7 @@ from keepsaid.domain.batch import Batch
 from keepsaid.domain.compaction import Cut
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
+from keepsaid.domain.personality import Personality
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply, ReplyDraft
@@ -23,6 +24,7 @@ from keepsaid.domain.session import Session
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.states import move
 from keepsaid.domain.summary import Summary
+from keepsaid.domain.tokens import Calibration
 from keepsaid.domain.turn import Step, Usage
 
 OPEN_BATCHES = ("queued", "leased")
@@ -356,6 +358,8 @@ class State:
     episodes_due: dict[int, int | None] = field(default_factory=dict)
     summaries_due: dict[tuple[Lane, bool], int] = field(default_factory=dict)
     prune_runs: list[PruneRun] = field(default_factory=list)
+    personalities: dict[str, Personality] = field(default_factory=dict)
+    calibrations: dict[str, Calibration] = field(default_factory=dict)
 
     def leased(self) -> Iterator[BatchRow]:
         """The batches in flight."""

@@ -6,9 +6,9 @@ from typing import assert_never
 
 import apsw
 
-from keepsaid.adapters.sqlite import slots
+from keepsaid.adapters.sqlite import slots, standing
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
+from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
 
 
 def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
@@ -21,5 +21,9 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
                 slots.fill_slot(db, effect, lane_id, commit.at)
             case ClearSlot():
                 slots.clear_slot(db, effect, lane_id, commit.at)
+            case SetPersonality():
+                standing.set_personality(db, effect, commit.at)
+            case Measured():
+                standing.measure(db, effect)
             case _:
                 assert_never(effect)

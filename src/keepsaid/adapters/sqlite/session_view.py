@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows, sessions, slots
+from keepsaid.adapters.sqlite import rows, sessions, slots, standing
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite.sessions import SQL
 from keepsaid.domain.focus import Said, Surroundings
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
+from keepsaid.domain.personality import Personality, scopes_around
 from keepsaid.domain.session import Quiet, Session
 from keepsaid.domain.slot import Slot
 
@@ -35,6 +36,10 @@ class SqliteSessions:
     async def quiet_since(self) -> Quiet:
         """Since when the longest quiet lanes are."""
         return await self._readers.run(sessions.quiet_since)
+
+    async def personalities(self, scopes: Sequence[str]) -> tuple[Personality, ...]:
+        """What is set for these scopes."""
+        return await self._readers.run(standing.personalities, scopes)
 
 
 def _lane_id(db: apsw.Connection, lane: Lane) -> int | None:
@@ -58,7 +63,9 @@ def surroundings(db: apsw.Connection, lane: Lane, messages: Sequence[Message]) -
     targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
     found = (_said(db, lane, target) for target in targets if target is not None)
     asked = () if lane_id is None else slots.pending(db, lane_id)
-    return Surroundings(asked, tuple(said for said in found if said is not None))
+    known = tuple(said for said in found if said is not None)
+    set_here = standing.personalities(db, scopes_around(lane, messages))
+    return Surroundings(asked, known, set_here, standing.calibrations(db))
 
 
 def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keepsaid.domain.memory import person_of
-from keepsaid.domain.personality import BUILT_IN, Personality, effective, scopes_of
+from keepsaid.domain.personality import Personality, effective, scopes_of
 from keepsaid.domain.scene import Contribution, Passing, Quote, Standing
 from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
 from keepsaid.ports.capabilities import Capabilities
 from keepsaid.ports.contributor import Contributor
 from keepsaid.ports.identity import Identity
-from keepsaid.ports.personalities import PersonalityView
 from keepsaid.ports.side_work import SideWork
 from keepsaid.ports.skills import SkillShelf
 
@@ -22,7 +21,6 @@ from keepsaid.ports.skills import SkillShelf
 class Surroundings:
     """The sources that there are; a layer without one is empty."""
 
-    personalities: PersonalityView | None = None
     skills: SkillShelf | None = None
     capabilities: Capabilities | None = None
     side_work: SideWork | None = None
@@ -33,13 +31,7 @@ class Surroundings:
         who = await identity.read()
         shelf = await self.skills.read() if self.skills else Skills()
         lines = self.capabilities.lines() if self.capabilities else ()
-        return Standing(who, await self._personality(claimed), shelf, lines)
-
-    async def _personality(self, claimed: Claimed) -> Personality:
-        if self.personalities is None:
-            return BUILT_IN
-        scopes = scopes_of(claimed.batch.lane, person_in(claimed))
-        return effective(scopes, await self.personalities.personalities(scopes))
+        return Standing(who, personality_of(claimed), shelf, lines)
 
     async def passing(self, claimed: Claimed, now_ms: int, quote: Quote | None = None) -> Passing:
         """What holds for this turn alone."""
@@ -49,6 +41,11 @@ class Surroundings:
         for one in self.contributors:
             added += await one.contribute(claimed)
         return Passing(now_ms, work, tuple(added), quote)
+
+
+def personality_of(claimed: Claimed) -> Personality:
+    """The one in force: of the lane, of the one person of a direct chat, of everybody, or the built-in."""
+    return effective(scopes_of(claimed.batch.lane, person_in(claimed)), claimed.around.personalities)
 
 
 def person_in(claimed: Claimed) -> str:

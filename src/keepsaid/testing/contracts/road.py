@@ -18,6 +18,7 @@ from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
+from keepsaid.ports.personalities import PersonalityView
 from keepsaid.ports.redactor import MarksView
 from keepsaid.ports.retention import RetentionView
 from keepsaid.ports.sessions import SessionView
@@ -27,7 +28,17 @@ LEASE_MS = 1_000
 """How long the leases of `Road.claim` last."""
 
 
-class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, SessionView, MarksView, Protocol):
+class Store(
+    Operations,
+    BufferView,
+    LaneView,
+    OutboxView,
+    RetentionView,
+    SessionView,
+    PersonalityView,
+    MarksView,
+    Protocol,
+):
     """The operational store with all its reads."""
 
 

@@ -8,6 +8,7 @@ from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.personality import Personality
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.session import Quiet, Session
@@ -69,6 +70,10 @@ class _Strands(_Retention):
     async def quiet_since(self) -> Quiet:
         """Since when the longest quiet lanes are."""
         return await self.store.quiet_since()
+
+    async def personalities(self, scopes: Sequence[str]) -> tuple[Personality, ...]:
+        """What is set for these scopes."""
+        return await self.store.personalities(scopes)
 
 
 class Views(_Strands):

@@ -199,6 +199,21 @@ CREATE INDEX session_lane ON session (lane_id, id);
 CREATE INDEX session_quiet ON session (state, quiet_since) WHERE ended_at IS NULL;
 CREATE INDEX session_invalidated ON session (invalidated_at) WHERE invalidated_at IS NOT NULL;
 
+-- How to speak, by scope: session:LANE, person:ID or global; a scope without a row has none set.
+CREATE TABLE personality (
+  scope TEXT PRIMARY KEY,
+  text TEXT NOT NULL,
+  set_at INTEGER NOT NULL,
+  set_by TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Tokens estimated, and reported by the model for the same prompts.
+CREATE TABLE calibration (
+  model TEXT PRIMARY KEY,
+  estimated INTEGER NOT NULL,
+  reported INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE slot (
   id INTEGER PRIMARY KEY,
   lane_id INTEGER NOT NULL REFERENCES lane (id),
