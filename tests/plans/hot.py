@@ -121,7 +121,7 @@ HOT = (
     Hot("slots", "slots", (7, 10)),
     Hot("standing", "personalities", ('["global", "person:owner"]',)),
     Hot("standing", "calibration", ("openai/x",)),
-    Hot("standing", "calibrations", walks="a row for each model that ever answered"),
+    Hot("standing", "calibrations"),
     Hot("views", "turn_before", (_MESSAGE,)),
     Hot("outbox", "next_replies", (LATER, _PUSHED, 8), 30_000, "1,000 may be sent now, and must be put in order"),
     Hot("outbox", "next_replies", (LATER, "[]", 8), 2_000, "8 replies; those that wait to be pulled cost nothing"),
