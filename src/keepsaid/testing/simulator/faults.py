@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.domain.commits import Claim, Commit, Intake, Receive, Received, Settle, TurnCommit
+from keepsaid.domain.commits import Commit, Intake, Receive, Received, Settle, TurnCommit
 from keepsaid.domain.reply import Delivered
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.ports.operations import R
 from keepsaid.testing.simulator.watch import Watched
 
@@ -76,18 +77,14 @@ class Doubling(Watched):
 
 
 class Careless(Watched):
-    """Forgets at a claim which calls had begun."""
+    """Forgets which calls had begun."""
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def claimed(self, lease: Lease) -> Claimed | None:
         """Leave out the steps without a result."""
-        result: Any = await super().apply(commit)
-        if isinstance(commit, Claim):
-            result = tuple(
-                replace(claimed, steps=tuple(step for step in claimed.steps if step.state == "finished"))
-                for claimed in result
-            )
-        same: R = result
-        return same
+        claimed = await super().claimed(lease)
+        if claimed is None:
+            return None
+        return replace(claimed, steps=tuple(step for step in claimed.steps if step.state == "finished"))
 
 
 class Certain(Watched):
