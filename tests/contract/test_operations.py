@@ -208,6 +208,10 @@ class TestSummary(suite.SummaryContract):
     """See the contract."""
 
 
+class TestCopy(suite.CopyContract):
+    """See the contract."""
+
+
 class TestCut(suite.CutContract):
     """See the contract."""
 

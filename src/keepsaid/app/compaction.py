@@ -9,8 +9,10 @@ from keepsaid.config import Config
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.compactor import Compactor
 from keepsaid.memory.compaction import Compaction, CompactionStore, Extractor, Summaries
+from keepsaid.memory.summaries import SummaryCopier, SummaryStore, WholeTerms
 from keepsaid.pipeline.context.guard import Guard, Windows
 from keepsaid.ports.clock import Clock
+from keepsaid.ports.memories import Memories
 from keepsaid.ports.model import Model
 
 
@@ -22,6 +24,15 @@ def compaction_of(
     summariser = Extractor() if model.name == NO_MODEL else ModelSummariser(model)
     summaries = Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
     return Compaction(store, summariser, clock, redacted, settings.terms(), summaries)
+
+
+def copier_of(config: Config, store: SummaryStore, memories: Memories, clock: Clock) -> SummaryCopier:
+    """What copies summaries to memory."""
+    settings = config.compaction
+    terms = WholeTerms(
+        settings.session_messages, settings.session_tokens, settings.session_keep, settings.summary_tokens
+    )
+    return SummaryCopier(store, memories, clock, terms)
 
 
 def guard_of(config: Config, store: CompactionStore, clock: Clock, compactor: Compactor) -> Guard:

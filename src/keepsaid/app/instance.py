@@ -20,7 +20,7 @@ from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.budget import budget_of
 from keepsaid.app.channels import channels_of
-from keepsaid.app.compaction import compaction_of, guard_of
+from keepsaid.app.compaction import compaction_of, copier_of, guard_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
@@ -43,6 +43,7 @@ from keepsaid.errors import StoreBroken
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
 from keepsaid.memory.record import RECORDED_MAX, Recorder
+from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
@@ -120,6 +121,7 @@ class Instance:
         self.search = recollection(self.memories, self.clock, PATIENT_MS)
         self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock, self.redactor)
         compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
+        self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
@@ -237,8 +239,9 @@ class Instance:
         self.reserve.look()
 
     async def _record(self) -> int | None:
-        """Episodes of settled batches; at once again while there are many."""
-        return 0 if await self.recorder.catch_up() == RECORDED_MAX else None
+        """Episodes of settled batches and copies of summaries; at once again while there are many."""
+        recorded, copied = await self.recorder.catch_up(), await self.copier.catch_up()
+        return 0 if recorded == RECORDED_MAX or copied == COPIED_MAX else None
 
     async def until_broken(self) -> StoreBroken:
         """Wait until the disk fails; only after `start`."""

@@ -27,6 +27,12 @@ class CompactionConfig(Section):
     """Seconds until one that failed is tried again with a message of the lane; doubled each time, an hour at most."""
     concurrent_max: int = Field(2, ge=1, le=64)
     """Lanes that are summarised at the same time."""
+    session_messages: int = Field(30, ge=2)
+    """For each so many messages that its lanes summarised, the summary of a conversation is made anew."""
+    session_tokens: int = Field(3_000, ge=100)
+    """The same for estimated tokens."""
+    session_keep: int = Field(20, ge=0)
+    """The newest records of each lane, which it leaves out."""
     window_tokens: int = Field(128_000, ge=1_000)
     """Tokens a model's window holds."""
     windows: dict[str, int] = Field(default_factory=dict)

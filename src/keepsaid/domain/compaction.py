@@ -77,6 +77,13 @@ class SummaryFailed(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class SummariesCopied(Commit[int]):
+    """Memory has copies of these versions of lanes' summaries; returns of how many none was newer."""
+
+    copies: tuple[tuple[Lane, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """When a lane is summarised (seed 003): more messages, tokens or hours than these, beside the newest `keep`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Recent
@@ -32,6 +33,20 @@ class Stretch:
     last: int
     how: str
     at: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSummary:
+    """A summary with its lane; `messages` and `chars` count all that it and the ones before it took in.
+
+    `external` says that the lane has held words of somebody outside.
+    """
+
+    lane: Lane
+    summary: Summary
+    messages: int = 0
+    chars: int = 0
+    external: bool = False
 
 
 @dataclass(frozen=True, slots=True)

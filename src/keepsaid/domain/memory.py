@@ -78,6 +78,11 @@ def person_of(origin: Origin) -> str:
     return OWNER if origin.trust is Trust.OWNER else joined(":", origin.channel, origin.account, origin.sender)
 
 
+def summary_key(lane: Lane) -> str:
+    """The name of the memory that is the summary of a lane."""
+    return joined(":", str(Kind.THREAD_SUMMARY), *lane)
+
+
 def episode_scope(origin: Origin, lane: Lane) -> str:
     """The default scope of an episode: its conversation; the owner's direct chats are heard in all of them."""
     if origin.trust is Trust.OWNER and origin.direct:
@@ -121,7 +126,8 @@ class Source:
 class NewMemory:
     """A memory to be written; `key` is its deterministic name, so that writing it again changes nothing.
 
-    Times are milliseconds UTC. `lane` is None for what belongs to no conversation.
+    But one of a higher `version` takes the place of the one that is there. Times are milliseconds UTC. `lane` is None
+    for what belongs to no conversation. A `derived` memory was made from others' words, `metadata` is a JSON object.
     """
 
     key: str
@@ -135,6 +141,9 @@ class NewMemory:
     said_at: int = 0
     importance: float = 0.5
     sources: tuple[Source, ...] = ()
+    derived: bool = False
+    version: int = 0
+    metadata: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)

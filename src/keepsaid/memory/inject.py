@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from keepsaid.domain.memory import Hit, Injection, Listener, Recalled, person_of
+from keepsaid.domain.memory import Hit, Injection, Listener, Recalled, person_of, summary_key
 from keepsaid.domain.message import Message
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.block import PINNED, RELEVANT
@@ -77,7 +77,7 @@ class Injector:
         if isinstance(pinned, Missing):
             missing.append(pinned.why)
             pinned = []
-        own = frozenset(f"message:{message.id}" for message in claimed.messages)
+        own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
         shown = await asyncio.shield(recent)
         selection = Selection(Visible(shown.shown, own, shown.records, text), self._settings)
         for hit in pinned:

@@ -87,7 +87,8 @@ def summarise(state: State, commit: Summarise) -> bool:
     head.summarised_until = commit.last
     head.summary = Summary(head.version, first, commit.last, commit.text, commit.made, commit.model, commit.at)
     head.summaries.append(head.summary)
-    state.summaries_due[commit.lane, False] = head.version
+    head.took[head.version] = _took(row, first, commit.last)
+    state.summaries_due[commit.lane] = head.version
     rotate(state, row, Ending.COMPACTION, commit.at)
     told = {"version": head.version, "first": first, "last": commit.last, "made": str(commit.made)}
     _tell(state, "lane.summarised", commit.lane, told, commit.at)
@@ -100,8 +101,7 @@ def cut(state: State, commit: CutContext) -> bool:
     if row is None:
         return False
     head, first = row.context, row.context.covered + 1
-    gone = row.transcript[first - 1 : commit.last]
-    said = sum(entry.record.role is not Role.TOOL and not entry.unprompted for entry in gone)
+    said = _took(row, first, commit.last)[0]
     reset = commit.why is Cut.RESET
     _move(head, commit.at)
     head.floor = commit.last
@@ -115,6 +115,13 @@ def cut(state: State, commit: CutContext) -> bool:
     told = {"version": head.version, "first": first, "last": commit.last, "messages": said}
     _tell(state, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
     return True
+
+
+def _took(row: LaneRow, first: int, last: int) -> tuple[int, int]:
+    """How many messages a span holds, and how many characters."""
+    gone = row.transcript[first - 1 : last]
+    said = [entry.record.text for entry in gone if entry.record.role is not Role.TOOL and not entry.unprompted]
+    return len(said), sum(map(len, said))
 
 
 def summary_failed(state: State, commit: SummaryFailed) -> bool:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from keepsaid.adapters.ram import busy as busy_lanes
-from keepsaid.adapters.ram import context, intake, leases, outbox, pruning, routing, sessions, turns
+from keepsaid.adapters.ram import context, intake, leases, outbox, pruning, routing, sessions, summaries, turns
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
@@ -43,6 +43,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         compaction.Summarise: context.summarise,
         compaction.CutContext: context.cut,
         compaction.SummaryFailed: context.summary_failed,
+        compaction.SummariesCopied: summaries.copied,
         busy.Interrupt: busy_lanes.interrupt,
         busy.Steer: busy_lanes.steer,
         session.Rest: sessions.rest,

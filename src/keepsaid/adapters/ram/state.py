@@ -61,6 +61,7 @@ class ContextRow:
     next_at: int = 0
     error: str = ""
     summaries: list[Summary] = field(default_factory=list)
+    took: dict[int, tuple[int, int]] = field(default_factory=dict)
     cuts: list[CutRow] = field(default_factory=list)
 
     @property
@@ -356,7 +357,7 @@ class State:
     tasks: dict[int, TaskRow] = field(default_factory=dict)
     journal: list[JournalRow] = field(default_factory=list)
     episodes_due: dict[int, int | None] = field(default_factory=dict)
-    summaries_due: dict[tuple[Lane, bool], int] = field(default_factory=dict)
+    summaries_due: dict[Lane, int] = field(default_factory=dict)
     prune_runs: list[PruneRun] = field(default_factory=list)
     personalities: dict[str, Personality] = field(default_factory=dict)
     calibrations: dict[str, Calibration] = field(default_factory=dict)

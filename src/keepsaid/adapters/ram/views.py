@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from keepsaid.adapters.ram import context, pruning
+from keepsaid.adapters.ram import pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
+from keepsaid.adapters.ram.context_view import RamContexts
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
 from keepsaid.domain.batch import Due, Group
-from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
@@ -108,7 +108,7 @@ class RamBuffer:
         return pruning.prunable(self._state, messages_before, records_before)
 
 
-class RamLanes(RamBuffer, RamSessions):
+class RamLanes(RamContexts, RamBuffer, RamSessions):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:
@@ -119,18 +119,6 @@ class RamLanes(RamBuffer, RamSessions):
         messages, trace, joined = turn.batch.messages, json.loads(turn.trace), steered(turn)
         claimed = Claimed(batch, turn.id, messages, turn.recorded, lease.alone, trace, joined)
         return replace(claimed, around=surroundings(self._state, batch.lane, claimed.heard))
-
-    async def context(self, lane: Lane, limit: int) -> LaneTail:
-        """The summary in force and the records after it."""
-        return context.context(self._state, lane, limit)
-
-    async def span(self, lane: Lane, after: int, limit: int) -> Span:
-        """The oldest records after a position."""
-        return context.span(self._state, lane, after, limit)
-
-    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
-        """Every span that left the lane's context."""
-        return context.past(self._state, lane)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""

@@ -9,7 +9,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.lane_view import lane_id_of
-from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.turns import SQL as TURNS
@@ -86,10 +86,13 @@ def _head(db: apsw.Connection, lane_id: int) -> _Head:
 
 def _summary(db: apsw.Connection, lane_id: int, version: int) -> Summary | None:
     row = one(db, SQL["summary"], (lane_id, version))
-    if row is None:
-        return None
-    number, first, last, text, kind, model, created_at = row
-    return Summary(number, first, last, text, Made(kind), model, created_at)
+    return None if row is None else summary_of(row)
+
+
+def summary_of(row: Row) -> Summary:
+    """A row of the statements that read summaries: version, first, last, text, kind, model, created_at."""
+    version, first, last, text, kind, model, created_at = row
+    return Summary(version, first, last, text, Made(kind), model, created_at)
 
 
 def summarise(db: apsw.Connection, commit: Summarise) -> bool:
@@ -100,10 +103,11 @@ def summarise(db: apsw.Connection, commit: Summarise) -> bool:
     lane_id, head = place
     version, first = head.version + 1, head.covered + 1
     made = (commit.text, str(commit.made), commit.model, commit.at)
-    db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made))
+    said = only(db, SQL["said_between"], (lane_id, first, commit.last))
+    db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said))
     moved = (version, commit.last, head.floor, head.left_out, version)
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
-    db.execute(SQL["copy_due"], (lane_id, 0, version))
+    db.execute(SQL["copy_due"], (lane_id, version))
     rotate(db, lane_id, Ending.COMPACTION, commit.at)
     told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "made": str(commit.made)}
     _tell(db, "lane.summarised", commit.lane, told, commit.at)

@@ -21,7 +21,8 @@ from keepsaid.domain.text import digest, normalise
 class KeepMemories(Commit[tuple[int, ...]]):
     """Write memories under their keys, with sources, full text and change log; returns their ids, in order.
 
-    `ids` are for those that are new. One whose key is there already is left as it is and keeps its id;
+    `ids` are for those that are new. One whose key is there already keeps its id, and all but for a higher version
+    leaves it as it is;
     one that was forgotten, by key or by content, is not written and has id 0. `at` is milliseconds UTC.
     """
 
@@ -81,6 +82,9 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "content_hash": content_hash(memory).hex(),
         "subject": normalise(memory.subject),
         "speaker": normalise(memory.speaker),
+        "derived": memory.derived,
+        "version": memory.version,
+        "metadata": memory.metadata,
         "text": normalise(memory.text),
         "sources": [[storable(source.kind), storable(source.ref)] for source in memory.sources],
     }

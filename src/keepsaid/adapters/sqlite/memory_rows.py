@@ -69,7 +69,7 @@ def audience(memory: NewMemory) -> tuple[str | int, ...]:
 def memory(row: Row) -> Memory:
     """The memory of a row of `columns`."""
     (id_, key, kind, state, scope, trust, channel, account, conversation, lane_key, said_at, recorded_at) = row[:12]
-    importance, subject, speaker, text, sources = row[12:]
+    importance, subject, speaker, text, derived, version, metadata, sources = row[12:]
     new = NewMemory(
         key=key,
         kind=Kind(kind),
@@ -82,5 +82,8 @@ def memory(row: Row) -> Memory:
         said_at=said_at,
         importance=importance,
         sources=tuple(Source(kind, ref) for kind, ref in json.loads(sources)),
+        derived=bool(derived),
+        version=version,
+        metadata=metadata,
     )
     return Memory(id_, new, state, recorded_at)

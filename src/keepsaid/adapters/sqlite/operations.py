@@ -20,11 +20,13 @@ from keepsaid.adapters.sqlite import (
     pruning,
     routing,
     sessions,
+    summaries,
     turns,
 )
 from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite.claims import claim
 from keepsaid.adapters.sqlite.connection import open_writer, translated
+from keepsaid.adapters.sqlite.context_view import SqliteContexts
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.intake import Intake
 from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
@@ -35,7 +37,6 @@ from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain import busy, commits, compaction, session
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
@@ -67,6 +68,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     compaction.Summarise: context.summarise,
     compaction.CutContext: context.cut,
     compaction.SummaryFailed: context.summary_failed,
+    compaction.SummariesCopied: summaries.copied,
     busy.Interrupt: busy_lanes.interrupt,
     busy.Steer: busy_lanes.steer,
     session.Rest: sessions.rest,
@@ -144,24 +146,12 @@ class SqliteBuffer:
         return await self._readers.run(pruning.prunable, messages_before, records_before)
 
 
-class SqliteLanes(SqliteBuffer, SqliteSessions):
+class SqliteLanes(SqliteContexts, SqliteBuffer, SqliteSessions):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""
         return await self._readers.run(lane_view.claimed, lease)
-
-    async def context(self, lane: Lane, limit: int) -> LaneTail:
-        """The summary in force and the records after it."""
-        return await self._readers.run(context.context, lane, limit)
-
-    async def span(self, lane: Lane, after: int, limit: int) -> Span:
-        """The oldest records after a position."""
-        return await self._readers.run(context.span, lane, after, limit)
-
-    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
-        """Every span that left the lane's context."""
-        return await self._readers.run(context.past, lane)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""

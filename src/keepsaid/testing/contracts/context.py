@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
+from keepsaid.domain.compaction import Cut, CutContext, SummariesCopied, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Trust
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store
@@ -142,6 +143,47 @@ class SummaryContract:
         assert await store.apply(summarised(0, 2))
         tail = await store.context(lane_of(), 10)
         assert (tail.attempts, tail.next_at) == (0, 0)
+
+
+class CopyContract:
+    """What memory is to have a copy of."""
+
+    async def test_the_newest_summary_is_due_until_it_is_copied(self, store: Store) -> None:
+        """A copy of an older one is not enough."""
+        road = await talked(store, "one", "two")
+        assert await store.summaries_due(9) == []
+        assert await store.apply(summarised(0, 1))
+        assert [(one.lane, one.summary.version) for one in await store.summaries_due(9)] == [(lane_of(), 1)]
+        assert await store.apply(summarised(1, 3, "more was said"))
+        assert await store.apply(SummariesCopied(((lane_of(), 1),))) == 0
+        [due] = await store.summaries_due(9)
+        assert (due.summary.text, due.external) == ("more was said", False)
+        assert await store.apply(SummariesCopied(((lane_of(), 2),))) == 1
+        assert await store.summaries_due(9) == []
+        await road.settle(said("three"))
+        assert await store.apply(cut(2, 4))
+        assert await store.summaries_due(9) == [], "a cut is nothing to copy"
+
+    async def test_what_was_said_outside_is_told(self, store: Store) -> None:
+        """A lane that held it once holds it in its summary."""
+        road = Road(store)
+        inbound = said()
+        outside = replace(inbound, origin=replace(inbound.origin, trust=Trust.EXTERNAL))
+        await road.settle(outside)
+        assert await store.apply(summarised(0, 1))
+        [due] = await store.summaries_due(9)
+        assert due.external
+
+    async def test_a_conversation_is_made_of_summaries_that_are_old_enough(self, store: Store) -> None:
+        """Of each lane the newest that leaves so many records out, and how much they took in together."""
+        await talked(store, "one", "two", "three")
+        assert await store.summaries_of(lane_of(), 0) == []
+        assert await store.apply(summarised(0, 2))
+        assert await store.apply(summarised(1, 4, "more was said"))
+        sizes = [(keep, await store.summaries_of(lane_of(), keep)) for keep in (2, 3, 5)]
+        found = [(keep, [(s.summary.version, s.messages, s.chars) for s in some]) for keep, some in sizes]
+        assert found == [(2, [(2, 4, 18)]), (3, [(1, 2, 9)]), (5, [])]
+        assert await store.summaries_of(lane_of("elsewhere"), 0) == []
 
 
 class CutContract:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Protocol
 
 from keepsaid.domain.lane import Lane
@@ -97,6 +98,18 @@ class KeepingContract:
         async with factory() as store:
             (id_,) = await store.keep([new], 1_795_000_000_999)
             assert await store.get(AUDIT, id_) == Memory(id_, new, "active", 1_795_000_000_999)
+
+    async def test_a_higher_version_takes_the_place_of_what_is_there(self, factory: Factory) -> None:
+        """Under the same id, found by its new words alone; the same or a lower version changes nothing."""
+        async with factory() as store:
+            first = sample("s", "the cat sleeps", version=2, derived=True, metadata='{"n": 2}')
+            newer = replace(first, text="the dog barks", version=3, said_at=7, metadata='{"n": 3}')
+            [kept] = await store.keep([first], 5)
+            for given, at, there in ((newer, 6, newer), (first, 7, newer), (newer, 8, newer)):
+                assert await store.keep([given], at) == (kept,)
+                assert (await store.get(AUDIT, kept)) == Memory(kept, there, "active", 6)
+            assert keys(await by_words(store, AUDIT, "dog", 9)) == ["s"]
+            assert keys(await by_words(store, AUDIT, "cat", 9)) == []
 
     async def test_the_same_key_changes_nothing(self, factory: Factory) -> None:
         """Writing again returns the first id and leaves the first memory as it is."""

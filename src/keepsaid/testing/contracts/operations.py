@@ -8,7 +8,7 @@ Subclass every class of `CONTRACTS` in a test module with a fixture `store` that
 from __future__ import annotations
 
 from keepsaid.testing.contracts.busy import InterruptContract, SteerContract
-from keepsaid.testing.contracts.context import CutContract, SummaryContract, TailContract
+from keepsaid.testing.contracts.context import CopyContract, CutContract, SummaryContract, TailContract
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
@@ -47,6 +47,7 @@ CONTRACTS: tuple[type, ...] = (
     TranscriptContract,
     TailContract,
     SummaryContract,
+    CopyContract,
     CutContract,
     EpisodeWorkContract,
     SessionContract,
@@ -68,6 +69,7 @@ __all__ = [
     "CONTRACTS",
     "BacklogContract",
     "ClaimContract",
+    "CopyContract",
     "CutContract",
     "DeadContract",
     "DispatchContract",

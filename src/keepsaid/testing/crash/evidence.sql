@@ -53,6 +53,7 @@ SELECT (SELECT count(*) FROM lane WHERE batched < head)
   + (SELECT count(*) FROM batch WHERE state IN ('queued', 'leased'))
   + (SELECT count(*) FROM reply WHERE state IN ('sending', 'unknown') OR (state = 'pending' AND url IS NOT NULL))
   + (SELECT count(*) FROM episode_due)
+  + (SELECT count(*) FROM summary_due)
 
 -- name: endangered
 SELECT count(*) FROM batch

@@ -54,7 +54,16 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Rest.",
             ),
         ),
-        "K9": ("while episodes are recorded", ("commit.KeepMemories.", "episodes.kept", "commit.EpisodesKept.")),
+        "K9": (
+            "while episodes are recorded",
+            (
+                "commit.KeepMemories.",
+                "episodes.kept",
+                "commit.EpisodesKept.",
+                "summaries.kept",
+                "commit.SummariesCopied.",
+            ),
+        ),
         "K10": (
             "during recovery, or an orderly end",
             (

@@ -218,7 +218,7 @@ class _Play:
         runtime = self.house.newest
         if runtime is None or runtime.life.dead or sum(not one.life.dead for one in self.lives) > 1:
             return False
-        if runtime.instance.compactor.busy:
+        if runtime.instance.compactor.busy or await runtime.store.summaries_due(1):
             return False
         seen = await runtime.store.overview()
         waiting = sum(channel.unrouted for channel in seen.channels) + seen.episodes_due

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
-from keepsaid.domain.context import LaneTail, Span, Stretch
+from keepsaid.domain.context import LaneSummary, LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.reply import Reply
@@ -58,6 +58,14 @@ class _Strands(_Retention):
     async def past(self, lane: Lane) -> tuple[Stretch, ...]:
         """Every span that left the lane's context."""
         return await self.store.past(lane)
+
+    async def summaries_due(self, limit: int) -> Sequence[LaneSummary]:
+        """Summaries of which memory has no copy yet."""
+        return await self.store.summaries_due(limit)
+
+    async def summaries_of(self, lane: Lane, keep: int) -> Sequence[LaneSummary]:
+        """The summaries a conversation is made of."""
+        return await self.store.summaries_of(lane, keep)
 
     async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
         """The newest sessions of a lane."""

@@ -271,6 +271,8 @@ CREATE TABLE lane_summary (
   text TEXT NOT NULL,
   kind TEXT NOT NULL,
   model TEXT NOT NULL DEFAULT '',
+  messages INTEGER NOT NULL,
+  chars INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   PRIMARY KEY (lane_id, version)
 ) STRICT, WITHOUT ROWID;
@@ -287,11 +289,9 @@ CREATE TABLE lane_cut (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE summary_due (
-  lane_id INTEGER NOT NULL REFERENCES lane (id),
-  whole INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  PRIMARY KEY (lane_id, whole)
-) STRICT, WITHOUT ROWID;
+  lane_id INTEGER PRIMARY KEY REFERENCES lane (id),
+  version INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE reply (
   id INTEGER PRIMARY KEY,

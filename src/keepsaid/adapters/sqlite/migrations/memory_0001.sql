@@ -42,6 +42,8 @@ CREATE TABLE memory (
   attribute TEXT NOT NULL DEFAULT '',
   value TEXT NOT NULL DEFAULT '',
   speaker TEXT NOT NULL DEFAULT '',
+  version INTEGER NOT NULL DEFAULT 0,
+  metadata TEXT NOT NULL DEFAULT '{}',
   -- last, so that a long text never stands between a row's start and what every read filters by
   text TEXT NOT NULL
 ) STRICT;

@@ -23,11 +23,12 @@ ORDER BY position LIMIT ?3
 SELECT role FROM transcript WHERE lane_id = ?1 AND position = ?2
 
 -- name: said_between
-SELECT count(*) FROM transcript
+SELECT count(*), coalesce(sum(length(text)), 0) FROM transcript
 WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3 AND role IN ('user', 'assistant') AND unprompted = 0
 
 -- name: keep_summary
-INSERT INTO lane_summary (lane_id, version, first, last, text, kind, model, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lane_summary (lane_id, version, first, last, text, kind, model, created_at, messages, chars)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: keep_cut
 INSERT INTO lane_cut (lane_id, version, first, last, reason, left_out, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -43,8 +44,33 @@ INSERT INTO lane_context (lane_id, version, changed_at, attempts, next_at, error
 ON CONFLICT (lane_id) DO UPDATE SET attempts = attempts + 1, next_at = ?3, error = ?2
 
 -- name: copy_due
-INSERT INTO summary_due (lane_id, whole, version) VALUES (?1, ?2, ?3)
-ON CONFLICT (lane_id, whole) DO UPDATE SET version = ?3
+INSERT INTO summary_due (lane_id, version) VALUES (?1, ?2) ON CONFLICT (lane_id) DO UPDATE SET version = ?2
+
+-- name: copies_due
+SELECT lane.channel, lane.account, lane.conversation, lane.key, lane_summary.version, first, last, text, kind, model,
+  created_at,
+  lane.external_from IS NOT NULL OR EXISTS (
+    SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
+  )
+FROM summary_due
+JOIN lane ON lane.id = summary_due.lane_id
+JOIN lane_summary ON lane_summary.lane_id = summary_due.lane_id AND lane_summary.version = summary_due.version
+ORDER BY summary_due.lane_id LIMIT ?
+
+-- name: copied
+DELETE FROM summary_due WHERE lane_id = ?1 AND version = ?2
+
+-- name: of_conversation
+SELECT lane.key, made.version, made.first, made.last, made.text, made.kind, made.model, made.created_at,
+  (SELECT sum(messages) FROM lane_summary WHERE lane_id = lane.id AND version <= made.version),
+  (SELECT sum(chars) FROM lane_summary WHERE lane_id = lane.id AND version <= made.version),
+  lane.external_from IS NOT NULL OR EXISTS (
+    SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
+  )
+FROM lane JOIN lane_summary AS made ON made.lane_id = lane.id AND made.version = (
+  SELECT max(version) FROM lane_summary WHERE lane_id = lane.id AND last <= lane.transcript - ?4
+)
+WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 ORDER BY lane.key
 
 -- name: used
 SELECT coalesce(max(step.tokens_in), 0) FROM step JOIN turn ON turn.id = step.turn_id

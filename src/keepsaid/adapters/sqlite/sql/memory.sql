@@ -11,7 +11,7 @@ ON CONFLICT DO NOTHING
 -- name: keep
 INSERT INTO memory (
   id, key, audience, kind, state, scope, trust, lane_key, conversation, account, channel, said_at, recorded_at, importance,
-  content_hash, subject, speaker, text
+  content_hash, subject, speaker, derived, version, metadata, text
 )
 SELECT
   draft.value ->> 'id', draft.value ->> 'key',
@@ -25,13 +25,17 @@ SELECT
   draft.value ->> 'kind', 'active', draft.value ->> 'scope',
   draft.value ->> 'trust', draft.value ->> 'lane_key', draft.value ->> 'conversation', draft.value ->> 'account',
   draft.value ->> 'channel', draft.value ->> 'said_at', draft.value ->> 'at', draft.value ->> 'importance',
-  unhex(draft.value ->> 'content_hash'), draft.value ->> 'subject', draft.value ->> 'speaker', draft.value ->> 'text'
+  unhex(draft.value ->> 'content_hash'), draft.value ->> 'subject', draft.value ->> 'speaker',
+  draft.value ->> 'derived', draft.value ->> 'version', draft.value ->> 'metadata', draft.value ->> 'text'
 FROM json_each(:drafts) AS draft
 WHERE NOT EXISTS (
   SELECT 1 FROM memory_tombstone
   WHERE hash IN (unhex(draft.value ->> 'key_hash'), unhex(draft.value ->> 'content_hash'))
 )
-ON CONFLICT (key) DO NOTHING
+ON CONFLICT (key) DO UPDATE SET audience = excluded.audience, trust = excluded.trust, said_at = excluded.said_at,
+  recorded_at = excluded.recorded_at, content_hash = excluded.content_hash, version = excluded.version,
+  metadata = excluded.metadata, text = excluded.text
+WHERE excluded.version > memory.version AND memory.state <> 'forgotten'
 
 -- name: keep_sources
 INSERT INTO memory_source (memory_id, n, kind, ref)
@@ -49,7 +53,7 @@ ORDER BY draft.key
 -- name: columns
 memory.id, memory.key, memory.kind, memory.state, memory.scope, memory.trust, memory.channel, memory.account,
 memory.conversation, memory.lane_key, memory.said_at, memory.recorded_at, memory.importance, memory.subject,
-memory.speaker, memory.text,
+memory.speaker, memory.text, memory.derived, memory.version, memory.metadata,
 (
   SELECT json_group_array(json_array(source.kind, source.ref) ORDER BY source.n)
   FROM memory_source AS source WHERE source.memory_id = memory.id

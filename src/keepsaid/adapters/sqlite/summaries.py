@@ -1,0 +1,34 @@
+"""Summaries that memory has no copy of yet, and those a conversation is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite.context import SQL, summary_of
+from keepsaid.adapters.sqlite.lane_view import lane_id_of
+from keepsaid.adapters.sqlite.query import every, run
+from keepsaid.domain.compaction import SummariesCopied
+from keepsaid.domain.context import LaneSummary
+from keepsaid.domain.lane import Lane
+
+
+def due(db: apsw.Connection, limit: int) -> Sequence[LaneSummary]:
+    """The newest summaries of lanes whose copy is older."""
+    found = every(db, SQL["copies_due"], (limit,))
+    return [LaneSummary(Lane(*row[:4]), summary_of(row[4:11]), external=bool(row[11])) for row in found]
+
+
+def of_conversation(db: apsw.Connection, lane: Lane, keep: int) -> Sequence[LaneSummary]:
+    """Of each lane of a conversation the newest summary that leaves the newest `keep` records out."""
+    place = (lane.channel, lane.account, lane.conversation)
+    return [
+        LaneSummary(Lane(*place, row[0]), summary_of(row[1:8]), row[8], row[9], external=bool(row[10]))
+        for row in every(db, SQL["of_conversation"], (*place, keep))
+    ]
+
+
+def copied(db: apsw.Connection, commit: SummariesCopied) -> int:
+    """Memory has these copies."""
+    return sum(run(db, SQL["copied"], (lane_id_of(db, lane), version)) for lane, version in commit.copies)
