@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -103,3 +104,16 @@ async def test_a_reply_that_was_shown_may_be_named(one: Site) -> None:
         "/v1/replies/rep_0000000000001/seen", content=b'{"provider_id": "7"}', headers=one.owner
     )
     assert unknown.json() == {"seen": False}
+
+
+async def test_the_rules_of_lanes_come_from_the_settings(tmp_path: Path) -> None:
+    lanes = {"reply": "literal", "infer": "on"}
+    async with site(tmp_path, answering=False, lanes=lanes) as other:
+        bob = {"id": 8, "first_name": "Bob"}
+        asked = await hand(other, message(1, text="where is the key of the red cupboard?"))
+        begun = await hand(other, {**message(2, text="hello all, does the printer work?"), "from": bob})
+        joined = await hand(other, message(3, text="Bob: no, it is jammed"))
+        reply = await hand(other, message(4, reply_to_message={"message_id": 1}))
+        found = [one.json()["lane"].removesuffix(begun.json()["id"]) for one in (asked, begun, joined, reply)]
+        place = "telegram:chat:-5"
+        assert found == [f"root:{place}", f"strand:{place}:", f"strand:{place}:", f"reply:{place}:1"]

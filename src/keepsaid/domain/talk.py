@@ -43,8 +43,12 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What the words of a message are by themselves: topic, question, greeting, mere assent; how many there are."""
+    """What the words of a message are by themselves: topic, question, greeting, mere assent; how many there are.
 
+    `calls` are the words that could be somebody's name.
+    """
+
+    calls: frozenset[str]
     about: frozenset[str]
     asks: bool
     greets: bool
@@ -90,11 +94,9 @@ class Names:
             return ""
         return self._called.get(fold(word.strip(_AROUND_NAMES)), "")
 
-    def within(self, text: str) -> frozenset[str]:
-        """The speakers whose names stand anywhere in the text."""
-        words = {fold(word.strip(_AROUND_NAMES)) for word in text[:_READ_CHARS_MAX].split()}
-        found = (self._called.get(word) for word in words if len(word) >= _NAME_CHARS_MIN)
-        return frozenset(speaker for speaker in found if speaker)
+    def within(self, calls: frozenset[str]) -> frozenset[str]:
+        """The speakers who are called by any of these words."""
+        return frozenset(self._called[call] for call in calls & self._called.keys())
 
 
 def read(said: Said, names: Names, answered: str = "") -> Read:
@@ -103,16 +105,19 @@ def read(said: Said, names: Names, answered: str = "") -> Read:
     Who turns to himself turns to nobody.
     """
     to = names.turned_to(said.text) or answered
-    named = names.within(said.text) - {said.speaker}
-    return Read(said.speaker, said.at, "" if to == said.speaker else to, named, worded(said.text[:_READ_CHARS_MAX]))
+    words = worded(said.text[:_READ_CHARS_MAX])
+    named = names.within(words.calls) - {said.speaker}
+    return Read(said.speaker, said.at, "" if to == said.speaker else to, named, words)
 
 
-@lru_cache(4_096)
+@lru_cache(2_048)
 def worded(text: str) -> Wording:
     """The words of a text, judged by themselves."""
     words = [fold(word) for word in spelled(text)]
     first = words[:3]
+    calls = {fold(word.strip(_AROUND_NAMES)) for word in text.split()}
     return Wording(
+        calls=frozenset(call for call in calls if len(call) >= _NAME_CHARS_MIN),
         about=topic(text),
         asks="?" in text or bool(words and words[0] in _ASKS),
         greets=any(word in _GREETS for word in first),
