@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import Intake, Receive
-from keepsaid.domain.lane import Lane, LaneRules, lane_key
+from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
 from keepsaid.domain.message import Inbound, Marks, Origin
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, said
 from keepsaid.testing.contracts.road import Road, Store
@@ -106,6 +106,11 @@ def test_two_strands_of_a_conversation_have_two_keys(
     """Of a reply in a topic the topic counts."""
     one, other = (topic, topic or reply_to), (topic_2, topic_2 or reply_to_2)
     assert (lane_key(chat, topic, reply_to) == lane_key(chat, topic_2, reply_to_2)) is (one == other)
+
+
+@given(NAMES, NAMES, MAYBE, MAYBE)
+def test_a_lane_tells_its_topic(channel: str, chat: str, topic: str | None, reply_to: str | None) -> None:
+    assert topic_of(_lane(channel, ACCOUNT, chat, topic, reply_to)) == topic
 
 
 PLACES = st.tuples(NAMES, NAMES, NAMES, MAYBE, MAYBE)

@@ -31,7 +31,7 @@ from keepsaid.testing.reply_receiver import (
     seeded,
 )
 
-LANE = Lane("http", "default", "http:chat:42", "topic:42:7")
+LANE = Lane("http", "default", "http:chat:42", "topic:http:chat:42:7")
 SHORT_S = 0.2
 
 
@@ -88,7 +88,8 @@ async def test_a_reply_arrives_whole() -> None:
     assert posted.json == {
         "id": show("reply", 4_096),
         "conversation": "http:chat:42",
-        "lane": "topic:42:7",
+        "lane": "topic:http:chat:42:7",
+        "topic": "7",
         "text": "It hangs in the boathouse.",
         "notice": False,
         "possible_duplicate": False,

@@ -40,3 +40,9 @@ def lane_key(chat: str, topic: str | None = None, reply_to: str | None = None) -
     if reply_to:
         return f"reply:{chat}:{reply_to}"
     return f"root:{chat}"
+
+
+def topic_of(lane: Lane) -> str | None:
+    """The topic that a lane is named after; None for every other lane."""
+    start = f"topic:{lane.conversation}:"
+    return lane.key.removeprefix(start) if lane.key.startswith(start) else None

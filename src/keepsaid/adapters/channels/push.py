@@ -12,6 +12,7 @@ import httpx2
 
 from keepsaid.adapters.channels.pull import allowed
 from keepsaid.domain.ids import show
+from keepsaid.domain.lane import topic_of
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.domain.text import cut, normalise
 
@@ -128,6 +129,7 @@ def _body(reply: Reply) -> bytes:
         "id": show("reply", reply.id),
         "conversation": reply.lane.conversation,
         "lane": reply.lane.key,
+        "topic": topic_of(reply.lane),
         "text": reply.draft.text,
         "notice": reply.draft.notice,
         "possible_duplicate": reply.possible_duplicate,
