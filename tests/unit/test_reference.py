@@ -47,6 +47,11 @@ def test_a_name_that_two_have_points_at_nobody() -> None:
     assert scene_of(history, Said("m2", "u3", "@ann", 0, "Cat")).new.to == ""
 
 
+def test_who_has_no_name_is_not_meant_by_signs() -> None:
+    scene = scene_of([Said("m0", " ", "well", 0, " ")], Said("m1", "bob", "?? what", 0, "Bob"))
+    assert scene.new.to == ""
+
+
 def test_who_was_asked_by_name_answers_that() -> None:
     guess = last_of("Ann: Bob: did you push the branch?", "Cat: lovely day", "Dan: it is", "Bob: yes, an hour ago")
     assert guess is not None
@@ -58,6 +63,12 @@ def test_a_known_answer_counts_as_turning_to_its_speaker() -> None:
     replied = Said("m1", "bob", "which one is it?", MINUTE, answers="m0")
     scene = scene_of([asked, replied], Said("m2", "ann", "the second", 2 * MINUTE))
     assert [one.to for one in scene.before] == ["", "ann"]
+
+
+def test_who_says_nothing_of_an_answer_turns_to_nobody() -> None:
+    """Also where the new message has no ref yet."""
+    scene = scene_of([Said("", "ann", "well"), Said("", "bob", "so so")], Said("", "ann", "indeed"))
+    assert [one.to for one in (*scene.before, scene.new)] == ["", "", ""]
 
 
 def test_the_rest_of_a_thought_goes_on_with_its_beginning() -> None:

@@ -112,8 +112,9 @@ def scene_of(history: Sequence[Said], new: Said) -> Scene:
     """The messages, read: who is meant by which name follows from who speaks in them."""
     everybody = (*history, new)
     names = Names((one.speaker, one.name) for one in everybody)
-    speakers = {one.ref: one.speaker for one in everybody}
-    *before, last = [read(one, names, speakers.get(one.answers or "", "")) for one in everybody]
+    speakers: dict[str | None, str] = {one.ref: one.speaker for one in history}
+    speakers[None] = ""
+    *before, last = [read(one, names, speakers.get(one.answers, "")) for one in everybody]
     return Scene(before, last)
 
 

@@ -77,8 +77,8 @@ class Names:
         self._called: dict[str, str] = {}
         shared: set[str] = set()
         for speaker, name in dict.fromkeys(people):
-            whole = fold((name or speaker).strip())
-            for call in {whole, *whole.split(" ", 1)[:1]}:
+            whole = fold((name.strip() or speaker).strip())
+            for call in {whole, whole.partition(" ")[0]} - {""}:
                 if self._called.setdefault(call, speaker) != speaker:
                     shared.add(call)
         for call in shared:
