@@ -72,6 +72,12 @@ class Compactor:
             if made:
                 _log.info("lane summarised %d times", made)
 
+    async def settled(self) -> None:
+        """Wait until no lane waits or is being summarised."""
+        while self.busy:
+            await self.work()
+            await asyncio.wait(list(self._running.values()))
+
     async def stop(self) -> None:
         """Leave what is not done; nothing of it is on disk."""
         running = list(self._running.values())
