@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
+from tests.contract.kept import Kept
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.operations import open_operations
@@ -34,67 +32,6 @@ from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said
 from keepsaid.testing.contracts import operations as suite
 from keepsaid.testing.contracts.operations import Store
 from keepsaid.testing.contracts.road import Road
-
-
-class Kept:
-    """What the store keeps for later parts: tasks, session marks, injections, the journal."""
-
-    def __init__(self, store: Store, file: Path) -> None:
-        self.store = store
-        self.file = file
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a statement reads on SQLite."""
-        db = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            return db.execute(sql).fetchall()
-        finally:
-            db.close()
-
-    def tasks(self) -> list[tuple[Any, ...]]:
-        """Key, state, description, count of messages."""
-        if isinstance(self.store, RamOperations):
-            return [(t.key, t.state, t.description, t.messages) for t in self.store.state.tasks.values()]
-        return self.rows("SELECT key, state, description, messages FROM task ORDER BY id")
-
-    def sessions(self) -> list[tuple[Any, ...]]:
-        """Id, state, activity, mark and its reason."""
-        if isinstance(self.store, RamOperations):
-            sessions = [session for lane in self.store.state.lanes.values() for session in lane.sessions]
-            return [(s.id, s.state, s.active_at, s.invalidated_at, s.invalidated_reason) for s in sessions]
-        return self.rows("SELECT id, state, active_at, invalidated_at, invalidated_reason FROM session ORDER BY id")
-
-    def injections(self) -> list[tuple[Any, ...]]:
-        """Turn and memory, in rank."""
-        if isinstance(self.store, RamOperations):
-            return [(turn.id, memory) for turn in self.store.state.turns.values() for memory in turn.chosen]
-        return self.rows("SELECT turn_id, memory_id FROM injection ORDER BY turn_id, rank")
-
-    def batches(self) -> list[tuple[Any, ...]]:
-        """State, end, error."""
-        if isinstance(self.store, RamOperations):
-            return [(b.state, b.ended_at, b.error) for b in self.store.state.batches.values()]
-        return self.rows("SELECT state, ended_at, error FROM batch ORDER BY id")
-
-    def tries(self) -> list[tuple[Any, ...]]:
-        """Number and tries of each step."""
-        if isinstance(self.store, RamOperations):
-            return [(n, row.tries) for turn in self.store.state.turns.values() for n, row in turn.steps.items()]
-        return self.rows("SELECT n, tries FROM step ORDER BY turn_id, n")
-
-    def replies(self) -> list[tuple[Any, ...]]:
-        """State, end, provider's id, and what was said of it."""
-        if isinstance(self.store, RamOperations):
-            return [(r.state, r.ended_at, r.provider_id, r.detail) for r in self.store.state.replies.values()]
-        return self.rows("SELECT state, ended_at, provider_id, detail FROM reply ORDER BY id")
-
-    def journal(self) -> list[tuple[Any, ...]]:
-        """Topic, correlation, payload, time."""
-        if isinstance(self.store, RamOperations):
-            rows = [(j.topic, j.correlation_id, j.payload, j.created_at) for j in self.store.state.journal]
-        else:
-            rows = self.rows("SELECT topic, correlation_id, payload, created_at FROM journal ORDER BY id")
-        return [(topic, correlation, json.loads(payload), at) for topic, correlation, payload, at in rows]
 
 
 @pytest.fixture(params=["ram", "sqlite"])
