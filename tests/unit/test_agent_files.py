@@ -123,7 +123,7 @@ async def test_a_change_shows_in_the_next_turn_and_not_in_the_running_one(tmp_pa
         async with opened(home, config, chat) as instance:
             await instance.start()
             turn = asyncio.create_task(said(instance, "book a table"))
-            await server.wait_for(1)
+            await server.wait_for(1, 60.0)
             soul.write_text("You are Tom, of late.")
             skill(home.agent("main"), "c", GOOD.replace("bookings", "taxes"))
             await turn
@@ -134,3 +134,22 @@ async def test_a_change_shows_in_the_next_turn_and_not_in_the_running_one(tmp_pa
     assert first == second
     assert ("Pim" in first, "taxes" in first, result) == (True, False, "Call first.")
     assert ("Tom, of late" in third, "- taxes:" in third) == (True, True)
+
+
+async def test_what_a_person_asked_for_holds_from_the_next_turn_on_and_after_a_restart(tmp_path: Path) -> None:
+    script = Script(Call("set_personality", {"text": "Rhyme."}), Say("ok", usage=(900, 5)), Say("a", usage=(900, 5)))
+    async with ModelServer(script) as server:
+        config = Config(models={"chat": "openai/x", "api_key": "key", "base_url": server.url}, buffer={"window_ms": 0})
+        for text in ("please rhyme", "hello", "and now?"):
+            chat = LazyChat("openai/x", config.models)
+            async with opened(Home.at(tmp_path), config, chat) as instance:
+                await instance.start()
+                await said(instance, text)
+                last = await instance.operations.last_turn(None)
+                turn = await instance.operations.turn(last or 0)
+            await chat.close()
+        prompts = [str(request.messages[0]["content"]) for request in server.requests]
+    assert ["Rhyme." in prompt for prompt in prompts] == [False, False, True, True]
+    assert turn is not None
+    assert isinstance(turn.trace, dict)
+    assert float(str(turn.trace["factor"])) > 1.2, "the model counts more than is estimated, and said so"

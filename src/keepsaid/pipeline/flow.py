@@ -15,6 +15,7 @@ from keepsaid.domain.batch import Due, Group, Window
 from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
+from keepsaid.domain.effects import Effect
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
@@ -29,6 +30,7 @@ from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.desk import tools_of
 from keepsaid.pipeline.context.guard import Fitting, Guard
 from keepsaid.pipeline.context.late import judged, noted, owned_up
+from keepsaid.pipeline.context.measure import measured
 from keepsaid.pipeline.context.message import with_attachments
 from keepsaid.pipeline.context.recent import fitted
 from keepsaid.pipeline.context.surroundings import Surroundings
@@ -38,6 +40,7 @@ from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.pipeline.turn.offers import Offers
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
+from keepsaid.pipeline.turn.speak import set_in, set_personality
 from keepsaid.pipeline.turn.steps import StepLog
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.clock import Clock, Ids
@@ -199,14 +202,16 @@ class Flow:
         fitting = self._fitting(scene, await reading)
         prompt = await fitting.fit()
         scene = replace(scene, tail=fitting.tail)
-        tools = (*self._mind.tools(claimed), *tools_of(scene))
-        trace = noted(claimed.trace or trace_of(scene, prompt, tools), claimed.late_before)
+        tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
+        trace = noted(claimed.trace or trace_of(scene, prompt, tools, fitting.factor), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
         offers = Offers(self._stores.operations, claimed, self._joining(claimed), partial(with_attachments, claimed))
         delta = partial(self._tell, offers)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
-        await self.commit(offers.claimed, Outcome(text, records, steps.usage, model, None, chosen(trace)), steps.ending)
+        outcome = Outcome(text, records, steps.usage, model, None, chosen(trace))
+        effects: tuple[Effect, ...] = (*set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
+        await self.commit(offers.claimed, replace(outcome, effects=effects), steps.ending)
         fitting.settle()
 
     async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
@@ -229,7 +234,8 @@ class Flow:
         def make(tail: LaneTail) -> Prompt:
             return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget)
 
-        return Fitting(self._guard, scene.claimed.batch.lane, self._mind.model, make, tail)
+        factor = scene.claimed.around.calibration(self._mind.model.name).factor
+        return Fitting(self._guard, scene.claimed.batch.lane, self._mind.model, make, tail, factor)
 
     async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""

@@ -98,7 +98,7 @@ def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
     if not layers:
         return [("context", "not recorded: the turn ended before its first step")]
     shown = [f"{one['name']} {one['tokens']:,}" + (f" ({one['cut']})" if one["cut"] else "") for one in layers]
-    total = sum(one["tokens"] for one in layers)
+    total = int(sum(one["tokens"] for one in layers) * trace.get("factor", 1.0) + 0.5)
     lines = [("context", f"{' | '.join(shown)}   about {total:,} tokens")]
     recall = [f"{memory.get('took_ms', 0):g} ms", f"{counted(len(memory.get('candidates') or []), 'candidate')}"]
     recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []

@@ -99,17 +99,24 @@ class Guard:
 class Fitting:
     """The prompt of one turn, made again when messages are cut off it; a model that shortens what its provider refuses.
 
-    `make` gives the prompt for a tail of the lane.
+    `make` gives the prompt for a tail of the lane, `factor` is what the model's own counts are to the estimate.
     """
 
     def __init__(
-        self, guard: Guard, lane: Lane, model: Model, make: Callable[[LaneTail], Prompt], tail: LaneTail
+        self,
+        guard: Guard,
+        lane: Lane,
+        model: Model,
+        make: Callable[[LaneTail], Prompt],
+        tail: LaneTail,
+        factor: float = 1.0,
     ) -> None:
         self._guard = guard
         self._lane = lane
         self._model = model
         self._make = make
         self._used = tail.used
+        self.factor = factor
         self._retried = False
         self.tail = tail
         self.prompt = make(tail)
@@ -122,7 +129,7 @@ class Fitting:
     @property
     def tokens(self) -> int:
         """What the prompt costs: as estimated, or as the lane's last turn was charged, whichever is more."""
-        return max(self._used, sum(layer.tokens for layer in self.prompt.layers))
+        return max(self._used, int(self.factor * sum(layer.tokens for layer in self.prompt.layers)))
 
     async def fit(self) -> Prompt:
         """The prompt, with so many messages cut off that it fits the window, if that can be had in time."""

@@ -16,10 +16,11 @@ from keepsaid.ports.model import Tool
 _TEXT_CHARS_MAX = 300
 
 
-def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = ()) -> dict[str, Json]:
+def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: float = 1.0) -> dict[str, Json]:
     """The layers with their costs and cuts, the block as sent, and every candidate with its reason.
 
-    `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told.
+    `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told,
+    `factor` what the model's own counts of tokens were to the estimate.
     """
     injection = scene.injection
     layers: list[Json] = [
@@ -31,6 +32,7 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = ()) -> dict[s
         "layers": layers,
         "marks": marks,
         "lane": _head(scene.tail),
+        "factor": factor,
         "at": scene.passing.now_ms,
         "memory": {
             "block": injection.block,
