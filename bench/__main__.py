@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import backlog, context, hung, intake, links, peers, startup, turns
+from bench import assembling, backlog, context, hung, intake, links, peers, startup, turns
 from bench.disk import fsync_rate
 
 SUITES: Mapping[str, Callable[[Path, float], object]] = {
@@ -22,6 +22,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "peers": peers.measure,
     "backlog": backlog.measure,
     "turns": turns.measure,
+    "assembling": assembling.measure,
     "hung": hung.measure,
     "startup": startup.measure,
 }

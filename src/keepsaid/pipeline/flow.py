@@ -196,12 +196,7 @@ class Flow:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
         claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        records_max = self._course.budget.recent_records
-        reading = asyncio.ensure_future(self._stores.lanes.context(claimed.batch.lane, records_max))
-        scene = await self._scene(claimed, reading)
-        fitting = self._fitting(scene, await reading)
-        prompt = await fitting.fit()
-        scene = replace(scene, tail=fitting.tail)
+        scene, fitting, prompt = await self.context(claimed)
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
         trace = noted(claimed.trace or trace_of(scene, prompt, tools, fitting.factor), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
@@ -213,6 +208,15 @@ class Flow:
         effects: tuple[Effect, ...] = (*set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
         await self.commit(offers.claimed, replace(outcome, effects=effects), steps.ending)
         fitting.settle()
+
+    async def context(self, claimed: Claimed) -> tuple[Scene, Fitting, Prompt]:
+        """What the model is shown: read, put together, and fitted to its window."""
+        records_max = self._course.budget.recent_records
+        reading = asyncio.ensure_future(self._stores.lanes.context(claimed.batch.lane, records_max))
+        scene = await self._scene(claimed, reading)
+        fitting = self._fitting(scene, await reading)
+        prompt = await fitting.fit()
+        return replace(scene, tail=fitting.tail), fitting, prompt
 
     async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
         """What the prompt is made of; the lane and what surrounds the turn are read while memory is searched."""
