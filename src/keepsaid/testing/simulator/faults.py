@@ -10,6 +10,7 @@ from typing import Any
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.domain.commits import Commit, Intake, Receive, Received, Settle, TurnCommit
+from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.ports.operations import R
@@ -99,6 +100,17 @@ class Certain(Watched):
         return result
 
 
+class Greedy(Watched):
+    """Lets a summary swallow the record after those it tells of. On RAM only."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Move the head of the lane too far."""
+        result: R = await super().apply(commit)
+        if result and isinstance(commit, Summarise) and isinstance(self.store, RamOperations):
+            self.store.state.lanes[commit.lane].context.summarised_until += 1
+        return result
+
+
 FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
     {
         "hasty": (Hasty, "was acknowledged and is lost"),
@@ -106,6 +118,7 @@ FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
         "fenceless": (Fenceless, "was answered by 2 replies"),
         "doubling": (Doubling, "is stored 2 times"),
         "careless": (Careless, "the unsafe tool took effect"),
+        "greedy": (Greedy, "its head is of version"),
         "certain": (Certain, "times unmarked"),
     }
 )
