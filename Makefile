@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+FIGURES ?= build/soak.jsonl
 INSTALL := $(BIN)/python -m pip install -qq --editable .
 
 help: ## List the targets
@@ -24,8 +25,9 @@ test: check ## Run the static checks, then the tests
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench
 
-soak: .venv/.test ## Run the long tests
-	@$(BIN)/pytest --quiet -m soak
+soak: .venv/.test ## Run the long tests, or PART=points, kills, cuts, frozen, seeds or hour; figures go to FIGURES
+	@mkdir -p $(dir $(FIGURES))
+	@$(BIN)/pytest --quiet -m soak --figures $(FIGURES) $(if $(PART),-k $(PART))
 
 clean: ## Remove .venv, caches and build output
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""The shares of the run: how long each part of the suite took."""
+"""The shares of the run: how long each part of the suite took, and what its long tests counted."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from tests.figures import Figures, Sheet
+
+_SHEET = pytest.StashKey[Sheet]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--figures FILE` keeps what the long tests count."""
+    parser.addoption("--figures", type=Path, help="a file that gets one JSON line for each long test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A sheet for the run."""
+    config.stash[_SHEET] = Sheet(config.getoption("--figures"))
+
+
+@pytest.fixture
+def figures(request: pytest.FixtureRequest) -> Figures:
+    """Takes what a long test counted."""
+    return request.config.stash[_SHEET].figures(request.node.name)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the seconds each folder of tests took, largest first."""
+    """Print the seconds each folder of tests took, largest first, and the figures of long tests."""
+    for line in terminalreporter.config.stash[_SHEET].lines:
+        terminalreporter.write_line(line)
     shares: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:

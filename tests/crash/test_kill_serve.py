@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.crash.cast import CAST
+from tests.crash.cast import CAST, counted
+from tests.figures import Figures
 
 from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.play import Plan, Play
 from keepsaid.testing.crash.report import Report
 
+SOAK_KILLS = 1_000
 _RESTART_MS_MAX = 2_000
 _ENOUGH = {
     "acknowledged": 200,
@@ -46,5 +48,7 @@ def test_a_server_that_is_killed_keeps_every_promise(forks: Nursery, tmp_path: P
 
 
 @pytest.mark.soak
-def test_a_thousand_kills(forks: Nursery, tmp_path: Path) -> None:
-    assert _killed(forks, tmp_path, 1_000).violations == []
+def test_a_thousand_kills(forks: Nursery, tmp_path: Path, figures: Figures) -> None:
+    report = _killed(forks, tmp_path, SOAK_KILLS)
+    figures(**counted(report))
+    assert report.violations == []

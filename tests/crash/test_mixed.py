@@ -9,7 +9,8 @@ from random import Random
 
 import apsw
 import pytest
-from tests.crash.cast import CAST
+from tests.crash.cast import CAST, counted
+from tests.figures import Figures
 
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.adapters.sqlite.operations import open_operations
@@ -72,7 +73,8 @@ async def test_a_backup_that_lacks_something_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_an_hour_of_mixed_faults(forks: Nursery, tmp_path: Path) -> None:
+def test_an_hour_of_mixed_faults(forks: Nursery, tmp_path: Path, figures: Figures) -> None:
     report = Play(tmp_path, replace(CAST, seed=60), Plan(times=0, minutes=SOAK_MINUTES), forks=forks).run()
+    figures(**counted(report))
     assert report.violations == []
     assert report.struck.keys() == {fault.name for fault in FAULTS}

@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.crash.cast import CAST
+from tests.crash.cast import CAST, counted
+from tests.figures import Figures
 
 from keepsaid.domain.turn import StepKind
 from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.play import Plan, Play
 from keepsaid.testing.crash.points import WHEN, commit_names, kind_of, points
 
+SOAK_TIMES = 50
 _CALLS = ("acknowledge", "backup", "receive", "send", *StepKind)
 """What leaves the process, or is asked of it: every call that a crash can cut in two."""
 
@@ -46,5 +48,7 @@ def test_every_point_is_survived_three_times(forks: Nursery, tmp_path: Path) -> 
 
 
 @pytest.mark.soak
-def test_every_point_is_survived_fifty_times(forks: Nursery, tmp_path: Path) -> None:
-    assert Play(tmp_path, replace(CAST, seed=50), Plan(times=50), forks=forks).run().violations == []
+def test_every_point_is_survived_fifty_times(forks: Nursery, tmp_path: Path, figures: Figures) -> None:
+    report = Play(tmp_path, replace(CAST, seed=50), Plan(times=SOAK_TIMES), forks=forks).run()
+    figures(points=len(points()), **counted(report))
+    assert report.violations == []

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
 import pytest
+from tests.figures import Figures
 
 from keepsaid.testing.power.book import Book
 from keepsaid.testing.power.cuts import Cut, Report, Tally, cuts, store_cuts
 from keepsaid.testing.power.strike import Mode, Play, strike, sweep
 
 SEED = 20_261_121
+SOAK_CUTS = 200
 MADE_IN = 110
 """A new store is made in fewer changes of the disk than this."""
 
@@ -76,7 +79,8 @@ def test_a_report_says_whether_the_promise_was_kept() -> None:
 
 
 @pytest.mark.soak
-async def test_hundreds_of_cuts(tmp_path: Path) -> None:
-    report = await cuts(tmp_path, 200, SEED, silent, controls=200)
+async def test_hundreds_of_cuts(tmp_path: Path, figures: Figures) -> None:
+    report = await cuts(tmp_path, SOAK_CUTS, SEED, silent, controls=SOAK_CUTS)
+    figures(**{mode: asdict(tally) for mode, tally in report.modes.items()})
     assert report.kept, report.findings
     assert report.sees

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 import pytest
+from tests.figures import Figures
 from tests.power.frozen_writer import __file__ as writer_file
 from tests.power.frozen_writer import message
 
@@ -104,21 +105,23 @@ async def judged(folder: Path, numbers: list[int]) -> Finding:
         return await judge(place / "buffer.db", book)
 
 
-async def test_a_frozen_disk_has_all_that_was_acknowledged(disk: Path) -> None:
+async def test_a_frozen_disk_has_all_that_was_acknowledged(disk: Path, figures: Figures) -> None:
     chance, acknowledged = Random(1), 0
     for _ in range(CUTS):
         numbers = frozen(disk, "full", chance.uniform(0.1, 1.0))
         finding = await judged(disk, numbers)
         assert (finding.lost, finding.corrupt) == ((), ())
         acknowledged += len(numbers)
+    figures(cuts=CUTS, acknowledged=acknowledged, lost=0)
     assert acknowledged > CUTS * 10
 
 
-async def test_a_frozen_disk_lacks_what_was_not_synced(disk: Path) -> None:
+async def test_a_frozen_disk_lacks_what_was_not_synced(disk: Path, figures: Figures) -> None:
     chance = Random(2)
-    for _ in range(CUTS):
+    for cut in range(1, CUTS + 1):
         finding = await judged(disk, frozen(disk, "normal", chance.uniform(0.1, 1.0)))
         assert finding.corrupt == ()
         if finding.lost:
+            figures(cuts=cut, lost=len(finding.lost))
             return
     pytest.fail("nothing was lost")

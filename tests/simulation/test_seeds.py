@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.figures import Figures
 
 from keepsaid.testing.simulator.disk import FileDisk
 from keepsaid.testing.simulator.play import Result, play
@@ -90,7 +91,12 @@ def test_seeds_meet_what_they_should() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("first", range(0, SOAK_SEEDS, 100))
-def test_many_seeds(first: int) -> None:
-    for seed in range(10_000 + first, 10_000 + first + 100):
-        kept(play(seed))
+def test_many_seeds(figures: Figures) -> None:
+    broken: list[str] = []
+    told = died = 0
+    for seed in range(10_000, 10_000 + SOAK_SEEDS):
+        result = play(seed)
+        told, died = told + len(result.lines), died + len(_DIED.findall("\n".join(result.lines)))
+        broken += [result.tail()] if result.breaches else []
+    figures(seeds=SOAK_SEEDS, events=told, deaths_at_commits=died, violations=len(broken))
+    assert not broken, broken[0]
