@@ -79,7 +79,9 @@ HAVING count(transcript.position) <> lane.transcript OR coalesce(max(transcript.
 
 -- wrong: a committed turn has not one reply, one line in the journal, work for its episode
 SELECT turn.id FROM turn WHERE (turn.state = 'committed') <> (SELECT count(*) FROM reply WHERE reply.turn_id = turn.id)
-  OR (turn.state = 'committed') <> (SELECT count(*) FROM journal WHERE correlation_id = CAST(turn.id AS TEXT))
+  OR (turn.state = 'committed') <> (
+    SELECT count(*) FROM journal WHERE correlation_id = CAST(turn.id AS TEXT) AND topic = 'turn.committed'
+  )
   OR (turn.state = 'committed') <> (SELECT count(*) FROM episode_due WHERE episode_due.turn_id = turn.id)
 
 -- wrong: a leased batch has no open turn, or an open turn no batch to answer
