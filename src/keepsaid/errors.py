@@ -21,6 +21,7 @@ KeepsaidError
 ├── MessageDamaged          a stored message is not what was stored
 ├── LeaseLost               another owner has the batch now
 ├── ToolError               a tool refused; the model is told
+├── EmbedderError           no vectors can be made; search goes on by words
 └── ModelError              a model call failed
     ├── ModelAuth           the key was refused
     ├── ModelQuota          no credit left
@@ -198,6 +199,14 @@ class ToolError(KeepsaidError):
     """A tool refused; the text is for the model."""
 
     code = "KS-TOOL"
+
+
+class EmbedderError(KeepsaidError):
+    """No vectors can be made; what is said is kept and found by its words."""
+
+    code = "KS-EMB"
+    safe = "What was said is kept, and found by its words."
+    hint = "keepsaid models pull"
 
 
 class ModelError(KeepsaidError):

@@ -11,10 +11,14 @@ import apsw
 
 from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.memory_index import settle, settled
-from keepsaid.adapters.sqlite.memory_rows import audience, rows, storable
+from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
+from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import NewMemory
+from keepsaid.domain.space import NewVector, VectorSpace
 from keepsaid.domain.text import digest, normalise
+
+INDEX = load("memory_index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,18 @@ class KeepMemories(Commit[tuple[int, ...]]):
 
     ids: tuple[int, ...]
     memories: tuple[NewMemory, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeepVectors(Commit[int]):
+    """Write vectors of pieces into a space, which is opened with its first; returns how many were written.
+
+    A piece that is gone by then, or has a vector in the space, gets none.
+    """
+
+    space: VectorSpace
+    vectors: tuple[NewVector, ...]
     at: int
 
 
@@ -62,6 +78,20 @@ def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
 
 
+def keep_vectors(db: apsw.Connection, commit: KeepVectors) -> int:
+    """Write vectors, with numbers of 16 bits: that costs no rank and half the file."""
+    import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
+
+    named = {**space_names(commit.space), "at": commit.at}
+    db.execute(INDEX["open_space"], named)
+    [(space,)] = db.execute(INDEX["space"], named).fetchall()
+    before = db.total_changes()
+    for one in commit.vectors:
+        short = np.frombuffer(one.vector, np.float32).astype(np.float16).tobytes()
+        db.execute(INDEX["keep_vector"], {"space": space, "piece_id": one.piece_id, "vector": short})
+    return db.total_changes() - before
+
+
 def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     lane = memory.lane
     return {
@@ -90,5 +120,5 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     }
 
 
-MEMORY_COMMITS = CommitTable(single={}, sets={KeepMemories: keep}, upkeep=(settled,))
+MEMORY_COMMITS = CommitTable(single={KeepVectors: keep_vectors}, sets={KeepMemories: keep}, upkeep=(settled,))
 """For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
+from keepsaid.domain.space import VectorSpace
 
 Row = tuple[Any, ...]
 
@@ -55,6 +56,16 @@ def bound(listener: Listener) -> dict[str, Any]:
         "conversation": None if lane is None else storable(lane.conversation),
         "account": None if lane is None else storable(lane.account),
         "channel": None if lane is None else storable(lane.channel),
+    }
+
+
+def space_names(space: VectorSpace) -> dict[str, Any]:
+    """What statements about a space are bound to."""
+    return {
+        "model": space.model,
+        "revision": space.revision,
+        "dimension": space.dimension,
+        "weights_hash": space.weights_hash,
     }
 
 

@@ -15,13 +15,15 @@ import apsw
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories
+from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
+from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory
 from keepsaid.domain.redaction import masked
+from keepsaid.domain.space import NewVector, Unembedded, VectorSpace
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor, marks_of
@@ -47,6 +49,7 @@ class SqliteMemories:
         self._ids = ids
         self._closing = closing
         self._redactor = redactor
+        self._vectors = VectorIndex()
 
     async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.
@@ -79,6 +82,18 @@ class SqliteMemories:
     async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
         """The best full-text matches the listener may hear, active or superseded; any string is a legal query."""
         return await self._readers.run(memory_text.search, listener, query, limit)
+
+    async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unembedded]:
+        """Pieces behind `after` that have no vector in the space, by id."""
+        return await self._readers.run(unembedded, space, after, limit)
+
+    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int) -> int:
+        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written."""
+        return await self._writer.apply(KeepVectors(space, tuple(vectors), at))
+
+    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
+        """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
+        return await self._readers.run(self._vectors.search, listener, space, query, limit)
 
     async def close(self) -> None:
         """Stop what this store started; what it was given stays open."""

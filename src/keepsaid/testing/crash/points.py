@@ -62,6 +62,8 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.EpisodesKept.",
                 "summaries.kept",
                 "commit.SummariesCopied.",
+                "vectors.made",
+                "commit.KeepVectors.",
             ),
         ),
         "K10": (

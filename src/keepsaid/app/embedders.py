@@ -1,0 +1,55 @@
+"""Embedders: which one a config means."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from keepsaid.adapters.embedders.endpoint import Endpoint
+from keepsaid.adapters.embedders.fetch import SIZE_MB, fetch
+from keepsaid.adapters.embedders.hashed import Hashed
+from keepsaid.adapters.embedders.minilm import MODEL, MiniLM, is_there
+from keepsaid.config import Config, Home
+from keepsaid.ports.embedder import Embedder
+
+LOCAL = "minilm"
+_FOLDER = "all-MiniLM-L6-v2"
+
+
+def model_folder(home: Home, config: Config) -> Path:
+    """Where the files of the local model are, or will be."""
+    return home.store(config.memory.models) / _FOLDER
+
+
+def embedder_of(home: Home, config: Config, closing: AsyncExitStack) -> Embedder | None:
+    """The embedder a config means; None where there is none. `closing` closes it."""
+    found = _chosen(home, config)
+    if found is not None:
+        closing.push_async_callback(found.close)
+    return found
+
+
+def _chosen(home: Home, config: Config) -> MiniLM | Hashed | Endpoint | None:
+    name, folder = config.memory.embedder, model_folder(home, config)
+    if name == LOCAL or (name == "auto" and is_there(folder)):
+        return MiniLM(folder)
+    if name == "hashed":
+        return Hashed()
+    if name == "endpoint":
+        key = config.memory.embedder_key
+        return Endpoint(
+            config.memory.embedder_url, config.memory.embedder_model, key.get_secret_value() if key else None
+        )
+    return None
+
+
+def local_model(home: Home, config: Config) -> tuple[str, Path, int, bool]:
+    """The model that can run here: name, folder, megabytes to download, and whether it is there."""
+    folder = model_folder(home, config)
+    return MODEL, folder, SIZE_MB, is_there(folder)
+
+
+async def pull_local(home: Home, config: Config) -> None:
+    """Download the local model. Raises EmbedderError with nothing changed."""
+    await asyncio.to_thread(fetch, model_folder(home, config))
