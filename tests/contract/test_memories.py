@@ -9,6 +9,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
+from keepsaid.testing.contracts.recall import PieceContract, VectorContract
 
 
 class Counting:
@@ -45,4 +46,12 @@ class TestHearing(HearingContract):
 
 
 class TestText(TextContract):
+    pass
+
+
+class TestPieces(PieceContract):
+    pass
+
+
+class TestVectors(VectorContract):
     pass

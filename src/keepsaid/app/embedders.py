@@ -10,10 +10,13 @@ from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.fetch import SIZE_MB, fetch
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import MODEL, MiniLM, is_there
+from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
+from keepsaid.errors import EmbedderError
 from keepsaid.ports.embedder import Embedder
 
 LOCAL = "minilm"
+_TRIES = 9
 _FOLDER = "all-MiniLM-L6-v2"
 
 
@@ -53,3 +56,19 @@ def local_model(home: Home, config: Config) -> tuple[str, Path, int, bool]:
 async def pull_local(home: Home, config: Config) -> None:
     """Download the local model. Raises EmbedderError with nothing changed."""
     await asyncio.to_thread(fetch, model_folder(home, config))
+
+
+async def try_embedder(home: Home, config: Config) -> tuple[str, float]:
+    """The space of the embedder a config means, and how long a query takes, in milliseconds. Raises EmbedderError."""
+    async with AsyncExitStack() as closing:
+        embedder, clock = embedder_of(home, config, closing), SystemClock()
+        if embedder is None:
+            raise EmbedderError("there is no embedder; memories are found by their words")
+        space = await embedder.space()
+        await embedder.query("Where did we leave the brass lantern?")
+        took: list[float] = []
+        for _ in range(_TRIES):
+            began = clock.monotonic_ms()
+            await embedder.query("Where did we leave the brass lantern, and who had it last in the summer?")
+            took.append(clock.monotonic_ms() - began)
+        return str(space), sorted(took)[_TRIES // 2]

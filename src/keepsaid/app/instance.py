@@ -21,6 +21,7 @@ from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.budget import budget_of
 from keepsaid.app.channels import channels_of
 from keepsaid.app.compaction import compaction_of, copier_of, guard_of
+from keepsaid.app.embedders import embedder_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
@@ -40,6 +41,7 @@ from keepsaid.engine.rescuer import Rescuer
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
+from keepsaid.memory.embed import Embedding
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
 from keepsaid.memory.record import RECORDED_MAX, Recorder
@@ -55,6 +57,7 @@ from keepsaid.pipeline.turn.notices import DIED
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.embedder import Embedder
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.space import Space
 from keepsaid.ports.store import Store
@@ -64,6 +67,9 @@ _SPACE_MS = 2_000
 
 _GAUGE_MS = 10_000
 """How often what waits is measured."""
+
+_EMBED_MS = 1_000
+"""How often what was recorded meanwhile gets its vectors."""
 
 _PRUNE_MS = 60_000
 """How often it is asked whether a run of the pruner is due."""
@@ -93,6 +99,7 @@ class Outside:
     tools: Sequence[Tool] = ()
     space: Space | None = None
     redactor: PatternRedactor | None = None
+    embedder: Embedder | None = None
 
 
 class Instance:
@@ -117,14 +124,17 @@ class Instance:
         self.channels, self.hooks = channels_of(config)
         self.channels.update(outside.channels)
         self._more_tools = outside.tools
-        self.recall = recollection(self.memories, self.clock, LEG_SHARE * config.memory.deadline_ms)
-        self.search = recollection(self.memories, self.clock, PATIENT_MS)
+        self.embedding = Embedding(outside.embedder, self.memories, self.clock) if outside.embedder else None
+        leg_ms = LEG_SHARE * config.memory.deadline_ms
+        self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
+        self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
         self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock, self.redactor)
         compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
+        self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
@@ -231,6 +241,7 @@ class Instance:
                 Stage("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
                 Stage("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
                 Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
+                *self._embed(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
             ]
         )
@@ -238,9 +249,16 @@ class Instance:
     async def _look_at_disk(self) -> None:
         self.reserve.look()
 
+    def _embed(self) -> Sequence[Stage]:
+        if self.embedding is None:
+            return ()
+        return (Stage("embed", self.embedding.work, self._recorded, poll_ms=_EMBED_MS, vital=False),)
+
     async def _record(self) -> int | None:
         """Episodes of settled batches and copies of summaries; at once again while there are many."""
         recorded, copied = await self.recorder.catch_up(), await self.copier.catch_up()
+        if recorded or copied:
+            self._recorded.set()
         return 0 if recorded == RECORDED_MAX or copied == COPIED_MAX else None
 
     async def until_broken(self) -> StoreBroken:
@@ -278,7 +296,10 @@ async def opened(
         redactor = redactor_of(config)
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else model_of(config, closing)
-        instance = Instance(home, config, stores, answering, replace(outside or Outside(), redactor=redactor))
+        outside = replace(outside or Outside(), redactor=redactor)
+        if outside.embedder is None:
+            outside = replace(outside, embedder=embedder_of(home, config, closing))
+        instance = Instance(home, config, stores, answering, outside)
         instance.reserve.look()
         closing.push_async_callback(_close_channels, instance.channels)
         try:

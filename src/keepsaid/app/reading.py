@@ -10,13 +10,18 @@ from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.app.embedders import embedder_of
 from keepsaid.config import Config, Home
-from keepsaid.memory.recall import Recollection
+from keepsaid.memory.embed import Embedding
+from keepsaid.memory.recall import NO_EMBEDDER, Recollection
 from keepsaid.memory.recall.legs import Leg
 from keepsaid.ports.clock import Clock
 
 PATIENT_MS = 10_000
 """Milliseconds a search may take that a person or a model asked for."""
+
+TEXT_WEIGHT, VECTOR_WEIGHT = 0.75, 0.25
+"""What the legs of recall weigh; measured, see docs/benchmarks.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +39,16 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
     async with AsyncExitStack() as closing:
         paths = home.store(config.buffer.path), home.store(config.memory.path)
         views, memories = await read_stores(*paths, SystemIds(), closing)
-        yield Reading(views, memories, recollection(memories, SystemClock(), PATIENT_MS))
+        clock, embedder = SystemClock(), embedder_of(home, config, closing)
+        embedding = Embedding(embedder, memories, clock) if embedder else None
+        yield Reading(views, memories, recollection(memories, clock, PATIENT_MS, embedding))
 
 
-def recollection(memories: SqliteMemories, clock: Clock, limit_ms: float) -> Recollection:
+def recollection(
+    memories: SqliteMemories, clock: Clock, limit_ms: float, embedding: Embedding | None = None
+) -> Recollection:
     """Ranked recall over the legs there are; `limit_ms` is the time each may take."""
-    return Recollection((Leg("text", memories.text, limit_ms=limit_ms),), memories, clock)
+    legs = [Leg("text", memories.text, TEXT_WEIGHT, limit_ms)]
+    if embedding is not None:
+        legs.append(Leg("vector", embedding.search, VECTOR_WEIGHT, limit_ms))
+    return Recollection(legs, memories, clock, () if embedding else (NO_EMBEDDER,))

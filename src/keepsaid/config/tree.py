@@ -252,6 +252,17 @@ class MemoryConfig(Section):
     """Candidates each leg may bring."""
     deadline_ms: int = Field(150, ge=1, le=10_000)
     """Milliseconds recall may take before a turn."""
+    embedder: Literal["auto", "none", "minilm", "endpoint", "hashed"] = "auto"
+    """What finds memories by meaning. auto: minilm where its files are, else none; minilm: all-MiniLM-L6-v2 on this
+    machine; endpoint: an OpenAI-compatible one; hashed: words alone, for tests."""
+    models: str = "models"
+    """Directory of local models, in the data directory unless absolute."""
+    embedder_url: str = "https://api.openai.com/v1"
+    """Where an endpoint is."""
+    embedder_model: str = "text-embedding-3-small"
+    """Its model."""
+    embedder_key: SecretStr | None = None
+    """Its key."""
 
 
 class TurnsConfig(Section):

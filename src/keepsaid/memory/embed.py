@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.space import NewVector
 from keepsaid.errors import EmbedderError
@@ -28,6 +30,7 @@ class Embedding:
         self._vectors = vectors
         self._clock = clock
         self._after = 0
+        self._one = asyncio.Lock()
         self.trouble = ""
 
     async def work(self) -> int | None:
@@ -40,6 +43,10 @@ class Embedding:
 
     async def embed(self) -> int:
         """Embed a batch of pieces; returns how many were due. Raises EmbedderError, or StoreError."""
+        async with self._one:
+            return await self._embed()
+
+    async def _embed(self) -> int:
         space = await self._embedder.space()
         due = await self._vectors.unembedded(space, self._after, BATCH)
         if due:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,19 @@ from numpy.typing import NDArray
 _CHUNK = 16_384
 """Rows scanned at once: their codes stay in the cache."""
 
+_SAMPLE = 64
+"""Rows, evenly spread, that tell how near everything is on the whole; twice as many at most."""
+
 _FAR = np.uint16(65_535)
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Rows that are near, with their memories, and a sample of all: ids of vectors."""
+
+    ids: list[int]
+    memories: list[int]
+    sample: list[int]
 
 
 class Codes:
@@ -52,25 +65,21 @@ class Codes:
         """The vectors of these memories count no more."""
         self._alive[: self._count] &= ~np.isin(self._memories[: self._count], memories)
 
-    def near(self, query: bytes, audiences: Sequence[int] | None, depth: int) -> tuple[list[int], list[int], float]:
-        """Ids and memories of the rows nearest to a query among those that are heard, and the mean cosine of all."""
+    def near(self, query: bytes, audiences: Sequence[int] | None, depth: int) -> Near:
+        """The rows nearest to a query among those that are heard."""
         asked = np.frombuffer(query, np.float32)
         heard = self._alive[: self._count]
         if audiences is not None:
             heard = heard & np.isin(self._audiences[: self._count], audiences)
         rows = np.flatnonzero(heard)
-        if not len(rows):
-            return [], [], 0.0
+        far: NDArray[Any]
         if self._full is not None:
-            cosines = self._full[: self._count] @ asked if len(rows) == self._count else self._full[rows] @ asked
-            best = _least(-cosines, depth)
-            background = float(cosines.mean())
+            far = -(self._full[: self._count] @ asked if len(rows) == self._count else self._full[rows] @ asked)
         else:
             far = self._distances(asked, heard)[rows]
-            best = _least(far, depth)
-            background = float(np.cos(np.pi * far.mean(dtype=np.float64) / self._dimension))
-        chosen = rows[best]
-        return self._ids[chosen].tolist(), self._memories[chosen].tolist(), background
+        chosen = rows[_least(far, depth)]
+        sample = rows[:: max(1, len(rows) // _SAMPLE)]
+        return Near(self._ids[chosen].tolist(), self._memories[chosen].tolist(), self._ids[sample].tolist())
 
     def _distances(self, asked: NDArray[np.float32], heard: NDArray[np.bool_]) -> NDArray[np.uint16]:
         code = self._signs(asked.reshape(1, -1))[0]

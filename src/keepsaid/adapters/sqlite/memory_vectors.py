@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
+from keepsaid.adapters.sqlite.query import only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.space import Unembedded, VectorSpace
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.sqlite.memory_codes import Codes
+    from keepsaid.adapters.sqlite.memory_codes import Codes, Near
 
 _SQL = load("memory_index")
 _READ_EACH = 20_000
+
+_READ_BACK = 500
+"""So many of the best by their signs are compared in full: with 500, the first ten are those of an exact search."""
 
 EXACT_MAX = 20_000
 """In a store of so many vectors, and for a listener who may hear so few, all are compared in full."""
@@ -49,7 +53,7 @@ class VectorIndex:
             heard = [int(str(row[0])) for row in db.execute(SQL["audiences"], bound(listener))]
         with self._lock:
             codes = self._follow(db, number, space.dimension)
-            near = codes.near(query, heard, max(500, limit * 2))
+            near = codes.near(query, heard, max(_READ_BACK, limit * 2))
         return _exact(db, near, query, limit)
 
     def _follow(self, db: apsw.Connection, space: int, dimension: int) -> Codes:
@@ -59,7 +63,7 @@ class VectorIndex:
         codes = self._codes.get(space) or Codes(dimension, self._exact_max)
         self._codes[space] = codes
         changes, newest = self._seen.get(space, (0, 0))
-        [(last_change, last_vector)] = db.execute(_SQL["last_change"]).fetchall()
+        last_change, last_vector = only(db, _SQL["last_change"])
         if changes and last_change > changes:
             codes.drop([int(str(row[0])) for row in db.execute(_SQL["changed"], {"after": changes})])
         while last_vector > newest:
@@ -74,26 +78,28 @@ class VectorIndex:
         return codes
 
 
-def _exact(
-    db: apsw.Connection, near: tuple[list[int], list[int], float], query: bytes, limit: int
-) -> tuple[Found, ...]:
+def _exact(db: apsw.Connection, near: Near, query: bytes, limit: int) -> tuple[Found, ...]:
     """The best read back: those that are gone in this snapshot are not there to be read."""
+    cosines = _cosines(db, sorted({*near.ids, *near.sample}), query)
+    sampled = [cosines[id_] for id_ in near.sample if id_ in cosines]
+    background = sum(sampled) / max(1, len(sampled))
+    best: dict[int, float] = {}
+    for id_, memory in zip(near.ids, near.memories, strict=True):
+        if id_ in cosines:
+            best[memory] = max(best.get(memory, -2.0), cosines[id_])
+    ranked = sorted(((round(cosine - background, 6), memory) for memory, cosine in best.items()), reverse=True)
+    return tuple(Found(memory, score) for score, memory in ranked[:limit] if score > 0)
+
+
+def _cosines(db: apsw.Connection, ids: list[int], query: bytes) -> dict[int, float]:
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    ids, memories, background = near
-    owner = dict(zip(ids, memories, strict=True))
-    rows = db.execute(_SQL["vectors_by_id"], {"ids": json.dumps(ids)}).fetchall()
+    rows: list[tuple[Any, ...]] = db.execute(_SQL["vectors_by_id"], {"ids": json.dumps(ids)}).fetchall()
     if not rows:
-        return ()
-    asked = np.frombuffer(query, np.float32)
-    stored = np.frombuffer(b"".join(bytes(row[1]) for row in rows), np.float16)  # type: ignore[arg-type]
-    scores = stored.astype(np.float32).reshape(len(rows), -1) @ asked
-    best: dict[int, float] = {}
-    for row, score in zip(rows, scores.tolist(), strict=True):
-        memory = owner[int(str(row[0]))]
-        best[memory] = max(best.get(memory, -2.0), score)
-    ranked = sorted(((round(score - background, 6), memory) for memory, score in best.items()), reverse=True)
-    return tuple(Found(memory, score) for score, memory in ranked[:limit] if score > 0)
+        return {}
+    stored = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32).reshape(len(rows), -1)
+    cosines = stored @ np.frombuffer(query, np.float32)
+    return dict(zip((row[0] for row in rows), cosines.tolist(), strict=True))
 
 
 def unembedded(db: apsw.Connection, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +36,7 @@ def recall(
         str, typer.Option(metavar="KIND=FILE", help="locomo=FILE or jsonl=FILE: texts, and questions with evidence.")
     ],
     limit: Annotated[int, typer.Option(min=0, help="Only so many corpora from the start; 0 takes all.")] = 0,
+    words: Annotated[bool, typer.Option("--words", help="By words alone, without the embedder of your home.")] = False,
 ) -> None:
     """Does recall find the evidence? Texts are recorded, questions recalled, ungated; no model answers.
 
@@ -45,8 +46,18 @@ def recall(
     """
     corpora = list(_corpora(data))[: limit or None]
     with progress(sum(len(corpus.questions) for corpus in corpora), "questions") as tell:
-        means = asyncio.run(_measured(corpora, tell))
+        means = asyncio.run(_measured(corpora, {} if words else _embedder(), tell))
     _show(data.partition("=")[0], means)
+
+
+def _embedder() -> Mapping[str, str]:
+    """The settings by which a home of the benchmark has the embedder of this one."""
+    memory = session().config().memory
+    given = {"embedder": memory.embedder, "models": str(session().home.store(memory.models))}
+    given |= {"embedder_url": memory.embedder_url, "embedder_model": memory.embedder_model}
+    if memory.embedder_key is not None:
+        given["embedder_key"] = memory.embedder_key.get_secret_value()
+    return given
 
 
 def _corpora(data: str) -> Iterator[Corpus]:
@@ -64,26 +75,27 @@ def _corpora(data: str) -> Iterator[Corpus]:
         raise InputError(wrong, safe="Nothing was changed.", hint="keepsaid bench recall --help") from error
 
 
-async def _measured(corpora: Sequence[Corpus], tell: Tell) -> Means:
+async def _measured(corpora: Sequence[Corpus], embedder: Mapping[str, str], tell: Tell) -> Means:
     from keepsaid.testing.recall_score import Means  # noqa: PLC0415
 
     means, total, done = Means(), sum(len(corpus.questions) for corpus in corpora), 0
     for n, corpus in enumerate(corpora, start=1):
         with tempfile.TemporaryDirectory(prefix="keepsaid-bench-") as folder:
             part = f"corpora 1-{_TUNED_ON}" if n <= _TUNED_ON else f"corpora {_TUNED_ON + 1} on"
-            await _ask(corpus, Path(folder), ("all", part), means)
+            await _ask(corpus, (Path(folder), embedder), ("all", part), means)
         done += len(corpus.questions)
         tell(done, total, corpus.id)
     return means
 
 
-async def _ask(corpus: Corpus, folder: Path, groups: Sequence[str], means: Means) -> None:
+async def _ask(corpus: Corpus, home: tuple[Path, Mapping[str, str]], groups: Sequence[str], means: Means) -> None:
     from keepsaid import Episode, Keepsaid  # noqa: PLC0415
     from keepsaid.testing.recall_score import measure  # noqa: PLC0415
 
     said = [Episode(text.text, text.speaker, corpus.id, text.at, external_id=text.id) for text in corpus.texts]
-    async with Keepsaid.open(folder) as keepsaid:
+    async with Keepsaid.open(home[0], settings={"memory": dict(home[1])}) as keepsaid:
         await keepsaid.memory.record(said)
+        await keepsaid.memory.embed()
 
         async def search(question: str, limit: int) -> list[str]:
             return [one.external_id for one in await keepsaid.memory.recall(question, limit, corpus.id)]

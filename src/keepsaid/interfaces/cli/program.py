@@ -29,6 +29,7 @@ NOUNS = (
     "data",
     "prove",
     "bench",
+    "models",
 )
 """The commands; each lives in the module of its name, as a function or, where it has commands of its own, as `app`."""
 

@@ -34,6 +34,16 @@ class MemoryBook:
         ids = await self._instance.memories.keep(made, self._instance.clock.now_ms())
         return tuple(show("memory", one) for one in ids)
 
+    async def embed(self) -> bool:
+        """Give all that was recorded its vectors now rather than in the background; whether there is an embedder.
+
+        Raises EmbedderError when it cannot answer; recall then goes by words.
+        """
+        if self._instance.embedding is None:
+            return False
+        await self._instance.embedding.finish()
+        return True
+
     async def recall(self, query: str, limit: int = 10, conversation: str | None = None) -> tuple[Remembered, ...]:
         """The best memories for a query, best first, ungated; 10,000 at most.
 

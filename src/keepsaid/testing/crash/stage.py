@@ -263,6 +263,7 @@ def settings(model_url: str, doors: Doors) -> dict[str, Any]:
         "buffer": {"window_ms": 30, "warn_count": 1},
         "compaction": _COMPACTION,
         "turns": {"concurrent_max": _TURNS_MAX},
+        "memory": {"embedder": "hashed"},
         "routes": {"rules": rules},
         "channels": {
             "http": {"busy": "steer", "reply_hosts": [urlsplit(url).netloc for url in (doors.url, doors.closed)]},
