@@ -18,7 +18,7 @@ from keepsaid.testing.crash.points import points
 from keepsaid.testing.crash.report import BY_CHANCE, Report
 from keepsaid.testing.crash.stage import Cast, Judgement, Stage
 
-_REACH_S = 20.0
+_REACH_S = 45.0
 _DRAIN_S = 60.0
 _LONGEST_WAITS_S = 240.0
 """After mixed faults some have seen so many outages that the next is waited out for a minute."""
