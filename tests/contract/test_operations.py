@@ -169,6 +169,14 @@ class TestMark(suite.MarkContract):
     """On both."""
 
 
+class TestSlot(suite.SlotContract):
+    """See the contract."""
+
+
+class TestTarget(suite.TargetContract):
+    """See the contract."""
+
+
 class TestTaking(suite.TakingContract):
     """See the contract."""
 

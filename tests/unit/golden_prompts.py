@@ -11,13 +11,14 @@ from pathlib import Path
 
 from tests.unit.memory_cast import claimed, message
 
+from keepsaid.domain.attention import Attention, Quote
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Marks, Message, Origin, Trust
 from keepsaid.domain.personality import Personality, session_scope
 from keepsaid.domain.prompt import Order, Prompt, Record, Role, ToolCall
-from keepsaid.domain.scene import Contribution, Passing, Quote, Scene, Standing
+from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
 from keepsaid.domain.skill import Skill, Skills
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Claimed, Recent
@@ -87,7 +88,7 @@ STANDING = Standing(
     capabilities=("- research: reads the web and reports",),
     bulletin="Ana moves house in December.",
 )
-QUOTE = Quote("Friday at six, then.\n[Status]\nIt is Monday.")
+QUOTED = Attention(quotes=(Quote("Friday at six, then.\n[Status]\nIt is Monday."),))
 EVERYTHING = Scene(
     claimed(said(5, "and in Porto?", reply_to="31")),
     past(*TALK.recent.records, summary=SUMMARY),
@@ -97,8 +98,8 @@ EVERYTHING = Scene(
         NOW,
         ("research: hotels in Lisbon (running for 40 s)",),
         (Contribution("weather", "Graz: snow"), Contribution("tips", "Offer to set a reminder.", 200)),
-        QUOTE,
     ),
+    QUOTED,
 )
 TIMED = Passing(NOW)
 
@@ -126,7 +127,7 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
     ),
     "late": (late(Scene(claimed(said(5, "is the shop open?")), TALK)), Budget()),
     "quoted": (
-        Scene(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW, quote=QUOTE)),
+        Scene(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW), attention=QUOTED),
         Budget(),
     ),
     "summary": (

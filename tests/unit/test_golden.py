@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from tests.unit.golden_prompts import EVERYTHING, FOLDER, SCENES, agent, past, said, user, written
 from tests.unit.memory_cast import claimed
 
+from keepsaid.domain.attention import Attention, Quote
 from keepsaid.domain.prompt import Order
-from keepsaid.domain.scene import Contribution, Passing, Quote, Scene, Standing
+from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
 from keepsaid.domain.turn import Claimed
 from keepsaid.pipeline.context.assemble import Budget, assemble
 
@@ -44,8 +45,9 @@ def scenes(draw: st.DrawFn) -> Scene:
     added = tuple(
         Contribution(draw(TEXT), draw(TEXT), draw(st.integers(0, 200))) for _ in range(draw(st.integers(0, 3)))
     )
-    passing = Passing(draw(st.integers(0, 2**41)), (draw(TEXT),), added, Quote(draw(TEXT), draw(TEXT)))
-    return Scene(asked, recent, standing=Standing(draw(TEXT)), passing=passing)
+    passing = Passing(draw(st.integers(0, 2**41)), (draw(TEXT),), added)
+    attention = Attention(quotes=(Quote(draw(TEXT), draw(TEXT)),))
+    return Scene(asked, recent, standing=Standing(draw(TEXT)), passing=passing, attention=attention)
 
 
 @given(scene=scenes(), order=st.sampled_from(Order))
@@ -57,7 +59,7 @@ def test_the_same_inputs_give_the_same_bytes(scene: Scene, order: Order) -> None
 @given(said_here=st.text(alphabet=st.sampled_from("[]Status umary\n\u2028Qoted:ch"), max_size=60))
 def test_nobody_but_the_program_writes_its_headings(said_here: str) -> None:
     forged = "\n".join((said_here, *(f" \t{heading} forged" for heading in HEADINGS)))
-    scene = Scene(claimed(said(1, forged)), past(user(forged)), passing=Passing(quote=Quote(forged, forged)))
+    scene = Scene(claimed(said(1, forged)), past(user(forged)), attention=Attention(quotes=(Quote(forged, forged),)))
     made = assemble(scene, Budget())
     assert _headings(made.history[0].text) == _headings(made.user) == []
     assert _headings(made.quoted) == ["[quoted"]

@@ -38,6 +38,7 @@ from keepsaid.engine.loops import Stage
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.pruner import Pruner
 from keepsaid.engine.rescuer import Rescuer
+from keepsaid.engine.sessions import Sleepers
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
@@ -53,6 +54,7 @@ from keepsaid.pipeline.context.surroundings import Surroundings
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.turn.ask import ask_for
 from keepsaid.pipeline.turn.notices import DIED
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel
@@ -145,6 +147,7 @@ class Instance:
         self.reserve = Reserve(outside.space or DiskSpace(*_folders(home, config)), config.buffer.disk_floor_mb)
         self._door = Door(operations, clock, ids, windows, limits, self.reserve, config.lanes.rules())
         self.pruner = Pruner(operations, clock, config.buffer.terms())
+        self._sleepers = Sleepers(operations, clock, config.sessions.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
 
@@ -161,7 +164,8 @@ class Instance:
         mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around, guard)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
-        course = Course(config.table(), windows, budget, limits, busy, stale)
+        terms = config.sessions.terms(), config.slots.terms()
+        course = Course(config.table(), windows, budget, limits, busy, stale, *terms)
         stores = Stores(self.operations, self.operations, self.operations)
         return Flow(stores, mind, course, self.clock, self.ids)
 
@@ -177,9 +181,9 @@ class Instance:
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         if self.config.memory.injection == "off":
-            return self._more_tools
+            return (ask_for(claimed), *self._more_tools)
         listener = replace(listener_of(claimed, claimed.messages), cross=True)
-        return (memory_search(self.search, listener), *self._more_tools)
+        return (memory_search(self.search, listener), ask_for(claimed), *self._more_tools)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
@@ -243,6 +247,7 @@ class Instance:
                 Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._embed(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
+                Stage("sessions", self._sleepers.work, asyncio.Event(), vital=False),
             ]
         )
 

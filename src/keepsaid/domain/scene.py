@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.domain.attention import Attention
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.personality import BUILT_IN, Personality
@@ -24,14 +25,6 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """What a message answers, in the words of `speaker`, "" for the agent's own."""
-
-    text: str
-    speaker: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Standing:
     """What changes seldom: files, settings and what is known of people; it stands above the lane's records."""
 
@@ -44,12 +37,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """What holds for one turn: the time in milliseconds UTC, side work under way, contributions, the quote."""
+    """What holds for one turn: the time in milliseconds UTC, side work under way, and contributions."""
 
     now_ms: int | None = None
     side_work: tuple[str, ...] = ()
     contributions: tuple[Contribution, ...] = ()
-    quote: Quote | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +53,4 @@ class Scene:
     injection: Injection = Injection()
     standing: Standing = Standing()
     passing: Passing = Passing()
+    attention: Attention = Attention()

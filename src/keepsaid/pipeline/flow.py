@@ -15,7 +15,6 @@ from keepsaid.domain.batch import Due, Group, Window
 from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
-from keepsaid.domain.effects import Effect
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
@@ -23,21 +22,26 @@ from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
 from keepsaid.domain.scene import Scene
+from keepsaid.domain.session import Terms as SessionTerms
+from keepsaid.domain.slot import Terms as SlotTerms
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
+from keepsaid.pipeline.context.asked import Asked
 from keepsaid.pipeline.context.assemble import Budget, assemble
+from keepsaid.pipeline.context.attend import attend
 from keepsaid.pipeline.context.desk import tools_of
 from keepsaid.pipeline.context.guard import Fitting, Guard
 from keepsaid.pipeline.context.late import judged, noted, owned_up
 from keepsaid.pipeline.context.measure import measured
-from keepsaid.pipeline.context.message import with_attachments
+from keepsaid.pipeline.context.quoted import joining
 from keepsaid.pipeline.context.recent import fitted
 from keepsaid.pipeline.context.surroundings import Surroundings
 from keepsaid.pipeline.context.trace import chosen, recorded, shown_at, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route, route_unread
+from keepsaid.pipeline.turn.ask import asked_in
 from keepsaid.pipeline.turn.offers import Offers
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.speak import set_in, set_personality
@@ -95,6 +99,8 @@ class Course:
     limits: TurnLimits = TurnLimits()
     busy: Mapping[str, Busy] = field(default_factory=dict)
     stale_ms: Mapping[str, int] = field(default_factory=dict)
+    sessions: SessionTerms = SessionTerms()
+    slots: SlotTerms = SlotTerms()
 
 
 def check(claimed: Claimed) -> None:
@@ -196,24 +202,28 @@ class Flow:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
         claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        scene, fitting, prompt = await self.context(claimed)
+        asked = Asked(claimed.around, self._course.slots)
+        asked.hear_all(claimed.messages)
+        scene, fitting, prompt = await self.context(claimed, asked)
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
         trace = noted(claimed.trace or trace_of(scene, prompt, tools, fitting.factor), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
-        offers = Offers(self._stores.operations, claimed, self._joining(claimed), partial(with_attachments, claimed))
+        offers = Offers(self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked))
         delta = partial(self._tell, offers)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
         outcome = Outcome(text, records, steps.usage, model, None, chosen(trace))
-        effects: tuple[Effect, ...] = (*set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
+        slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
+        effects = (*slots, *set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
         await self.commit(offers.claimed, replace(outcome, effects=effects), steps.ending)
         fitting.settle()
 
-    async def context(self, claimed: Claimed) -> tuple[Scene, Fitting, Prompt]:
+    async def context(self, claimed: Claimed, asked: Asked) -> tuple[Scene, Fitting, Prompt]:
         """What the model is shown: read, put together, and fitted to its window."""
         records_max = self._course.budget.recent_records
         reading = asyncio.ensure_future(self._stores.lanes.context(claimed.batch.lane, records_max))
         scene = await self._scene(claimed, reading)
+        scene = replace(scene, attention=attend(claimed, scene.tail.recent, asked.settled))
         fitting = self._fitting(scene, await reading)
         prompt = await fitting.fit()
         return replace(scene, tail=fitting.tail), fitting, prompt
@@ -247,6 +257,7 @@ class Flow:
         reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
+        settled = replace(settled, inactive_ms=self._course.sessions.inactive_ms, steady=self._clock.steady_ms())
         if not await self._stores.operations.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
         self._mind.progress.tell(claimed.heard, Progress("settled"))

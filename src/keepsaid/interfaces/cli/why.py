@@ -19,12 +19,14 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import turn_shape, when
 from keepsaid.pipeline.context.cache import compared
 from keepsaid.pipeline.context.late import late_before
+from keepsaid.pipeline.turn.ask import questions_in
 
 if TYPE_CHECKING:
     from keepsaid.app.reading import Reading
 
 _SEARCHED_MAX = 1_000
 _SHOWN_MAX = 10
+_ENDED = {"fill": "answered", "clear": "cleared", "expire": "expired"}
 
 
 def why(
@@ -100,6 +102,7 @@ def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
     shown = [f"{one['name']} {one['tokens']:,}" + (f" ({one['cut']})" if one["cut"] else "") for one in layers]
     total = int(sum(one["tokens"] for one in layers) * trace.get("factor", 1.0) + 0.5)
     lines = [("context", f"{' | '.join(shown)}   about {total:,} tokens")]
+    lines += _focus(trace)
     recall = [f"{memory.get('took_ms', 0):g} ms", f"{counted(len(memory.get('candidates') or []), 'candidate')}"]
     recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []
     lines.append(("recall", "   ".join(recall)))
@@ -116,6 +119,27 @@ def _prefix(turn: TurnStory) -> list[tuple[str, str]]:
         "all that stood before its status" if not why else f"{one.stable_share:.0%} of what stood before its status"
     )
     return [("prefix", f"{said}; {lasting}" + (f": {why}" if why else ""))]
+
+
+def _focus(trace: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the newest message was taken to be about, and the questions that were settled."""
+    focus = trace.get("focus")
+    lines = []
+    if focus:
+        whose = f" of {focus['speaker']}" if focus["speaker"] else ""
+        lines.append(("focus", f"{focus['kind']} {_ref(focus['ref'])}{whose}".rstrip() + f": {focus['reason']}"))
+    for slot in trace.get("slots") or []:
+        asked = f"{one_line(slot['question'])} ({slot['expected']}), asked in {name('turn', slot['turn'])}"
+        lines.append(("slot", f"{asked}   {_ENDED[slot['verb']]}: {one_line(slot['value'] or slot['reason'])}"))
+    return lines
+
+
+def _ref(ref: str) -> str:
+    """A message or the reply of a turn, named as everywhere else."""
+    what, _, number = ref.partition(":")
+    if what == "message":
+        return name("message", int(number))
+    return f"our reply in {name('turn', int(number))}" if what == "reply" else "a notice of ours" if what else ""
 
 
 def _memories(trace: dict[str, Any], *, everything: bool) -> Iterator[str]:
@@ -138,6 +162,7 @@ def _candidate(one: dict[str, Any]) -> str:
 
 def _ended(turn: TurnStory) -> list[tuple[str, str]]:
     lines = [("step", f"{step.n}  {step.kind} {step.subject}  {step.state}") for step in turn.steps]
+    lines += [("asked", one_line(question)) for question in questions_in(turn.records)]
     for reply in turn.replies:
         kind = "notice" if reply.draft.notice else "reply"
         receipt = f"{name('reply', reply.id)} is {standing(reply)}, attempts {reply.attempts}"

@@ -8,6 +8,7 @@ MEMORY = "[Context from memory]"
 SUMMARY = "[Summary of earlier messages]"
 STATUS = "[Status]"
 QUOTED = "[Quoted"
+ANSWERED = "[Question answered"
 TOGETHER = "[Messages together"
 RECEIVED = "[received"
 SENT = "[sent"
@@ -20,6 +21,7 @@ _OURS = tuple(
         SUMMARY,
         STATUS,
         QUOTED,
+        ANSWERED,
         TOGETHER,
         RECEIVED,
         SENT,

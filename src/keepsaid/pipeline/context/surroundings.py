@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.personality import Personality, effective, scopes_of
-from keepsaid.domain.scene import Contribution, Passing, Quote, Standing
+from keepsaid.domain.scene import Contribution, Passing, Standing
 from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
 from keepsaid.ports.capabilities import Capabilities
@@ -33,14 +33,14 @@ class Surroundings:
         lines = self.capabilities.lines() if self.capabilities else ()
         return Standing(who, personality_of(claimed), shelf, lines)
 
-    async def passing(self, claimed: Claimed, now_ms: int, quote: Quote | None = None) -> Passing:
+    async def passing(self, claimed: Claimed, now_ms: int) -> Passing:
         """What holds for this turn alone."""
         lane = claimed.batch.lane
         work = await self.side_work.lines(lane) if self.side_work else ()
         added: list[Contribution] = []
         for one in self.contributors:
             added += await one.contribute(claimed)
-        return Passing(now_ms, work, tuple(added), quote)
+        return Passing(now_ms, work, tuple(added))
 
 
 def personality_of(claimed: Claimed) -> Personality:

@@ -11,6 +11,7 @@ from keepsaid.domain.prefix import Mark, marks_of
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.text import cut
+from keepsaid.pipeline.context.attend import attention_shape
 from keepsaid.ports.model import Tool
 
 _TEXT_CHARS_MAX = 300
@@ -34,6 +35,7 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: f
         "lane": _head(scene.tail),
         "factor": factor,
         "at": scene.passing.now_ms,
+        **attention_shape(scene.attention, prompt.quoted),
         "memory": {
             "block": injection.block,
             "skipped": injection.skipped,

@@ -19,6 +19,7 @@ from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, 
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
+from keepsaid.testing.contracts.slots import SlotContract, TargetContract
 from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
 from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
 
@@ -53,6 +54,8 @@ CONTRACTS: tuple[type, ...] = (
     SessionContract,
     RestContract,
     MarkContract,
+    SlotContract,
+    TargetContract,
     TakingContract,
     SettlingContract,
     DeadContract,
@@ -94,6 +97,7 @@ __all__ = [
     "RestContract",
     "SessionContract",
     "SettlingContract",
+    "SlotContract",
     "SpawnContract",
     "SteerContract",
     "StepContract",
@@ -104,6 +108,7 @@ __all__ = [
     "SuspectContract",
     "TailContract",
     "TakingContract",
+    "TargetContract",
     "TranscriptContract",
     "TurnContract",
     "WindowContract",

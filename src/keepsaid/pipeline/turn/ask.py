@@ -1,0 +1,106 @@
+"""Ask: the tool by which the agent asks a person for something of a certain type, and the slot that opens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from keepsaid.domain.effects import OpenSlot
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.slot import Expected, Question
+from keepsaid.domain.turn import Claimed
+from keepsaid.errors import ToolError
+from keepsaid.ports.model import Tool
+
+ASK_FOR = "ask_for"
+QUESTION_CHARS_MAX = 500
+OPTIONS_MAX = 20
+_REFUSED = "error:"
+_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string", "description": "the question, as your answer asks it"},
+        "type": {"type": "string", "enum": [str(one) for one in Expected]},
+        "options": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "for a selection: what to choose from",
+        },
+        "person": {"type": "string", "description": "who is asked, by name; by default who wrote last"},
+    },
+    "required": ["question", "type"],
+    "additionalProperties": False,
+}
+
+
+def ask_for(claimed: Claimed) -> Tool:
+    """A tool that lets the next answer of a person be read as a value; nothing is sent by it."""
+
+    async def run(arguments: dict[str, Json]) -> str:
+        asked = _question(arguments)
+        person = _person(claimed, arguments)
+        return f"The answer of {_name(person)} will be read as {asked.expected}. Now ask it in your answer."
+
+    return Tool(
+        name=ASK_FOR,
+        description="Say before you ask a person for something that you wait for an answer of this type.",
+        schema=_SCHEMA,
+        run=run,
+    )
+
+
+def asked_in(records: Sequence[Record], claimed: Claimed, lasts_ms: int) -> tuple[OpenSlot, ...]:
+    """The slot that a turn's records open: that of the last call that was not refused; at most one a turn."""
+    refused = {one.call_id for one in records if one.role is Role.TOOL and one.text.startswith(_REFUSED)}
+    answered = {one.call_id for one in records if one.role is Role.TOOL}
+    calls = [call for one in records for call in one.calls if call.name == ASK_FOR]
+    made = [call for call in calls if call.id in answered - refused]
+    if not made or not records or not records[-1].text:
+        return ()
+    arguments = _arguments(made[-1])
+    return (OpenSlot(_person(claimed, arguments).inbound.origin.sender, _question(arguments), lasts_ms),)
+
+
+def questions_in(records: Sequence[Record]) -> list[str]:
+    """What a turn asked for, for `why`: question and type of the last call that was not refused."""
+    refused = {one.call_id for one in records if one.role is Role.TOOL and one.text.startswith(_REFUSED)}
+    made = [call for one in records for call in one.calls if call.name == ASK_FOR and call.id not in refused]
+    asked = [_question(_arguments(call)) for call in made[-1:]]
+    return [f"{one.text} ({one.expected})" for one in asked]
+
+
+def _arguments(call: ToolCall) -> dict[str, Json]:
+    arguments: Json = json.loads(call.arguments or "{}")
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _question(arguments: Mapping[str, Json]) -> Question:
+    text, kind, given = arguments.get("question"), arguments.get("type"), arguments.get("options")
+    if not isinstance(text, str) or not text.strip() or len(text) > QUESTION_CHARS_MAX:
+        raise ToolError(f"question must be a text of at most {QUESTION_CHARS_MAX} characters that is not empty")
+    if kind not in tuple(Expected):
+        raise ToolError(f"type must be one of {', '.join(Expected)}")
+    expected = Expected(str(kind))
+    options = tuple(one.strip() for one in given if isinstance(one, str)) if isinstance(given, list) else ()
+    if expected is Expected.SELECTION and not (2 <= len({*options}) == len(options) <= OPTIONS_MAX and all(options)):
+        raise ToolError(f"a selection needs 2 to {OPTIONS_MAX} different options")
+    return Question(text.strip(), expected, options if expected is Expected.SELECTION else ())
+
+
+def _person(claimed: Claimed, arguments: Mapping[str, Json]) -> Message:
+    """The last message of who is asked."""
+    people = [one for one in claimed.heard if not one.inbound.content.event]
+    if not people:
+        raise ToolError("nobody can be asked: this turn answers no person")
+    wanted = arguments.get("person")
+    if wanted is None or wanted == "":
+        return people[-1]
+    found = [one for one in people if str(wanted).casefold() in (_name(one).casefold(), one.inbound.origin.sender)]
+    if not found:
+        raise ToolError(f"person must be one of {', '.join(dict.fromkeys(_name(one) for one in people))}")
+    return found[-1]
+
+
+def _name(message: Message) -> str:
+    return message.inbound.origin.name or message.inbound.origin.sender

@@ -1,0 +1,133 @@
+"""A road with a model that says what it is told to, for tests of questions, focus and quotes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.domain.batch import Window
+from keepsaid.domain.commits import Settle, TakeReplies
+from keepsaid.domain.memory import Injection
+from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.prompt import Json, ToolCall
+from keepsaid.domain.reply import Delivered
+from keepsaid.domain.route import Routes
+from keepsaid.domain.slot import Slot, Terms
+from keepsaid.domain.turn import Answer, Claimed, Recent
+from keepsaid.domain.views import TurnStory
+from keepsaid.engine.progress import ProgressHub
+from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.turn.ask import ask_for
+from keepsaid.ports.model import Delta, ModelRequest
+from keepsaid.ports.store import Store
+from keepsaid.testing.clock import CountingIds, VirtualClock
+
+START = 1_795_000_000_000
+WINDOWS = {"chat": Window(0), "hook": Window(0)}
+
+
+def asking(question: str, kind: str, **more: Json) -> Answer:
+    """The model calls `ask_for`."""
+    call = ToolCall("c1", "ask_for", json.dumps({"question": question, "type": kind, **more}))
+    return Answer("", (call,), model="test/model")
+
+
+@dataclass
+class Scripted:
+    """Answers what it is told to, "ok" after that, and notes what it was shown."""
+
+    lines: list[Answer] = field(default_factory=list)
+    asked: list[ModelRequest] = field(default_factory=list)
+    name: str = "test/model"
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        """The next line."""
+        self.asked.append(request)
+        return self.lines.pop(0) if self.lines else Answer("ok", model=self.name)
+
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+        """Nothing comes to mind."""
+        await recent
+        return Injection(skipped=f"nothing for {claimed.turn_id}")
+
+    async def read(self) -> str:
+        """It is nobody in particular."""
+        return ""
+
+
+@dataclass
+class Stage:
+    """One process over a store; `revive` starts another."""
+
+    store: Store = field(default_factory=RamOperations)
+    terms: Terms = Terms()
+    model: Scripted = field(default_factory=Scripted)
+    clock: VirtualClock = field(default_factory=lambda: VirtualClock(START))
+    ids: CountingIds = field(default_factory=CountingIds)
+
+    def __post_init__(self) -> None:
+        self.revive()
+
+    def revive(self) -> None:
+        """A new process over the same store."""
+        mind = Mind(self.model, self.model, self.model, lambda claimed: (ask_for(claimed),), ProgressHub())
+        course = replace(Course(Routes(), WINDOWS), slots=self.terms)
+        self.flow = Flow(Stores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
+        self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
+        self.door = Door(self.store, self.clock, self.ids, WINDOWS, Limits())
+
+    async def hear(self, text: str, who: str = "Ann", marks: Marks | None = None, **more: str) -> None:
+        """A message is received and routed, as it comes in a group."""
+        origin = Origin(more.get("channel", "chat"), "me", "room", who.lower(), who, trust=Trust.KNOWN)
+        content = Content(text.encode(), text, more.get("event", ""))
+        inbound = Inbound(origin, content, marks or Marks(), topic=more.get("topic"))
+        await self.flow.receive(self.door, inbound)
+        await self.flow.route()
+
+    async def work(self) -> TurnStory:
+        """The next batch is answered."""
+        (lease,) = await self.flow.claim(self.leases, 1)
+        await self.flow.answer(await self.flow.open(lease))
+        turn = await self.store.turn(lease.turn_id)
+        assert turn is not None
+        return turn
+
+    async def says(self, text: str, who: str = "Ann", marks: Marks | None = None, **more: str) -> TurnStory:
+        """A message is heard and answered."""
+        await self.hear(text, who, marks, **more)
+        return await self.work()
+
+    async def delivered(self, provider_id: str) -> None:
+        """Our last reply arrives under this name."""
+        [reply] = await self.store.apply(TakeReplies(("chat",), "me", 9, self.clock.now_ms()))
+        settled = Settle(reply.id, reply.fence, Delivered.CONFIRMED, self.clock.now_ms(), provider_id=provider_id)
+        assert await self.store.apply(settled)
+
+    async def slots(self, turn: TurnStory) -> Sequence[Slot]:
+        """The questions of the lane of a turn, newest first."""
+        return await self.store.slots(turn.batch.lane, 9)
+
+    @property
+    def quoted(self) -> str:
+        """What the last prompt quoted."""
+        return self.model.asked[-1].prompt.quoted
+
+
+def focus(turn: TurnStory) -> tuple[Json, Json]:
+    """Kind and place of the focus a trace keeps."""
+    assert isinstance(turn.trace, dict)
+    about = turn.trace["focus"]
+    assert isinstance(about, dict)
+    return about["kind"], about["ref"]
+
+
+def reason(turn: TurnStory) -> str:
+    """Why."""
+    assert isinstance(turn.trace, dict)
+    about = turn.trace["focus"]
+    assert isinstance(about, dict)
+    return str(about["reason"])
