@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from keepsaid.domain.effects import OpenSlot
 from keepsaid.domain.message import Message
@@ -52,10 +52,7 @@ def ask_for(claimed: Claimed) -> Tool:
 
 def asked_in(records: Sequence[Record], claimed: Claimed, lasts_ms: int) -> tuple[OpenSlot, ...]:
     """The slot that a turn's records open: that of the last call that was not refused; at most one a turn."""
-    refused = {one.call_id for one in records if one.role is Role.TOOL and one.text.startswith(_REFUSED)}
-    answered = {one.call_id for one in records if one.role is Role.TOOL}
-    calls = [call for one in records for call in one.calls if call.name == ASK_FOR]
-    made = [call for call in calls if call.id in answered - refused]
+    made = list(_granted(records))
     if not made or not records or not records[-1].text:
         return ()
     arguments = _arguments(made[-1])
@@ -64,10 +61,18 @@ def asked_in(records: Sequence[Record], claimed: Claimed, lasts_ms: int) -> tupl
 
 def questions_in(records: Sequence[Record]) -> list[str]:
     """What a turn asked for, for `why`: question and type of the last call that was not refused."""
-    refused = {one.call_id for one in records if one.role is Role.TOOL and one.text.startswith(_REFUSED)}
-    made = [call for one in records for call in one.calls if call.name == ASK_FOR and call.id not in refused]
-    asked = [_question(_arguments(call)) for call in made[-1:]]
+    asked = [_question(_arguments(call)) for call in list(_granted(records))[-1:]]
     return [f"{one.text} ({one.expected})" for one in asked]
+
+
+def _granted(records: Sequence[Record]) -> Iterator[ToolCall]:
+    """The calls that were not refused, in order; the ids of calls may come again in a later step."""
+    calls: dict[str, ToolCall] = {}
+    for one in records:
+        if one.role is Role.ASSISTANT:
+            calls = {call.id: call for call in one.calls if call.name == ASK_FOR}
+        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
+            yield calls[one.call_id]
 
 
 def _arguments(call: ToolCall) -> dict[str, Json]:
