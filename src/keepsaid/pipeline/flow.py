@@ -202,8 +202,7 @@ class Flow:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
         claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        asked = Asked(claimed.around, self._course.slots)
-        asked.hear_all(claimed.messages)
+        asked = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, asked)
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
         trace = noted(claimed.trace or trace_of(scene, prompt, tools, fitting.factor), claimed.late_before)
@@ -217,6 +216,12 @@ class Flow:
         effects = (*slots, *set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
         await self.commit(offers.claimed, replace(outcome, effects=effects), steps.ending)
         fitting.settle()
+
+    def listen(self, claimed: Claimed) -> Asked:
+        """The questions that wait in the lane, with the messages of the batch heard."""
+        asked = Asked(claimed.around, self._course.slots)
+        asked.hear_all(claimed.messages)
+        return asked
 
     async def context(self, claimed: Claimed, asked: Asked) -> tuple[Scene, Fitting, Prompt]:
         """What the model is shown: read, put together, and fitted to its window."""
