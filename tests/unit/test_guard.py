@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from keepsaid.adapters.models.clients import build
+from keepsaid.adapters.models.provider import ProviderChat
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.ram.state import CutRow
 from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
@@ -24,6 +26,8 @@ from keepsaid.ports.operations import R
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road
+from keepsaid.testing.model_script import TOO_LONG, Refuse, Say, Script
+from keepsaid.testing.model_server import ModelServer
 
 WINDOW = Windows(tokens=1_000, by_model={"test/large": 100_000})
 
@@ -220,3 +224,22 @@ async def test_where_nothing_can_be_cut_nothing_is_sent_again(house: House) -> N
     with pytest.raises(ModelTooLong):
         await house.answered(await house.fitting())
     assert len(house.model.sent) == 1
+
+
+LOCAL = Refuse(400, "bad_request", "the request exceeds the available context size")
+
+
+@pytest.mark.parametrize("refusal", [TOO_LONG, LOCAL])
+async def test_what_a_provider_says_is_understood(house: House, refusal: Refuse) -> None:
+    await house.talk(6)
+    async with ModelServer(Script(refusal, Say("ok"))) as server:
+        chat = ProviderChat("openai/scripted", lambda: build("openai", "scripted", "key", server.url))
+        guard = Guard(house.store, house.store, house.clock, lambda *_: None)
+        answer = await Fitting(guard, lane_of(), chat, made, await house.tail()).answer(
+            ModelRequest(made(await house.tail())), lambda _: None
+        )
+        await chat.close()
+        sent = [len(request.messages) for request in server.requests]
+    assert answer.text == "ok"
+    assert sent[1] < sent[0]
+    assert (await house.tail()).left_out == 6
