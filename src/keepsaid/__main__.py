@@ -17,6 +17,7 @@ def main() -> None:
     """Run the command line; exits with 0 or one of the codes of `interfaces.cli.failure`."""
     sys.setswitchinterval(_SWITCH_S)
     gc.set_threshold(*_GARBAGE)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # vectors are made beside the event loop, not on every core
     from keepsaid.interfaces.cli.program import run  # noqa: PLC0415 - the interval is set before anything runs
 
     code = run(sys.argv[1:])
