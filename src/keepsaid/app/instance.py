@@ -27,6 +27,8 @@ from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
+from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.text import normalise
@@ -55,6 +57,7 @@ from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.ask import ask_for
+from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.notices import DIED
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel
@@ -161,7 +164,8 @@ class Instance:
         agent = self.home.agent(config.agent)
         around = Surroundings(skills=SkillFolder(agent))
         guard = guard_of(config, self.operations, self.clock, self.compactor)
-        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around, guard)
+        commands = Commands(self.operations, self.operations, self.compactor.asked, config.compaction.window_tokens)
+        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around, guard, commands)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
         terms = config.sessions.terms(), config.slots.terms()
@@ -200,6 +204,16 @@ class Instance:
         done = await self.operations.apply(Drop(batch_id, self.clock.now_ms(), normalise(reason)))
         self.flow.hints.work.set()
         return done
+
+    async def reset(self, lane: Lane) -> int:
+        """End a lane's context here; returns how many records it had, -1 where it moved meanwhile."""
+        tail = await self.operations.context(lane, 1)
+        cut = CutContext(lane, tail.version, tail.head, Cut.RESET, self.clock.now_ms())
+        return tail.head - tail.covered if await self.operations.apply(cut) else -1
+
+    async def compact(self, lane: Lane, *, at_once: bool) -> str:
+        """Summarise a lane if it is due, or at once all but its newest messages; says what came of it."""
+        return await self.compactor.asked(lane, at_once=at_once)
 
     async def remember(self, memory: NewMemory) -> int:
         """Keep a memory a person added; returns its id, 0 when it was forgotten before. Raises StoreError."""

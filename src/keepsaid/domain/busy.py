@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.batch import Window
+from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
@@ -64,9 +65,9 @@ def may_join(held: Sequence[Message], more: Sequence[Message]) -> bool:
     """Whether messages may be shown to a turn that began with others: it goes on with the tools it was given.
 
     In a direct chat these hear what its one person may hear; so nobody else's words may join. A damaged message
-    is left to a batch of its own, which is parked without the innocent.
+    is left to a batch of its own, which is parked without the innocent; a command is for the program, not for the turn.
     """
-    if any(message.damaged for message in more):
+    if any(message.damaged or command_in(message) is not None for message in more):
         return False
     people = {message.inbound.origin.sender for message in (*held, *more)}
     return len(people) == 1 or not all(message.inbound.origin.direct for message in held)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.batch import Batch
+from keepsaid.domain.command import Obeyed
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.focus import Surroundings
 from keepsaid.domain.message import Message
@@ -130,6 +131,8 @@ class Outcome:
     """How a turn ended: its reply, the records it adds to the transcript, what it cost, and its trace.
 
     Without a trace the one that came with the first step stays. `effects` are what its tools left behind.
+    Messages that were commands (`obeyed`) are no part of the transcript; when one `begins_anew`, the lane's context
+    ends before what the turn adds.
     """
 
     reply: str
@@ -139,6 +142,8 @@ class Outcome:
     trace: Json
     chosen: tuple[int, ...] = ()
     effects: tuple[Effect, ...] = ()
+    obeyed: tuple[Obeyed, ...] = ()
+    begins_anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

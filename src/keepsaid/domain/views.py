@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keepsaid.domain.batch import Batch
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.reply import Reply
@@ -55,6 +56,20 @@ class Story:
     turn_id: int | None = None
     task: Spawned | None = None
     replies: tuple[Reply, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLine:
+    """A lane in a list: when somebody last said something, messages that no turn has answered, state of its session,
+    version of its summary (0 for none), and records of its transcript that no summary or cut covers.
+    """
+
+    lane: Lane
+    last_at: int
+    waiting: int
+    session: str
+    summary: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,11 @@ _WAITING_MAX = 10_000
 class LaneCompaction(Protocol):
     """What summarises one lane."""
 
-    async def compact(self, lane: Lane, share: float = 0.0) -> int:
-        """Summarise a lane if it is due, or a share of its messages; returns how many summaries were made."""
+    async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
+        """Summarise a lane if it is due, or a share of its messages; returns how many summaries were made.
+
+        `at_once` does not wait until a failed attempt may be repeated.
+        """
         ...
 
 
@@ -40,6 +43,13 @@ class Compactor:
         if lane in self._waiting or len(self._waiting) < _WAITING_MAX:
             self._waiting[lane] = max(share, self._waiting.get(lane, 0.0))
             self.hint.set()
+
+    async def asked(self, lane: Lane, *, at_once: bool = True) -> str:
+        """Summarise all of a lane but its newest messages, or only if it is due; says in words what came of it."""
+        if lane in self._running or lane in self._waiting:
+            return "I am busy with that already."
+        made = await self._compaction.compact(lane, 1.0 if at_once else 0.0, at_once=at_once)
+        return "A summary stands for what was said so far." if made else "There was nothing to take together."
 
     @property
     def busy(self) -> bool:

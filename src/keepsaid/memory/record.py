@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, episode_scope
 from keepsaid.domain.message import Message, Trust
@@ -95,10 +96,15 @@ def _redactions(said: Sequence[NewMemory], found: Sequence[tuple[Mark, ...]]) ->
 
 def episodes(work: EpisodeWork) -> list[NewMemory]:
     """The episodes of one batch: each message that says something, and the reply a model or program gave."""
-    said = [_heard(message) for message in work.messages if message.text.strip()]
+    said = [_heard(message) for message in work.messages if _says_something(message)]
     if work.turn_id is not None and work.messages and work.reply.strip() and work.model != NO_MODEL:
         said.append(_answered(work, work.turn_id))
     return said
+
+
+def _says_something(message: Message) -> bool:
+    """Whether there is anything to remember: a command is said to the program alone."""
+    return bool(message.text.strip()) and command_in(message) is None
 
 
 def _heard(message: Message) -> NewMemory:

@@ -42,6 +42,7 @@ from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.pipeline.turn.ask import asked_in
+from keepsaid.pipeline.turn.commands import Commands, Obedience
 from keepsaid.pipeline.turn.offers import Offers
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.speak import set_in, set_personality
@@ -87,6 +88,7 @@ class Mind:
     progress: Progresses
     around: Surroundings = Surroundings()
     guard: Guard | None = None
+    commands: Commands | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,13 @@ class Flow:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
         claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
+        whole, obedience = claimed, await self._obeyed(claimed)
+        claimed = obedience.rest
+        if not claimed.messages:
+            await self.commit(whole, obedience.alone)
+            return
         asked = self.listen(claimed)
-        scene, fitting, prompt = await self.context(claimed, asked)
+        scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
         trace = noted(claimed.trace or trace_of(scene, prompt, tools, fitting.factor), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
@@ -214,8 +221,13 @@ class Flow:
         outcome = Outcome(text, records, steps.usage, model, None, chosen(trace))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
         effects = (*slots, *set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
-        await self.commit(offers.claimed, replace(outcome, effects=effects), steps.ending)
+        outcome = obedience.with_answer(replace(outcome, effects=effects))
+        await self.commit(replace(offers.claimed, messages=whole.messages), outcome, steps.ending)
         fitting.settle()
+
+    async def _obeyed(self, claimed: Claimed) -> Obedience:
+        commands = self._mind.commands
+        return Obedience(claimed) if commands is None else await commands.obey(claimed)
 
     def listen(self, claimed: Claimed) -> Asked:
         """The questions that wait in the lane, with the messages of the batch heard."""
@@ -223,15 +235,20 @@ class Flow:
         asked.hear_all(claimed.messages)
         return asked
 
-    async def context(self, claimed: Claimed, asked: Asked) -> tuple[Scene, Fitting, Prompt]:
-        """What the model is shown: read, put together, and fitted to its window."""
-        records_max = self._course.budget.recent_records
-        reading = asyncio.ensure_future(self._stores.lanes.context(claimed.batch.lane, records_max))
+    async def context(
+        self, claimed: Claimed, asked: Asked, *, begins_anew: bool = False
+    ) -> tuple[Scene, Fitting, Prompt]:
+        """What the model is shown: read, put together, and fitted to its window; no past where the lane begins anew."""
+        reading = asyncio.ensure_future(self._read(claimed, begins_anew=begins_anew))
         scene = await self._scene(claimed, reading)
         scene = replace(scene, attention=attend(claimed, scene.tail.recent, asked.settled))
         fitting = self._fitting(scene, await reading)
         prompt = await fitting.fit()
         return replace(scene, tail=fitting.tail), fitting, prompt
+
+    async def _read(self, claimed: Claimed, *, begins_anew: bool) -> LaneTail:
+        tail = await self._stores.lanes.context(claimed.batch.lane, self._course.budget.recent_records)
+        return LaneTail(floor=tail.head, version=tail.version, head=tail.head) if begins_anew else tail
 
     async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
         """What the prompt is made of; the lane and what surrounds the turn are read while memory is searched."""

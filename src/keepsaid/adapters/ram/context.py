@@ -124,6 +124,11 @@ def _took(row: LaneRow, first: int, last: int) -> tuple[int, int]:
     return len(said), sum(map(len, said))
 
 
+def begin_anew(state: State, row: LaneRow, at: int) -> None:
+    """End a lane's context where its transcript ends."""
+    cut(state, CutContext(row.lane, row.context.version, len(row.transcript), Cut.RESET, at))
+
+
 def summary_failed(state: State, commit: SummaryFailed) -> bool:
     """Record an attempt that came to nothing."""
     row = state.lanes.get(commit.lane)

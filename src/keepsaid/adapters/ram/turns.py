@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from keepsaid.adapters.ram.busy import steered_into
+from keepsaid.adapters.ram.context import begin_anew
 from keepsaid.adapters.ram.effects import leave
 from keepsaid.adapters.ram.outbox import keep_reply
 from keepsaid.adapters.ram.sessions import enter, mark_if_many
@@ -65,6 +66,8 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     turn.state, turn.ended_at = turn_state, commit.at
     turn.model, turn.usage = outcome.model, outcome.usage
     turn.trace, turn.chosen = trace, outcome.chosen
+    if outcome.begins_anew:
+        begin_anew(state, batch.lane, commit.at)
     _keep_records(state, turn, commit)
     leave(state, commit, batch.lane)
     if commit.reply is not None:
@@ -73,6 +76,9 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     if commit.steered:
         payload["steered"] = list(commit.steered)
     state.journal.append(JournalRow("turn.committed", json.dumps(payload), str(turn.id), commit.at))
+    for obeyed in outcome.obeyed:
+        told = {"name": obeyed.name, "outcome": obeyed.outcome, "arguments": obeyed.size}
+        state.journal.append(JournalRow("command.executed", json.dumps(told), str(turn.id), commit.at))
     state.episodes_due[batch.id] = turn.id
     for one in joined:
         one.go("steer")
@@ -83,6 +89,8 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
 
 def _keep_records(state: State, turn: TurnRow, commit: TurnCommit) -> None:
     lane, said = turn.batch.lane, list(_said(turn, commit))
+    if commit.outcome.obeyed and not said:
+        return
     session = enter(state, lane, commit, said[0][2] if said else commit.at)
     lane.transcript += [Entry(turn.id, record, ref, at) for record, ref, at in said]
     mark_if_many(lane, session)
@@ -90,7 +98,10 @@ def _keep_records(state: State, turn: TurnRow, commit: TurnCommit) -> None:
 
 def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]]:
     """The records of a turn, each with what it shows and when it was said."""
+    commands = {one.message_id for one in commit.outcome.obeyed}
     for message in turn.batch.messages:
+        if message.id in commands:
+            continue
         origin = message.inbound.origin
         record = Record(Role.USER, message.text, speaker=origin.name or origin.sender)
         yield record, f"message:{message.id}", message.received_at

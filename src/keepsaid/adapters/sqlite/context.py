@@ -12,7 +12,6 @@ from keepsaid.adapters.sqlite.lane_view import lane_id_of
 from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.turns import SQL as TURNS
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
@@ -22,6 +21,7 @@ from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
 
 SQL = load("context")
+TURNS = load("turns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,12 @@ def cut(db: apsw.Connection, commit: CutContext) -> bool:
     told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "messages": said}
     _tell(db, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
     return True
+
+
+def begin_anew(db: apsw.Connection, lane_id: int, lane: Lane, at: int) -> None:
+    """End a lane's context where its transcript ends."""
+    head = _head(db, lane_id)
+    cut(db, CutContext(lane, head.version, head.last, Cut.RESET, at))
 
 
 def summary_failed(db: apsw.Connection, commit: SummaryFailed) -> bool:

@@ -9,6 +9,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import rows, sessions
 from keepsaid.adapters.sqlite.busy import SQL as BUSY
+from keepsaid.adapters.sqlite.context import begin_anew
 from keepsaid.adapters.sqlite.effects import leave
 from keepsaid.adapters.sqlite.outbox import keep_reply
 from keepsaid.adapters.sqlite.query import every, one, only
@@ -16,6 +17,7 @@ from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.domain.commits import StepEnd, StepStart, Tell, TurnCommit
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.states import move
 
@@ -69,6 +71,8 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     db.execute(SQL["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
     db.execute(SQL["commit_turn"], (commit.turn_id, *settled, commit.at))
+    if outcome.begins_anew:
+        begin_anew(db, lane_id, Lane(*only(db, SQL["lane"], (lane_id,))), commit.at)
     _keep_records(db, commit, lane_id)
     leave(db, commit, lane_id)
     if commit.reply is not None:
@@ -89,13 +93,17 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
 
 def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
     said = every(db, SQL["speakers"], (commit.batch_id,))
+    commands = {one.message_id for one in commit.outcome.obeyed}
     records: list[tuple[Record, str, int]] = [
         (Record(Role.USER, text, speaker=speaker), f"message:{message_id}", at)
         for message_id, speaker, text, at in said
+        if message_id not in commands
     ]
     records += [(record, record.ref, commit.at) for record in commit.outcome.records]
     if records and records[-1][0].role is Role.ASSISTANT:
         records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)
+    if commands and not records:
+        return
     start = only(db, SQL["extend_transcript"], (lane_id, len(records)))[0]
     session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
     place = (session[0], commit.turn_id)
@@ -113,6 +121,9 @@ def _tell(db: apsw.Connection, commit: TurnCommit) -> None:
     if commit.steered:
         payload["steered"] = list(commit.steered)
     db.execute(SQL["keep_event"], ("turn.committed", json.dumps(payload), str(commit.turn_id), commit.at))
+    for command in commit.outcome.obeyed:
+        told = {"name": command.name, "outcome": command.outcome, "arguments": command.size}
+        db.execute(SQL["keep_event"], ("command.executed", json.dumps(told), str(commit.turn_id), commit.at))
 
 
 def tell(db: apsw.Connection, commit: Tell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.domain.command import COMMANDS, read_command
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import say, show
@@ -13,9 +14,13 @@ from keepsaid.interfaces.shapes import turn_shape
 HELP = {
     "/help": "this list",
     "/why": "explain the last turn: what came to mind, what was left out, and why",
+    **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name != "help"},
     "/quit": "end the chat; Ctrl-D does so too",
 }
 """The commands and what they do."""
+
+_HERE = ("/help", "/why", "/quit")
+"""Those that the chat carries out itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,14 @@ class Command:
 
     @staticmethod
     def read(text: str) -> Command | str:
-        """The command in a line a person typed, or the line as a message; `//` begins a message with one slash."""
+        """The command in a line a person typed, or the line as a message; `//` begins a message with one slash.
+
+        What the runtime carries out itself is sent like a message.
+        """
         if text.startswith("//"):
-            return text[1:]
+            return text if read_command(text[1:]) is not None else text[1:]
+        if text.split(maxsplit=1)[:1] != ["/help"] and (told := read_command(text)) is not None and told.known:
+            return text
         return Command(text.split(maxsplit=1)[0]) if text.startswith("/") else text
 
     @staticmethod
@@ -39,9 +49,9 @@ class Command:
         a command's name sends it.
         """
         text = line.strip()
-        if text in HELP:
+        if text in _HERE:
             return Command(text)
-        return text[1:] if text.startswith("/") and text[1:] in HELP else line
+        return text[1:] if text.startswith("/") and text[1:] in _HERE else line
 
 
 async def obey(command: Command, conversation: str) -> bool:
@@ -49,7 +59,7 @@ async def obey(command: Command, conversation: str) -> bool:
     if command.name == "/quit":
         return False
     if command.name == "/help":
-        show({"commands": HELP}, *(f"{name:8}{meaning}" for name, meaning in HELP.items()), "")
+        show({"commands": HELP}, *(f"{name:14}{meaning}" for name, meaning in HELP.items()), "")
     elif command.name == "/why":
         await _why(conversation)
     else:

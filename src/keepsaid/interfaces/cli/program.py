@@ -21,6 +21,7 @@ NOUNS = (
     "serve",
     "status",
     "inbox",
+    "lanes",
     "memory",
     "why",
     "logs",

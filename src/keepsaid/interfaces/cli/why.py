@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,12 +11,14 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.share import shares_of
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.inbox import standing, waits
-from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
+from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, say, show
 from keepsaid.interfaces.cli.pruned import gone, unless_pruned
 from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.picture import context_bar
 from keepsaid.interfaces.shapes import turn_shape, when
 from keepsaid.pipeline.context.cache import compared
 from keepsaid.pipeline.context.late import late_before
@@ -34,6 +37,7 @@ def why(
         str | None, typer.Argument(metavar="TURN", help="A turn, message or batch; by default the last turn.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List every memory that was left out.")] = False,
+    svg: Annotated[Path | None, typer.Option(help="Also draw the context as a bar, into this file.")] = None,
 ) -> None:
     """Explain one turn: what the model saw, and why.
 
@@ -42,6 +46,8 @@ def why(
     turn = session().read(lambda stores: turn_named(stores, thing), None)
     if turn is None:
         raise InputError("no turn has ended yet: nothing was ever stored here", hint="keepsaid chat")
+    if svg is not None:
+        _drawn(turn, svg)
     show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
 
 
@@ -93,6 +99,18 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     yield facts(lines)
     yield from _memories(trace, everything=everything)
     yield facts(_ended(turn))
+
+
+def _drawn(turn: TurnStory, file: Path) -> None:
+    shares = shares_of(turn.trace)
+    if not shares:
+        raise InputError(f"{name('turn', turn.turn_id)} recorded no context to draw", hint="keepsaid why")
+    title = f"{name('turn', turn.turn_id)}   {turn.batch.lane.conversation} {turn.batch.lane.key}"
+    try:
+        file.write_text(context_bar(title, shares, session().config().compaction.window_tokens), "utf-8")
+    except OSError as error:
+        raise InputError(f"{file} cannot be written ({error.strerror})", safe="Nothing was changed.") from error
+    say(f"drawn in {file}")
 
 
 def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:

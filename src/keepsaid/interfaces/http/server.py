@@ -25,6 +25,7 @@ from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.gate import Gate, client_token
+from keepsaid.interfaces.http.lanes import LaneRoutes
 from keepsaid.interfaces.http.media import Media
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
@@ -37,6 +38,7 @@ _STOP_S = 1
 def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
     """Every route of the server; streams end soon after `stopping` is set."""
     messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
+    lanes = LaneRoutes(instance, gate)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
@@ -49,6 +51,8 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/replies/{id}/resend", guarded(owner.resend), methods=["POST"]),
         Route("/v1/batches/{id}/requeue", guarded(owner.requeue), methods=["POST"]),
         Route("/v1/batches/{id}/drop", guarded(owner.drop), methods=["POST"]),
+        Route("/v1/lanes/reset", guarded(lanes.reset), methods=["POST"]),
+        Route("/v1/lanes/compact", guarded(lanes.compact), methods=["POST"]),
         Route("/v1/prune", guarded(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),

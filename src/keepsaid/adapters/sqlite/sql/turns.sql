@@ -52,3 +52,6 @@ INSERT INTO injection (turn_id, memory_id, rank) VALUES /*rows*/ ON CONFLICT DO 
 
 -- name: keep_event
 INSERT INTO journal (topic, payload, correlation_id, created_at) VALUES (?, ?, ?, ?)
+
+-- name: lane
+SELECT channel, account, conversation, key FROM lane WHERE id = ?

@@ -1,0 +1,74 @@
+"""Commands: what a person may tell the program itself in any chat, in a message that begins with a slash.
+
+Only what is exactly a known command is one: `/usr/bin is full` and `/reset the router` are talk.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from keepsaid.domain.message import Message, Trust
+
+COMMANDS = {
+    "context": "what the last turn's context held, and what of it was cut",
+    "reset": "begin anew: nothing said so far is shown again; it all stays stored and remembered",
+    "compact": "let a summary stand for what was said so far",
+    "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
+    "help": "this list",
+}
+"""The commands and what they do."""
+
+_WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
+_ALIKE = 0.7
+_VERBS = ("show", "set", "reset")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command as it was given; `known` is false for one that is only alike to a known one, `name`."""
+
+    name: str
+    arguments: str = ""
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Obeyed:
+    """A command that was carried out, or refused: its message, name, outcome, and how long its arguments were."""
+
+    message_id: int
+    name: str
+    outcome: str
+    size: int
+
+
+def read_command(text: str) -> Command | None:
+    """The command that a text is, or None for talk.
+
+    A word that is one letter or two away from a command's name is one that is not known, if it stands alone.
+    """
+    found = _WRITTEN.fullmatch(text.strip())
+    if found is None:
+        return None
+    name, arguments = found[1].lower(), (found[2] or "").strip()
+    if name not in COMMANDS:
+        near = get_close_matches(name, COMMANDS, 1, _ALIKE) if not arguments else []
+        return Command(near[0], known=False) if near else None
+    if arguments and (name != "personality" or arguments.split()[0] not in _VERBS):
+        return None
+    return Command(name, arguments)
+
+
+def command_in(message: Message) -> Command | None:
+    """The command that a message is: only a person's words can be one, not an event of a webhook."""
+    if message.damaged or message.inbound.content.event:
+        return None
+    return read_command(message.text)
+
+
+def may_change(message: Message) -> bool:
+    """Whether a sender may change the lane for all who are in it: in a group no stranger may."""
+    origin = message.inbound.origin
+    return origin.direct or origin.trust is not Trust.EXTERNAL

@@ -1,0 +1,218 @@
+"""`keepsaid lanes`: the strands of conversations, what is shown of them, and what stands for their past."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from keepsaid.domain.context import TAIL_MAX
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.tokens import estimate_tokens
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, say, show
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import when
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
+    from keepsaid.domain.context import LaneTail
+    from keepsaid.domain.session import Session
+    from keepsaid.domain.slot import Slot
+    from keepsaid.domain.summary import Summary
+    from keepsaid.domain.views import LaneLine
+
+T = TypeVar("T")
+app = typer.Typer(help="Strands of conversations: their sessions, summaries and context.", rich_markup_mode=None)
+_LANES_MAX = 10_000
+_SHOWN_MAX = 10
+Named = Annotated[
+    str,
+    typer.Argument(metavar="LANE", help="Its conversation, its key, or both, as `lanes ls` shows; or a beginning."),
+]
+
+
+@app.command("ls")
+def ls(
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_LANES_MAX, help="How many.")] = 20,
+) -> None:
+    """List lanes, those first where somebody spoke last."""
+
+    async def listed(stores: Reading) -> list[tuple[LaneLine, int]]:
+        lines = await stores.views.lanes(limit)
+        return [(line, _tokens(await stores.views.context(line.lane, TAIL_MAX))) for line in lines]
+
+    found: list[tuple[LaneLine, int]] = session().read(listed, [])
+    headings = ("CHANNEL", "CONVERSATION", "LANE", "LAST", "WAITING", "SESSION", "SUMMARY", "TOKENS")
+    show(
+        {"lanes": [_line_shape(line, tokens) for line, tokens in found]},
+        Table(headings, tuple(_row(line, tokens) for line, tokens in found)),
+    )
+    if not found:
+        say("no lane yet" if session().stored() else NOTHING)
+
+
+def _row(line: LaneLine, tokens: int) -> tuple[str, ...]:
+    lane, last = line.lane, duration(age_ms(line.last_at)) if line.last_at else "-"
+    counts = str(line.waiting), line.session, str(line.summary or "-"), f"{tokens:,}"
+    return lane.channel, lane.conversation, lane.key, last, *counts
+
+
+def _line_shape(line: LaneLine, tokens: int) -> dict[str, Any]:
+    last_at = when(line.last_at) if line.last_at else None
+    counts = {"waiting": line.waiting, "session": line.session, "summary": line.summary or None}
+    return {"lane": _lane_shape(line.lane), "last_at": last_at, **counts, "records": line.records, "tokens": tokens}
+
+
+def _lane_shape(lane: Lane) -> dict[str, str]:
+    return {"channel": lane.channel, "account": lane.account, "conversation": lane.conversation, "key": lane.key}
+
+
+def _tokens(tail: LaneTail) -> int:
+    """Estimated tokens of what a turn would be shown of a lane."""
+    return estimate_tokens(tail.standing_for) + sum(estimate_tokens(one.text) for one in tail.recent.records)
+
+
+async def lane_named(stores: Reading, thing: str) -> Lane:
+    """The lane that a name means: the whole of one, else the only one that begins so. Raises InputError."""
+    known = [line.lane for line in await stores.views.lanes(_LANES_MAX)]
+    wanted = thing.strip()
+    named = [lane for lane in known if wanted in _names(lane)]
+    named = named or [lane for lane in known if any(name.startswith(wanted) for name in _names(lane))]
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        raise InputError(f"there is no lane {thing}", safe="Nothing was changed.", hint="keepsaid lanes ls")
+    told = ", ".join(f"{lane.conversation} {lane.key}" for lane in named[:3])
+    what = f"{thing} names {len(named)} lanes: {told}" + (" and others" if len(named) > 3 else "")
+    raise InputError(what, safe="Nothing was changed.", hint='keepsaid lanes show "CONVERSATION LANE"')
+
+
+def _names(lane: Lane) -> tuple[str, ...]:
+    place = f"{lane.conversation} {lane.key}"
+    return lane.key, lane.conversation, place, f"{lane.channel} {place}", f"{lane.channel} {lane.account} {place}"
+
+
+def _about(thing: str, asked: Callable[[Reading, Lane], Awaitable[T]]) -> tuple[Lane, T]:
+    """The lane of that name, and what `asked` reads of it; raises InputError where there is none."""
+
+    async def read(stores: Reading) -> tuple[Lane, T]:
+        lane = await lane_named(stores, thing)
+        return lane, await asked(stores, lane)
+
+    found = session().read(read, None)
+    if found is None:
+        raise InputError(f"there is no lane {thing}: {NOTHING}", safe="Nothing was changed.", hint="keepsaid chat")
+    return found
+
+
+@app.command("show")
+def show_one(thing: Named) -> None:
+    """Show one lane: its session, open questions, summary, and the last of what is shown of it."""
+
+    async def read(stores: Reading, lane: Lane) -> tuple[LaneTail, Sequence[Session], Sequence[Slot]]:
+        views = stores.views
+        return await views.context(lane, TAIL_MAX), await views.sessions(lane, 1), await views.slots(lane, _SHOWN_MAX)
+
+    lane, (tail, sessions, slots) = _about(thing, read)
+    open_slots = [slot for slot in slots if slot.state == "open"]
+    records = tail.recent.records
+    shape = {
+        "lane": _lane_shape(lane),
+        "session": _session_shape(sessions[0]) if sessions else None,
+        "slots": [{"question": slot.question.text, "expected": str(slot.question.expected)} for slot in open_slots],
+        "summary": _summary_shape(tail.summary) if tail.summary else None,
+        "version": tail.version,
+        "tokens": _tokens(tail),
+        "tail": [{"role": str(one.role), "speaker": one.speaker, "text": one.text} for one in records],
+    }
+    lines = [("session", _session_line(sessions[0]) if sessions else "none yet")]
+    lines += [("asked", f"{one_line(slot.question.text)} ({slot.question.expected})") for slot in open_slots]
+    stands = f"version {tail.summary.version}, records up to {tail.summary.last}" if tail.summary else "none"
+    lines.append(("summary", stands))
+    lines.append(("shown", f"{counted(len(records), 'record')}, about {_tokens(tail):,} tokens with the summary"))
+    if tail.left_out:
+        lines.append(("left out", f"{counted(tail.left_out, 'message')} for want of room"))
+    lines += [("", f"{one.speaker or one.role}: {one_line(one.text)}") for one in records[-_SHOWN_MAX:]]
+    show(shape, f"{lane.conversation} {lane.key}   {lane.channel}", facts(lines))
+
+
+def _session_line(one: Session) -> str:
+    ended = f", ended by {one.ended_reason}" if one.ended_reason else ""
+    return f"{one.state} since {when(one.started_at)} ({one.started_reason}){ended}"
+
+
+def _session_shape(one: Session) -> dict[str, Any]:
+    return {
+        "state": one.state,
+        "started_at": when(one.started_at),
+        "started_reason": one.started_reason,
+        "active_at": when(one.active_at),
+        "waits_for_collection": one.invalidated_at is not None,
+    }
+
+
+def _summary_shape(one: Summary) -> dict[str, Any]:
+    place = {"version": one.version, "first": one.first, "last": one.last}
+    return {**place, "made": str(one.made), "model": one.model, "created_at": when(one.created_at), "text": one.text}
+
+
+@app.command("summary")
+def summary(
+    thing: Named,
+    version: Annotated[int | None, typer.Option(min=1, help="An older one; by default the newest.")] = None,
+) -> None:
+    """Show what stands for a lane's past, and which versions there are."""
+
+    async def read(stores: Reading, lane: Lane) -> Sequence[Summary]:
+        return await stores.views.summaries(lane)
+
+    lane, versions = _about(thing, read)
+    wanted = next((one for one in versions if version in (None, one.version)), None)
+    if wanted is None:
+        has = f"has versions {', '.join(str(one.version) for one in versions)}" if versions else "has no summary yet"
+        raise InputError(f"{lane.conversation} {lane.key} {has}", hint=f'keepsaid lanes show "{thing}"')
+    others = [one.version for one in versions]
+    shape = {"lane": _lane_shape(lane), "summary": _summary_shape(wanted), "versions": others}
+    made = f"by {wanted.model}" if wanted.model else f"{wanted.made}"
+    heading = f"version {wanted.version}, {made}, {when(wanted.created_at)}, records {wanted.first} to {wanted.last}"
+    show(shape, heading, "", wanted.text)
+
+
+@app.command("reset")
+def reset(thing: Named) -> None:
+    """Begin a lane anew: nothing said so far is shown to the model again; it all stays stored."""
+    lane, _ = _about(thing, _nothing)
+    body = json.dumps(_lane_shape(lane)).encode()
+    left, _ = either(
+        lambda remote: int(remote.post("/v1/lanes/reset", body)["records"]), lambda instance: instance.reset(lane)
+    )
+    if left < 0:
+        again = f'keepsaid lanes reset "{thing}"'
+        raise InputError("the lane moved meanwhile", safe="Nothing was changed.", hint=again)
+    told = f"{lane.conversation} {lane.key}  begins anew; {counted(left, 'record')} left its context"
+    show({"lane": _lane_shape(lane), "records": left}, told)
+
+
+@app.command("compact")
+def compact(
+    thing: Named,
+    now: Annotated[bool, typer.Option("--now", help="All but the newest messages, whether or not it is due.")] = False,
+) -> None:
+    """Let a summary stand for a lane's past, if it is due."""
+    lane, _ = _about(thing, _nothing)
+    body = json.dumps({**_lane_shape(lane), "now": now}).encode()
+
+    async def here(instance: Instance) -> str:
+        return await instance.compact(lane, at_once=now)
+
+    told, _ = either(lambda remote: str(remote.post("/v1/lanes/compact", body)["told"]), here)
+    show({"lane": _lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
+
+
+async def _nothing(_stores: Reading, _lane: Lane) -> None:
+    return None

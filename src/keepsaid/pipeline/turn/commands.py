@@ -1,0 +1,165 @@
+"""Commands in a chat: carried out before any model is asked, by the commit that settles their turn."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from keepsaid.domain.command import COMMANDS, Command, Obeyed, command_in, may_change
+from keepsaid.domain.effects import Effect, SetPersonality
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import GLOBAL, person_of, person_scope
+from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, session_scope
+from keepsaid.domain.share import in_one_line, shares_of
+from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
+from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.personalities import PersonalityView
+
+_SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
+_DONE, _REFUSED = "done", "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one command came to: the words of the answer, and what the turn's commit does."""
+
+    text: str
+    outcome: str = _DONE
+    effects: tuple[Effect, ...] = ()
+    begins_anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Obedience:
+    """What the commands of a batch came to; `rest` is the batch without them."""
+
+    rest: Claimed
+    told: tuple[Told, ...] = ()
+    obeyed: tuple[Obeyed, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The answers, in the order of the commands."""
+        return "\n\n".join(one.text for one in self.told)
+
+    @property
+    def alone(self) -> Outcome:
+        """The outcome of a turn that had nothing but commands."""
+        return self.with_answer(Outcome("", (), Usage(), NO_MODEL, None))
+
+    def with_answer(self, outcome: Outcome) -> Outcome:
+        """The outcome of a turn that also answered the rest."""
+        if not self.obeyed:
+            return outcome
+        reply = "\n\n".join(filter(None, (self.text, outcome.reply)))
+        effects = (*self.effects, *outcome.effects)
+        return replace(outcome, reply=reply, effects=effects, obeyed=self.obeyed, begins_anew=self.begins_anew)
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """What the turn's commit leaves behind for them."""
+        return tuple(effect for one in self.told for effect in one.effects)
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether the lane's context ends before what the turn adds."""
+        return any(one.begins_anew for one in self.told)
+
+
+class Commands:
+    """Carries out commands. `compact` summarises a lane and says what came of it; `window` is the model's tokens."""
+
+    def __init__(
+        self,
+        lanes: LaneView,
+        personalities: PersonalityView,
+        compact: Callable[[Lane], Awaitable[str]],
+        window: int = 0,
+    ) -> None:
+        self._lanes = lanes
+        self._personalities = personalities
+        self._compact = compact
+        self._window = window
+
+    async def obey(self, claimed: Claimed) -> Obedience:
+        """Carry out the commands of a batch; what is to change changes with the turn's commit alone."""
+        found = [(message, command) for message in claimed.messages if (command := command_in(message)) is not None]
+        if not found:
+            return Obedience(claimed)
+        told = [await self._told(message, command) for message, command in found]
+        obeyed = [
+            Obeyed(message.id, command.name if command.known else "unknown", one.outcome, len(command.arguments))
+            for (message, command), one in zip(found, told, strict=True)
+        ]
+        done = {message.id for message, _ in found}
+        rest = tuple(message for message in claimed.messages if message.id not in done)
+        return Obedience(replace(claimed, messages=rest), tuple(told), tuple(obeyed))
+
+    async def _told(self, message: Message, command: Command) -> Told:
+        if not command.known:
+            return Told(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
+        match command.name:
+            case "context":
+                return await self._context(message.lane)
+            case "personality":
+                return await self._personality(message, command.arguments)
+            case "help":
+                return Told("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
+        if not may_change(message):
+            return Told("In a group only people known to me may do that.", _REFUSED)
+        if command.name == "reset":
+            return Told("We begin anew. What was said stays stored and remembered.", begins_anew=True)
+        return Told(await self._compact(message.lane))
+
+    async def _context(self, lane: Lane) -> Told:
+        number = await self._lanes.last_turn(lane)
+        story = None if number is None else await self._lanes.turn(number)
+        shares = () if story is None else shares_of(story.trace)
+        tail = await self._lanes.context(lane, 1)
+        lines = [in_one_line(shares, self._window) if shares else "No turn here has asked a model yet."]
+        if tail.summary is not None:
+            lines.append(f"A summary (version {tail.summary.version}) stands for what was said before.")
+        return Told("\n".join(lines))
+
+    async def _personality(self, message: Message, arguments: str) -> Told:
+        verb, scope, text = _parted(arguments)
+        origin, lane = message.inbound.origin, message.lane
+        person = person_of(origin)
+        if verb == "show":
+            scopes = scopes_of(lane, person if origin.direct else "")
+            inforce = effective(scopes, await self._personalities.personalities(scopes))
+            return Told(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
+        if verb == "set" and not text:
+            return Told("/personality set needs a text.", _REFUSED)
+        if len(text) > PERSONALITY_CHARS_MAX:
+            return Told(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.", _REFUSED)
+        refusal = _refusal(message, scope)
+        if refusal:
+            return Told(refusal, _REFUSED)
+        place = {"session": session_scope(lane), "person": person_scope(person), "global": GLOBAL}[scope]
+        said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
+        done = f"I speak so {said} from now on." if text else f"What was set {said} is taken back."
+        return Told(done, effects=(SetPersonality(place, text, person),))
+
+
+def _refusal(message: Message, scope: str) -> str:
+    """Why a sender may not set how the agent speaks there; "" when he may."""
+    origin = message.inbound.origin
+    if scope == "global" and origin.trust is not Trust.OWNER:
+        return "Only the owner may set how I speak with everybody."
+    if scope == "person" and not origin.direct:
+        return "How I speak with you is set in a chat between the two of us."
+    return "" if may_change(message) else "In a group only people known to me may do that."
+
+
+def _parted(arguments: str) -> tuple[str, str, str]:
+    """Verb, scope and text; without a verb it is shown, without a scope it is this conversation's."""
+    verb, _, text = arguments.partition(" ") if " " in arguments else arguments.partition("\n")
+    text, scope = text.strip(), "session"
+    for option, name in _SCOPES.items():
+        if text.split(maxsplit=1)[:1] == [option]:
+            text, scope = text.removeprefix(option).strip(), name
+        elif text.endswith(f" {option}"):
+            text, scope = text.removesuffix(option).strip(), name
+    return verb or "show", scope, text if verb == "set" else ""
