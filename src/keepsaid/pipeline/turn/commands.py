@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from keepsaid.domain.command import COMMANDS, Command, Obeyed, command_in, may_change
 from keepsaid.domain.effects import Effect, SetPersonality
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import GLOBAL, person_of, person_scope
-from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, session_scope
+from keepsaid.domain.memory import person_of
+from keepsaid.domain.message import Message
+from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
 from keepsaid.domain.share import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
 from keepsaid.ports.lanes import LaneView
@@ -18,6 +18,11 @@ from keepsaid.ports.personalities import PersonalityView
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _DONE, _REFUSED = "done", "refused"
+_WHO = {
+    "session": "In a group only the owner may set how I speak, and nobody whom I do not know may anywhere.",
+    "person": "How I speak with you is set in a chat between the two of us, if I know you.",
+    "global": "Only the owner may set how I speak with everybody.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +139,12 @@ class Commands:
             return Told("/personality set needs a text.", _REFUSED)
         if len(text) > PERSONALITY_CHARS_MAX:
             return Told(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.", _REFUSED)
-        refusal = _refusal(message, scope)
-        if refusal:
-            return Told(refusal, _REFUSED)
-        place = {"session": session_scope(lane), "person": person_scope(person), "global": GLOBAL}[scope]
+        allowed = settable(lane, (message,))
+        if scope not in allowed:
+            return Told(_WHO[scope], _REFUSED)
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
         done = f"I speak so {said} from now on." if text else f"What was set {said} is taken back."
-        return Told(done, effects=(SetPersonality(place, text, person),))
-
-
-def _refusal(message: Message, scope: str) -> str:
-    """Why a sender may not set how the agent speaks there; "" when he may."""
-    origin = message.inbound.origin
-    if scope == "global" and origin.trust is not Trust.OWNER:
-        return "Only the owner may set how I speak with everybody."
-    if scope == "person" and not origin.direct:
-        return "How I speak with you is set in a chat between the two of us."
-    return "" if may_change(message) else "In a group only people known to me may do that."
+        return Told(done, effects=(SetPersonality(allowed[scope], text, person),))
 
 
 def _parted(arguments: str) -> tuple[str, str, str]:

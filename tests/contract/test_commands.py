@@ -1,0 +1,25 @@
+"""Both operational stores keep the contract of commands in a chat."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.testing.contracts.commands import CommandContract
+from keepsaid.testing.contracts.road import Store
+
+
+@pytest.fixture(params=["ram", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """A new, empty store."""
+    operations = RamOperations() if request.param == "ram" else await open_operations(tmp_path / "buffer.db")
+    yield operations
+    await operations.close()
+
+
+class TestCommand(CommandContract):
+    """See the contract."""
