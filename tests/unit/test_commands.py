@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def instance_in(home: Path) -> Config:
 
 
 def rows(home: Path, statement: str) -> list[tuple[object, ...]]:
-    with apsw.Connection(str(home / "data" / "buffer.db")) as db:
+    with closing(apsw.Connection(str(home / "data" / "buffer.db"))) as db:
         return db.execute(statement).fetchall()
 
 
