@@ -33,7 +33,8 @@ class Slow:
         self.most = 0
         self.failing: Exception | None = None
 
-    async def compact(self, lane: Lane, share: float = 0.0) -> int:
+    async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
+        assert not at_once, "nobody asked"
         self.asked.append((lane, share))
         self.now[lane] += 1
         self.most = max(self.most, self.now.total())
