@@ -211,10 +211,6 @@ class Instance:
         cut = CutContext(lane, tail.version, tail.head, Cut.RESET, self.clock.now_ms())
         return tail.head - tail.covered if await self.operations.apply(cut) else -1
 
-    async def compact(self, lane: Lane, *, at_once: bool) -> str:
-        """Summarise a lane if it is due, or at once all but its newest messages; says what came of it."""
-        return await self.compactor.asked(lane, at_once=at_once)
-
     async def remember(self, memory: NewMemory) -> int:
         """Keep a memory a person added; returns its id, 0 when it was forgotten before. Raises StoreError."""
         [number] = await self.memories.keep([memory], memory.said_at)

@@ -208,7 +208,7 @@ def compact(
     body = json.dumps({**_lane_shape(lane), "now": now}).encode()
 
     async def here(instance: Instance) -> str:
-        return await instance.compact(lane, at_once=now)
+        return await instance.compactor.asked(lane, at_once=now)
 
     told, _ = either(lambda remote: str(remote.post("/v1/lanes/compact", body)["told"]), here)
     show({"lane": _lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")

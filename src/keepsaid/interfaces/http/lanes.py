@@ -29,7 +29,7 @@ class LaneRoutes:
     async def compact(self, request: Request) -> Response:
         """Summarise a lane if it is due; with `now`, all but its newest messages."""
         lane, at_once = await self._lane(request)
-        return JSONResponse({"told": await self._instance.compact(lane, at_once=at_once)})
+        return JSONResponse({"told": await self._instance.compactor.asked(lane, at_once=at_once)})
 
     async def _lane(self, request: Request) -> tuple[Lane, bool]:
         self._gate.operator(request)
