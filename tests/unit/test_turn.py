@@ -345,6 +345,16 @@ async def test_an_outage_that_does_not_end_is_told() -> None:
     assert "asks for fewer requests" in notice.draft.text
 
 
+async def test_a_new_process_in_an_outage_makes_it_no_longer() -> None:
+    async with staged(*[RATE_LIMITED] * 30, Say("finally")) as stage:
+        await stage.say()
+        for _ in range(30):
+            assert await stage.work() == "waiting"
+            await stage.store.apply(VoidLeases("the next", stage.clock.now_ms(), "", ()))
+            await stage.clock.advance(1_000)
+        assert await stage.work() == "done"
+
+
 @pytest.mark.parametrize(("refusal", "words"), [(BAD_KEY, "refused the key"), (NO_QUOTA, "no credit left")])
 async def test_a_refusal_that_only_a_person_can_mend_is_told_at_once(refusal: object, words: str) -> None:
     async with staged(refusal) as stage:

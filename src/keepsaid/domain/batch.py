@@ -69,7 +69,8 @@ class Batch:
 
     `fence` only grows; a write with an old fence is refused. `crashes` counts the processes that died
     in a row while it was in flight, `attempts` what was charged to it, `deferrals` how often an outage
-    sent it back. `error` is what went wrong last, `ready_at` when a queued batch may be tried (milliseconds UTC).
+    sent it back, from `deferred_from` on. `error` is what went wrong last, `ready_at` when a queued batch may be
+    tried (milliseconds UTC).
     Its messages are gone, or going, since `pruned_at`.
     """
 
@@ -88,6 +89,7 @@ class Batch:
     error: str = ""
     ready_at: int = 0
     pruned_at: int | None = None
+    deferred_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

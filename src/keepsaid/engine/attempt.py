@@ -51,9 +51,12 @@ class Patience:
         """The wait after a number of tries, doubling."""
         return int(min(self.wait_ms_max, self.wait_ms_first * 2 ** min(tries, 16)))
 
-    def is_over(self, tries: int) -> bool:
-        """Whether the waits after so many tries add up to more than an outage may last."""
-        return sum(map(self.wait_ms, range(tries))) >= self.outage_ms_max
+    def is_over(self, tries: int, lasted_ms: int) -> bool:
+        """Whether an outage has lasted too long: by its own length, and by the waits after so many tries.
+
+        Both, because a new process does not wait out what the last one began, and a clock may be set forward.
+        """
+        return min(lasted_ms, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max
 
 
 class Attempt:
@@ -111,7 +114,8 @@ class Attempt:
 
     async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable | StoreError) -> str:
         batch = claimed.batch
-        if self._patience.is_over(batch.deferrals):
+        now = self._clock.due_ms()
+        if self._patience.is_over(batch.deferrals, now - (batch.deferred_from or now) + self._patience.wait_ms_first):
             return await self.failed(claimed, Failure.BURY, outage)
         wait = self._patience.wait_ms(batch.deferrals)
         if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
@@ -119,7 +123,7 @@ class Attempt:
         self._progress.tell(claimed.messages, Progress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s"))
         told = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
         _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
-        await self.released(batch, self._clock.due_ms() + wait, outage.what)
+        await self.released(batch, now + wait, outage.what)
         return "waiting"
 
     async def released(self, batch: Batch, not_before: int = 0, outage: str = "") -> None:

@@ -95,6 +95,7 @@ def release(state: State, commit: Release) -> bool:
     batch.ready_at, batch.later = commit.not_before or batch.ready_at, commit.not_before > 0
     if commit.deferred:
         batch.deferrals += 1
+        batch.deferred_from = commit.not_before if batch.deferred_from is None else batch.deferred_from
         batch.crashes = 0
     batch.error = commit.reason or batch.error
     return True
@@ -173,6 +174,6 @@ def requeue(state: State, commit: Requeue) -> bool:
     batch.go("requeue")
     batch.attempts = batch.crashes = batch.deferrals = 0
     batch.ready_at, batch.later, batch.ended_at, batch.error = commit.at, True, None, ""
-    batch.steered = None
+    batch.steered = batch.deferred_from = None
     batch.verdict = replace(batch.verdict, action=Action.FORWARD, reason=commit.reason)
     return True

@@ -146,6 +146,7 @@ class BatchRow:
     attempts: int = 0
     crashes: int = 0
     deferrals: int = 0
+    deferred_from: int | None = None
     error: str = ""
     ended_at: int | None = None
     pruned_at: int | None = None
@@ -183,6 +184,7 @@ class BatchRow:
             error=self.error,
             ready_at=self.ready_at,
             pruned_at=self.pruned_at,
+            deferred_from=self.deferred_from,
         )
 
     def go(self, verb: str) -> None:

@@ -99,6 +99,7 @@ CREATE TABLE batch (
   attempts INTEGER NOT NULL DEFAULT 0,
   crashes INTEGER NOT NULL DEFAULT 0,
   deferrals INTEGER NOT NULL DEFAULT 0,
+  deferred_from INTEGER,
   alone INTEGER NOT NULL DEFAULT 0,
   error TEXT NOT NULL DEFAULT '',
   task_id INTEGER,

@@ -33,7 +33,7 @@ UPDATE batch SET state = ?2, owner = ?3, lease_until = ?4, alone = ?5, later = 0
 -- name: batch
 SELECT batch.id, lane.channel, lane.account, lane.conversation, lane.key, first, last, state, action, rule, rule_version,
   reason, batch.priority, fence, attempts, crashes, deferrals, created_at, lane_id, task_id, alone, error, ready_at,
-  pruned_at
+  pruned_at, deferred_from
 FROM batch JOIN lane ON lane.id = batch.lane_id WHERE batch.id IN (SELECT value FROM carray(?))
 
 -- name: open_turns

@@ -12,7 +12,7 @@ SELECT state, lane_id, pruned_at FROM batch WHERE id = ?
 
 -- name: release
 UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ready_at = iif(?3 > 0, ?3, ready_at), later = ?3 > 0,
-  deferrals = deferrals + ?4, crashes = iif(?4, 0, crashes),
+  deferrals = deferrals + ?4, deferred_from = iif(?4, coalesce(deferred_from, ?3), deferred_from), crashes = iif(?4, 0, crashes),
   error = iif(?5 = '', error, ?5) WHERE id = ?1
 
 -- name: settle
@@ -34,4 +34,4 @@ SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leas
 
 -- name: requeue
 UPDATE batch SET state = ?2, action = 'forward', attempts = 0, crashes = 0, deferrals = 0, ready_at = ?3, later = 1, ended_at = NULL,
-  error = '', reason = ?4, steered = NULL, steered_at = NULL WHERE id = ?1
+  error = '', reason = ?4, steered = NULL, steered_at = NULL, deferred_from = NULL WHERE id = ?1
