@@ -257,7 +257,7 @@ class Instance:
                 Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._embed(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
-                Stage("sessions", self._sleepers.work, asyncio.Event(), vital=False),
+                Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
         )
 

@@ -12,6 +12,7 @@ from keepsaid.ports.sessions import SessionView
 LOOKED_MAX = 100
 """Sessions of a kind that one commit looks at."""
 
+_POLL_MS = 5_000
 _PAUSE_MS = 20
 """Between two commits, so that intake goes first."""
 
@@ -30,6 +31,11 @@ class Sleepers:
         self._store = store
         self._clock = clock
         self._terms = terms
+
+    @property
+    def poll_ms(self) -> int:
+        """How often it is asked when the next is due: often enough that none is much later than its time."""
+        return min(_POLL_MS, self._terms.sleep_ms)
 
     async def work(self) -> int | None:
         """Take what is due, a little at a time; returns when to come again, None when no lane is quiet yet."""
