@@ -67,6 +67,7 @@ def agent(text: str, *calls: ToolCall) -> Record:
 
 
 SUMMARY = "Decisions made: the party is on Saturday.\nPending actions: [ ] book the room."
+ELSEWHERE = "Decisions made:\n- the boat is sold"
 TALK = past(
     user("what time is it in Lisbon?"),
     agent("", CLOCK),
@@ -132,6 +133,15 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
     ),
     "summary": (
         Scene(claimed(said(5, "who comes?")), past(*TALK.recent.records, summary=SUMMARY), passing=TIMED),
+        Budget(),
+    ),
+    "session_summary": (
+        Scene(
+            claimed(said(5, "who comes?", ROOM)),
+            past(*CHAT.recent.records, summary=SUMMARY),
+            standing=Standing(session_summary=ELSEWHERE),
+            passing=TIMED,
+        ),
         Budget(),
     ),
     "memory": (Scene(claimed(said(5, "where does Mia live?")), TALK, RECALLED, passing=TIMED), Budget()),

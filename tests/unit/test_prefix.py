@@ -121,6 +121,7 @@ CHANGES = {
     "workers": (replace(SCENE, standing=replace(STANDING, capabilities=())), "tool"),
     "bulletin": (replace(SCENE, standing=replace(STANDING, bulletin="News.")), "tool"),
     "summary": (replace(SCENE, tail=past(*LONGER.tail.recent.records, summary="new")), "tool"),
+    "session_summary": (replace(SCENE, standing=replace(STANDING, session_summary="Elsewhere.")), "tool"),
     "recent": (replace(SCENE, tail=past(*SCENE.tail.recent.records[3:], summary="old")), "tool"),
 }
 

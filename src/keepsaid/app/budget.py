@@ -15,6 +15,7 @@ def budget_of(config: Config) -> Budget:
         identity_chars=context.identity_chars,
         skills_chars=context.skills_chars,
         summary_chars=context.summary_chars,
+        session_summary_chars=context.session_summary_chars,
         extensions_chars=context.extensions_chars,
         quoted_chars=context.quoted_chars,
         order=context.order,

@@ -9,11 +9,13 @@ from keepsaid.config import Config
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.compactor import Compactor
 from keepsaid.memory.compaction import Compaction, CompactionStore, Extractor, Summaries
-from keepsaid.memory.summaries import SummaryCopier, SummaryStore, WholeTerms
+from keepsaid.memory.summaries import OtherLanes, SummaryCopier, SummaryStore, WholeTerms
 from keepsaid.pipeline.context.guard import Guard, Windows
 from keepsaid.ports.clock import Clock
+from keepsaid.ports.contexts import ContextView
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.model import Model
+from keepsaid.ports.overview import Overview
 
 
 def compaction_of(
@@ -28,11 +30,19 @@ def compaction_of(
 
 def copier_of(config: Config, store: SummaryStore, memories: Memories, clock: Clock) -> SummaryCopier:
     """What copies summaries to memory."""
+    return SummaryCopier(store, memories, clock, _whole(config))
+
+
+def overview_of(config: Config, store: ContextView) -> Overview | None:
+    """What tells of a conversation's other lanes, where the config wants that in the prompt."""
+    return OtherLanes(store, _whole(config)) if config.compaction.session_in_prompt else None
+
+
+def _whole(config: Config) -> WholeTerms:
     settings = config.compaction
-    terms = WholeTerms(
+    return WholeTerms(
         settings.session_messages, settings.session_tokens, settings.session_keep, settings.summary_tokens
     )
-    return SummaryCopier(store, memories, clock, terms)
 
 
 def guard_of(config: Config, store: CompactionStore, clock: Clock, compactor: Compactor) -> Guard:

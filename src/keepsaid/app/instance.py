@@ -20,7 +20,7 @@ from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.budget import budget_of
 from keepsaid.app.channels import channels_of
-from keepsaid.app.compaction import compaction_of, copier_of, guard_of
+from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview_of
 from keepsaid.app.embedders import embedder_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
@@ -162,7 +162,7 @@ class Instance:
         mode = config.memory.injection
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         agent = self.home.agent(config.agent)
-        around = Surroundings(skills=SkillFolder(agent))
+        around = Surroundings(skills=SkillFolder(agent), overview=overview_of(config, self.operations))
         guard = guard_of(config, self.operations, self.clock, self.compactor)
         commands = Commands(self.operations, self.operations, self.compactor.asked, config.compaction.window_tokens)
         mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around, guard, commands)

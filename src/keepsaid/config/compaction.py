@@ -33,6 +33,8 @@ class CompactionConfig(Section):
     """The same for estimated tokens."""
     session_keep: int = Field(20, ge=0)
     """The newest records of each lane, which it leaves out."""
+    session_in_prompt: bool = False
+    """Show the model, below the lane's summary, what the conversation's other lanes summarised."""
     window_tokens: int = Field(128_000, ge=1_000)
     """Tokens a model's window holds."""
     windows: dict[str, int] = Field(default_factory=dict)

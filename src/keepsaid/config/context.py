@@ -24,6 +24,8 @@ class ContextConfig(Section):
     """Characters of the index of skills; the last by name are left out."""
     summary_chars: int = Field(16_000, ge=0)
     """Characters of the lane's summary."""
+    session_summary_chars: int = Field(8_000, ge=0)
+    """Characters of the summary of the conversation's other lanes, with `compaction.session_in_prompt`."""
     extensions_chars: int = Field(8_000, ge=0)
     """Characters of what extensions contribute; the last by priority are left out."""
     quoted_chars: int = Field(4_000, ge=0)

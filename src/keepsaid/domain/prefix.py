@@ -97,7 +97,7 @@ def repeated(before: Sequence[Mark], after: Sequence[Mark]) -> Repeated:
     return Repeated(shared, whole, stable, _broken(before, after, same))
 
 
-_LASTING = (*STANDING, "summary", "recent")
+_LASTING = (*STANDING, "summary", "session_summary", "recent")
 
 
 def _broken(before: Sequence[Mark], after: Sequence[Mark], same: int) -> str:

@@ -61,10 +61,10 @@ class Order(StrEnum):
 class Prompt:
     """All that a model sees before its first step.
 
-    `system`, `summary` and `history` stay as they are from turn to turn, and are only appended to. `status`,
-    `recalled`, `extra`, `quoted` and `user` belong to this turn alone: they are handed over apart, so that they
-    can never be stored. `summary` stands for what the lane said before `history`, `extra` is what extensions add
-    below memory.
+    `system`, `summary`, `session_summary` and `history` stay as they are from turn to turn, and are only appended
+    to. `status`, `recalled`, `extra`, `quoted` and `user` belong to this turn alone: they are handed over apart, so
+    that they can never be stored. `summary` stands for what the lane said before `history`, `session_summary` for
+    what was said in the other lanes of the conversation, `extra` is what extensions add below memory.
     """
 
     system: str
@@ -77,17 +77,19 @@ class Prompt:
     quoted: str = ""
     extra: str = ""
     order: Order = Order.STABLE
+    session_summary: str = ""
 
     @property
     def parts(self) -> tuple[tuple[str, Record], ...]:
         """Everything that follows the system text, in the order in which it is sent, each with its layer's name."""
-        summary, recalled = _said("summary", self.summary), _said("memory", self.recalled)
+        stands = (*_said("summary", self.summary), *_said("session_summary", self.session_summary))
+        recalled = _said("memory", self.recalled)
         recent = tuple(("recent", record) for record in self.history)
         now, extra = _said("status", self.status), _said("extensions", self.extra)
         asked = (*_said("quoted", self.quoted), *_said("message", self.user))
         if self.order is Order.SEED003:
-            return (*summary, *recalled, *recent, *now, *extra, *asked)
-        return (*summary, *recent, *now, *recalled, *extra, *asked)
+            return (*stands, *recalled, *recent, *now, *extra, *asked)
+        return (*stands, *recent, *now, *recalled, *extra, *asked)
 
 
 def _said(name: str, text: str) -> tuple[tuple[str, Record], ...]:

@@ -26,13 +26,17 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What changes seldom: files, settings and what is known of people; it stands above the lane's records."""
+    """What changes seldom: files, settings and what is known of people; it stands above the lane's records.
+
+    `session_summary` tells of the other lanes of the conversation.
+    """
 
     identity: str = ""
     personality: Personality = BUILT_IN
     skills: Skills = Skills()
     capabilities: tuple[str, ...] = ()
     bulletin: str = ""
+    session_summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from keepsaid.domain.compaction import SummariesCopied
-from keepsaid.domain.context import LaneSummary
+from keepsaid.domain.compaction import Cut, SummariesCopied
+from keepsaid.domain.context import LaneSummary, Stretch
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, summary_key
 from keepsaid.domain.message import Trust
 from keepsaid.domain.summary import HEADINGS, Made, Sections, read, written
@@ -100,15 +102,10 @@ def session_summary(lanes: Sequence[LaneSummary], terms: WholeTerms) -> NewMemor
 
     Lanes that hold words from outside are left out: what is external stays in its lane.
     """
-    known = [one for one in lanes if not one.external]
-    messages, chars = sum(one.messages for one in known), sum(one.chars for one in known)
-    version = messages // terms.messages + chars // (terms.tokens * _CHARS_PER_TOKEN)
+    known = known_of(lanes)
+    version = _version(known, terms)
     if not version:
         return None
-    known.sort(key=lambda one: (one.summary.created_at, one.lane.key))
-    parts = [read(one.summary.text) for one in known]
-    merged = Sections(**{name: tuple(line for part in parts for line in getattr(part, name)) for name in HEADINGS})
-    made = Made.MODEL if all(one.summary.made is Made.MODEL for one in known) else Made.EXTRACTIVE
     lane, at = known[-1].lane, known[-1].summary.created_at
     metadata = {
         "threadKey": None,
@@ -119,7 +116,7 @@ def session_summary(lanes: Sequence[LaneSummary], terms: WholeTerms) -> NewMemor
     return NewMemory(
         key=joined(":", str(Kind.SESSION_SUMMARY), *lane[:3]),
         kind=Kind.SESSION_SUMMARY,
-        text=written(merged, made, terms.tokens_max),
+        text=merged(known, terms.tokens_max),
         scope=conversation_scope(lane),
         trust=Trust.KNOWN,
         said_at=at,
@@ -128,3 +125,49 @@ def session_summary(lanes: Sequence[LaneSummary], terms: WholeTerms) -> NewMemor
         version=version,
         metadata=json.dumps(metadata, ensure_ascii=False),
     )
+
+
+def known_of(lanes: Sequence[LaneSummary]) -> list[LaneSummary]:
+    """Those that hold no words from outside, in the order in which they were made."""
+    known = (one for one in lanes if not one.external)
+    return sorted(known, key=lambda one: (one.summary.created_at, one.lane.key))
+
+
+def _version(known: Sequence[LaneSummary], terms: WholeTerms) -> int:
+    messages, chars = sum(one.messages for one in known), sum(one.chars for one in known)
+    return messages // terms.messages + chars // (terms.tokens * _CHARS_PER_TOKEN)
+
+
+def merged(known: Sequence[LaneSummary], tokens_max: int) -> str:
+    """The summaries of several lanes in one text."""
+    parts = [read(one.summary.text) for one in known]
+    sections = Sections(**{name: tuple(line for part in parts for line in getattr(part, name)) for name in HEADINGS})
+    made = Made.MODEL if all(one.summary.made is Made.MODEL for one in known) else Made.EXTRACTIVE
+    return written(sections, made, tokens_max)
+
+
+class OtherLanes:
+    """Tells a turn what the other lanes of its conversation summarised, from the operational store.
+
+    It says nothing until the conversation has a summary. The lane itself is left out, for its own summary stands in
+    the prompt; so are lanes that hold words from outside, and those that began anew since.
+    """
+
+    def __init__(self, contexts: ContextView, terms: WholeTerms) -> None:
+        self._contexts = contexts
+        self._terms = terms
+
+    async def told(self, lane: Lane) -> str:
+        """The summary of the conversation without this lane; "" for none. Raises StoreError."""
+        known = known_of(await self._contexts.summaries_of(lane, self._terms.keep))
+        if not _version(known, self._terms):
+            return ""
+        others = [one for one in known if one.lane != lane]
+        pasts = await asyncio.gather(*(self._contexts.past(one.lane) for one in others))
+        stand = [one for one, past in zip(others, pasts, strict=True) if not _left(past, one.summary.version)]
+        return merged(stand, self._terms.tokens_max) if stand else ""
+
+
+def _left(past: Sequence[Stretch], version: int) -> bool:
+    """Whether the lane began anew after that version."""
+    return any(one.how == Cut.RESET and one.version > version for one in past)

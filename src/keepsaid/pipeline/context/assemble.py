@@ -17,12 +17,23 @@ from keepsaid.pipeline.context.policy import policy
 from keepsaid.pipeline.context.quoted import quoted
 from keepsaid.pipeline.context.recalled import recalled
 from keepsaid.pipeline.context.recent import recent
+from keepsaid.pipeline.context.session_summary import session_summary
 from keepsaid.pipeline.context.skills import skills
 from keepsaid.pipeline.context.status import status
 from keepsaid.pipeline.context.summary import summary
 from keepsaid.pipeline.context.workers import workers
 
-_OPTIONAL = ("identity", "skills", "workers", "bulletin", "summary", "status", "extensions", "quoted")
+_OPTIONAL = (
+    "identity",
+    "skills",
+    "workers",
+    "bulletin",
+    "summary",
+    "session_summary",
+    "status",
+    "extensions",
+    "quoted",
+)
 """Layers that are not worth a word while they are empty."""
 
 
@@ -37,6 +48,7 @@ class Budget:
     workers_chars: int = 4_000
     bulletin_chars: int = 8_000
     summary_chars: int = 16_000
+    session_summary_chars: int = 8_000
     status_chars: int = 4_000
     extensions_chars: int = 8_000
     quoted_chars: int = 4_000
@@ -46,13 +58,13 @@ class Budget:
 def assemble(scene: Scene, budget: Budget) -> Prompt:
     """The prompt: what stands, the lane's summary and records, what holds for this turn, the new messages."""
     standing = standing_layers(scene, budget)
-    told = summary(scene, budget.summary_chars)
+    told, beside = summary(scene, budget.summary_chars), session_summary(scene, budget.session_summary_chars)
     history, lately = recent(scene)
     now, (above, below) = status(scene, budget.status_chars), extensions(scene, budget.extensions_chars)
     memory, quote, asked = recalled(scene), quoted(scene, budget.quoted_chars), message(scene)
-    layers = (*standing, told, lately, now, above, memory, below, quote, asked)
+    layers = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
     if budget.order is Order.SEED003:
-        layers = (*standing, told, memory, lately, now, above, below, quote, asked)
+        layers = (*standing, told, beside, memory, lately, now, above, below, quote, asked)
     return Prompt(
         system=_joined(standing),
         history=history,
@@ -64,6 +76,7 @@ def assemble(scene: Scene, budget: Budget) -> Prompt:
         quoted=quote.text,
         extra=below.text,
         order=budget.order,
+        session_summary=beside.text,
     )
 
 

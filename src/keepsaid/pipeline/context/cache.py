@@ -16,6 +16,7 @@ _BROKEN = {
     "conversation": "the conversation is described otherwise",
     "bulletin": "the bulletin changed",
     "summary": "another summary stands for the older messages",
+    "session_summary": "another summary stands for the other threads",
     "memory": "memory stands before the recent messages (context.order)",
     "recent": "the recent messages were cut to their budget",
 }

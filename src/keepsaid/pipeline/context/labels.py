@@ -6,6 +6,7 @@ from keepsaid.domain.text import cut
 
 MEMORY = "[Context from memory]"
 SUMMARY = "[Summary of earlier messages]"
+SESSION_SUMMARY = "[Summary of other threads of this conversation]"
 STATUS = "[Status]"
 QUOTED = "[Quoted"
 ANSWERED = "[Question answered"
@@ -19,6 +20,7 @@ _OURS = tuple(
     for label in (
         MEMORY,
         SUMMARY,
+        SESSION_SUMMARY,
         STATUS,
         QUOTED,
         ANSWERED,

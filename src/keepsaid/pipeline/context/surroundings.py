@@ -13,6 +13,7 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.ports.capabilities import Capabilities
 from keepsaid.ports.contributor import Contributor
 from keepsaid.ports.identity import Identity
+from keepsaid.ports.overview import Overview
 from keepsaid.ports.side_work import SideWork
 from keepsaid.ports.skills import SkillShelf
 
@@ -25,13 +26,15 @@ class Surroundings:
     capabilities: Capabilities | None = None
     side_work: SideWork | None = None
     contributors: Sequence[Contributor] = ()
+    overview: Overview | None = None
 
     async def standing(self, claimed: Claimed, identity: Identity) -> Standing:
         """What stands above the lane's records, as it is when the turn begins."""
         who = await identity.read()
         shelf = await self.skills.read() if self.skills else Skills()
         lines = self.capabilities.lines() if self.capabilities else ()
-        return Standing(who, personality_of(claimed), shelf, lines)
+        told = await self.overview.told(claimed.batch.lane) if self.overview else ""
+        return Standing(who, personality_of(claimed), shelf, lines, session_summary=told)
 
     async def passing(self, claimed: Claimed, now_ms: int) -> Passing:
         """What holds for this turn alone."""
