@@ -12,6 +12,7 @@ from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.lane_parts import session_shape, session_table, slot_shape, slot_table
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -30,6 +31,7 @@ T = TypeVar("T")
 app = typer.Typer(help="Strands of conversations: their sessions, summaries and context.", rich_markup_mode=None)
 _LANES_MAX = 10_000
 _SHOWN_MAX = 10
+_SLOTS_MAX = 100
 Named = Annotated[
     str,
     typer.Argument(metavar="LANE", help="Its conversation, its key, or both, as `lanes ls` shows; or a beginning."),
@@ -111,49 +113,48 @@ def _about(thing: str, asked: Callable[[Reading, Lane], Awaitable[T]]) -> tuple[
 
 
 @app.command("show")
-def show_one(thing: Named) -> None:
-    """Show one lane: its session, open questions, summary, and the last of what is shown of it."""
+def show_one(
+    thing: Named,
+    sessions: Annotated[int, typer.Option("--sessions", min=1, max=1_000, help="How many, the newest first.")] = 10,
+) -> None:
+    """Show one lane: its sessions, open questions, summary, and the last of what is shown of it."""
 
     async def read(stores: Reading, lane: Lane) -> tuple[LaneTail, Sequence[Session], Sequence[Slot]]:
         views = stores.views
-        return await views.context(lane, TAIL_MAX), await views.sessions(lane, 1), await views.slots(lane, _SHOWN_MAX)
+        newest = await views.sessions(lane, sessions)
+        return await views.context(lane, TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX)
 
-    lane, (tail, sessions, slots) = _about(thing, read)
+    lane, (tail, found, slots) = _about(thing, read)
     open_slots = [slot for slot in slots if slot.state == "open"]
     records = tail.recent.records
     shape = {
         "lane": _lane_shape(lane),
-        "session": _session_shape(sessions[0]) if sessions else None,
-        "slots": [{"question": slot.question.text, "expected": str(slot.question.expected)} for slot in open_slots],
+        "session": session_shape(found[0]) if found else None,
+        "sessions": [session_shape(one) for one in found],
+        "slots": [slot_shape(one) for one in open_slots],
         "summary": _summary_shape(tail.summary) if tail.summary else None,
         "version": tail.version,
         "tokens": _tokens(tail),
         "tail": [{"role": str(one.role), "speaker": one.speaker, "text": one.text} for one in records],
     }
-    lines = [("session", _session_line(sessions[0]) if sessions else "none yet")]
-    lines += [("asked", f"{one_line(slot.question.text)} ({slot.question.expected})") for slot in open_slots]
+    lines = [("session", _session_line(found[0]) if found else "none yet")]
     stands = f"version {tail.summary.version}, records up to {tail.summary.last}" if tail.summary else "none"
     lines.append(("summary", stands))
     lines.append(("shown", f"{counted(len(records), 'record')}, about {_tokens(tail):,} tokens with the summary"))
     if tail.left_out:
         lines.append(("left out", f"{counted(tail.left_out, 'message')} for want of room"))
     lines += [("", f"{one.speaker or one.role}: {one_line(one.text)}") for one in records[-_SHOWN_MAX:]]
-    show(shape, f"{lane.conversation} {lane.key}   {lane.channel}", facts(lines))
+    parts: list[str | Table] = [f"{lane.conversation} {lane.key}   {lane.channel}", facts(lines)]
+    if open_slots:
+        parts += ["", slot_table(open_slots)]
+    if found:
+        parts += ["", session_table(found)]
+    show(shape, *parts)
 
 
 def _session_line(one: Session) -> str:
     ended = f", ended by {one.ended_reason}" if one.ended_reason else ""
     return f"{one.state} since {when(one.started_at)} ({one.started_reason}){ended}"
-
-
-def _session_shape(one: Session) -> dict[str, Any]:
-    return {
-        "state": one.state,
-        "started_at": when(one.started_at),
-        "started_reason": one.started_reason,
-        "active_at": when(one.active_at),
-        "waits_for_collection": one.invalidated_at is not None,
-    }
 
 
 def _summary_shape(one: Summary) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from starlette.responses import JSONResponse, Response
 from keepsaid.app.instance import Instance
 from keepsaid.domain.lane import Lane
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
 
 _BODY_BYTES_MAX = 100_000
+_FIND = "keepsaid lanes ls"
 _PARTS = ("channel", "account", "conversation", "key")
 
 
@@ -24,7 +25,11 @@ class LaneRoutes:
     async def reset(self, request: Request) -> Response:
         """Begin a lane anew; what was said stays stored."""
         lane, _ = await self._lane(request)
-        return JSONResponse({"records": await self._instance.reset(lane)})
+        left = await self._instance.reset(lane)
+        if left < 0 and not (await self._instance.operations.context(lane, 1)).head:
+            place = f"{lane.conversation} on {lane.channel}, account {lane.account}"
+            raise NotFound(f"there is no lane {lane.key} of {place}", safe="Nothing was changed.", hint=_FIND)
+        return JSONResponse({"records": left})
 
     async def compact(self, request: Request) -> Response:
         """Summarise a lane if it is due; with `now`, all but its newest messages."""
