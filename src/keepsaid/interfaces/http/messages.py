@@ -117,6 +117,8 @@ class Messages:
                 story = await self._instance.operations.story(story.message.id) or story
                 for text in told.news(story):
                     yield text
+                if story.state in SETTLED:
+                    return
             if progress.kind == "waiting":
                 for text in told.waits(story, progress.text):
                     yield text
