@@ -177,6 +177,14 @@ class TestTarget(suite.TargetContract):
     """See the contract."""
 
 
+class TestPersonality(suite.PersonalityContract):
+    """On both."""
+
+
+class TestCalibration(suite.CalibrationContract):
+    """On both."""
+
+
 class TestTaking(suite.TakingContract):
     """See the contract."""
 

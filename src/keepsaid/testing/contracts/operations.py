@@ -20,6 +20,7 @@ from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid.testing.contracts.slots import SlotContract, TargetContract
+from keepsaid.testing.contracts.standing import CalibrationContract, PersonalityContract
 from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
 from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
 
@@ -56,6 +57,8 @@ CONTRACTS: tuple[type, ...] = (
     MarkContract,
     SlotContract,
     TargetContract,
+    PersonalityContract,
+    CalibrationContract,
     TakingContract,
     SettlingContract,
     DeadContract,
@@ -71,6 +74,7 @@ CONTRACTS: tuple[type, ...] = (
 __all__ = [
     "CONTRACTS",
     "BacklogContract",
+    "CalibrationContract",
     "ClaimContract",
     "CopyContract",
     "CutContract",
@@ -88,6 +92,7 @@ __all__ = [
     "MarkContract",
     "MergingContract",
     "OutageContract",
+    "PersonalityContract",
     "PointsContract",
     "PrunedContract",
     "PruningContract",
