@@ -39,6 +39,7 @@ class Intake:
     def __init__(self, db: apsw.Connection) -> None:
         self._until: int = only(db, SQL["keyed_until"])[0]
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
+        self._version: int = only(db, "PRAGMA data_version")[0]
         self._lanes = LaneHeads()
         self._lately = Lately()
         self._wanted = False
@@ -67,6 +68,7 @@ class Intake:
 
     def receive(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
         """Store a set of messages in a few statements, whatever its size."""
+        self._catch_up(db)
         known = self._known(db, [commit.arrival for commit in commits])
         fresh = [commit for commit in commits if commit.arrival.id not in known]
         gains = self._by_lane(db, fresh)
@@ -94,6 +96,15 @@ class Intake:
             db.execute(SQL["heard"], counted)
         self._name(db, [commit.arrival for commit in fresh])
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
+
+    def _catch_up(self, db: apsw.Connection) -> None:
+        """Learn what another process stored: one that is taken for dead may be at work beside its successor."""
+        version: int = only(db, "PRAGMA data_version")[0]
+        if version != self._version:
+            self._version = version
+            self._until = only(db, SQL["keyed_until"])[0]
+            self._tail = dict(every(db, SQL["unkeyed"]))
+            self.undone()
 
     def _by_lane(self, db: apsw.Connection, commits: Sequence[Receive]) -> Gains:
         """The new messages of each lane, in order; a reply joins the lane of its target, in this set or stored."""

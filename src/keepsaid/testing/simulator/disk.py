@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
+
+import apsw
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.ram.state import State
@@ -11,6 +15,9 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.store import Store
+from keepsaid.testing.simulator.strands import Executed
+
+_EXECUTED = Path(__file__).with_suffix(".sql").read_text("utf-8")
 
 
 class RamDisk:
@@ -22,6 +29,11 @@ class RamDisk:
     def open(self) -> Store:
         """The store, for one more process."""
         return RamOperations(self.state)
+
+    def executed(self) -> Sequence[Executed]:
+        """The commands the journal tells of."""
+        facts = (row for row in self.state.journal if row.topic == "command.executed")
+        return [(row.correlation_id, str(json.loads(row.payload)["name"])) for row in facts]
 
     def drop(self, store: Store) -> None:
         """A process that had the store open is dead."""
@@ -40,6 +52,14 @@ class FileDisk:
         store = SqliteOperations(writer, readers)
         self._open[id(store)] = writer, readers
         return store
+
+    def executed(self) -> Sequence[Executed]:
+        """The commands the journal tells of."""
+        db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return [(str(turn), str(name)) for turn, name in db.execute(_EXECUTED)]
+        finally:
+            db.close()
 
     def drop(self, store: Store) -> None:
         """A process that had the store open is dead."""

@@ -111,6 +111,31 @@ class Greedy(Watched):
         return result
 
 
+class Deaf(Watched):
+    """Answers a command as if it were obeyed, and keeps no word of it."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Take what people told the program for talk."""
+        changed: Any = commit
+        if isinstance(commit, TurnCommit) and commit.outcome.obeyed:
+            changed = replace(commit, outcome=replace(commit.outcome, obeyed=()))
+        result: R = await super().apply(changed)
+        return result
+
+
+class Eager(Watched):
+    """Lets whoever speaks next answer what somebody else was asked."""
+
+    async def claimed(self, lease: Lease) -> Claimed | None:
+        """Take the speaker for who was asked."""
+        claimed = await super().claimed(lease)
+        if claimed is None or not claimed.messages:
+            return claimed
+        speaker = claimed.messages[-1].inbound.origin.sender
+        slots = tuple(replace(slot, person=speaker) for slot in claimed.around.slots)
+        return replace(claimed, around=replace(claimed.around, slots=slots))
+
+
 FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
     {
         "hasty": (Hasty, "was acknowledged and is lost"),
@@ -119,6 +144,8 @@ FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
         "doubling": (Doubling, "is stored 2 times"),
         "careless": (Careless, "the unsafe tool took effect"),
         "greedy": (Greedy, "its head is of version"),
+        "deaf": (Deaf, "carried out 0 times"),
+        "eager": (Eager, "was asked"),
         "certain": (Certain, "times unmarked"),
     }
 )

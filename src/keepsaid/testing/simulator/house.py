@@ -14,6 +14,7 @@ from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.config.compaction import CompactionConfig
+from keepsaid.config.strands import SessionsConfig
 from keepsaid.config.tree import TurnsConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
@@ -29,6 +30,7 @@ from keepsaid.testing.simulator.life import Life, Reset
 from keepsaid.testing.simulator.model import SimModel, tools
 from keepsaid.testing.simulator.net import Net
 from keepsaid.testing.simulator.past import gaps
+from keepsaid.testing.simulator.strands import disobeyed, misled
 from keepsaid.testing.simulator.watch import Watched
 
 T = TypeVar("T")
@@ -46,6 +48,9 @@ _COMPACTION = CompactionConfig(
 )
 """Lanes are summarised after a few messages, and a prompt with more than a few of them meets the guard."""
 
+_SESSIONS = SessionsConfig(inactive_s=20.0, sleep_s=5.0, end_s=30.0)
+"""Lanes are soon quiet, so that all sessions have ended before nothing more may happen."""
+
 _RULES = (
     {"name": "deploys", "match": {"event": "deploy"}, "action": "spawn", "task": "look at {{word}}"},
     {"name": "noise", "match": {"event": "noise"}, "action": "drop"},
@@ -60,6 +65,7 @@ def settings(turns_max: int) -> Config:
         channels={TALK: {"busy": "steer"}, POST: {"window_ms": 0}, WEB: {"busy": "interrupt"}, HOOKS: hooks},
         routes={"rules": _RULES},
         compaction=_COMPACTION,
+        sessions=_SESSIONS,
         turns=TurnsConfig(concurrent_max=turns_max, stop_s=_STOP_S),
     )
 
@@ -151,9 +157,10 @@ class House:
         return stories
 
     async def gaps(self, stories: Sequence[Story]) -> list[str]:
-        """What is wrong with the contexts of all lanes, for whoever looks from outside."""
+        """What is wrong with the contexts, commands and questions of all lanes, for whoever looks from outside."""
         store = self._disk.open()
         found = await gaps(store, (story.message.lane for story in stories))
+        found += [*disobeyed(self._disk.executed(), stories), *await misled(store, stories)]
         self._disk.drop(store)
         return found
 

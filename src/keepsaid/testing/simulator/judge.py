@@ -11,7 +11,8 @@ from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Story
 from keepsaid.testing.simulator.ledger import Asked, Seen
-from keepsaid.testing.simulator.model import words_of
+from keepsaid.testing.simulator.model import word_of, words_of
+from keepsaid.testing.simulator.strands import is_command
 
 _AT_ONCE_MS = 100
 """Replies of two lanes that are written so close together have no order."""
@@ -28,7 +29,7 @@ class Judge:
         self._episodes = episodes
         self._by_word: defaultdict[str, list[Story]] = defaultdict(list)
         for story in stories:
-            self._by_word[words_of(story.message.text)[0]].append(story)
+            self._by_word[word_of(story.message)].append(story)
 
     def verdict(self) -> list[str]:
         """Every breach, in words; none is what is promised."""
@@ -62,7 +63,7 @@ class Judge:
     def _once(self) -> Iterator[str]:
         """One committed turn, one task, or a visible verdict."""
         for story in self._stories:
-            word, batch = words_of(story.message.text)[0], story.batch
+            word, batch = word_of(story.message), story.batch
             if batch is None or (story.state != "done" and story.state not in _VISIBLE):
                 yield f"{word} is stuck: {story.state}"
                 continue
@@ -113,7 +114,7 @@ class Judge:
         return stories[0].message.lane if stories else asked.word
 
     def _arrivals(self, stories: Sequence[Story]) -> Iterator[str]:
-        sent = [self._seen.sent[words_of(story.message.text)[0]] for story in stories]
+        sent = [self._seen.sent[word_of(story.message)] for story in stories]
         for place, later in enumerate(sent):
             for earlier in sent[:place]:
                 if later.acked is not None and later.acked < earlier.began:
@@ -121,8 +122,8 @@ class Judge:
 
     def _answers(self, lane: Lane, stories: Sequence[Story]) -> Iterator[str]:
         """First showings name the lane's messages in order, but for those a person had tried again."""
-        again = {words_of(story.message.text)[0] for story in stories if self._was_requeued(story)}
-        place = {words_of(story.message.text)[0]: story.message.number for story in stories}
+        again = {word_of(story.message) for story in stories if self._was_requeued(story)}
+        place = {word_of(story.message): story.message.number for story in stories}
         known: set[int] = set()
         numbers: list[int] = []
         for one in self._seen.shown:
@@ -166,19 +167,22 @@ class Judge:
         return {reply.id: reply for story in self._stories for reply in story.replies}.values()
 
     def _remembered(self) -> Iterator[str]:
-        done = [story for story in self._stories if story.state == "done"]
+        done = [story for story in self._stories if story.state == "done" and not is_command(story)]
         answers = {reply.id for story in done for reply in story.replies if not reply.draft.notice}
         if self._episodes != len(done) + len(answers):
             yield f"{self._episodes} episodes of {len(done)} messages and {len(answers)} answers"
 
     def _careful(self) -> Iterator[str]:
-        again = {words_of(story.message.text)[0] for story in self._stories if self._was_requeued(story)}
+        again = {word_of(story.message) for story in self._stories if self._was_requeued(story)}
+        # A turn is known by its words, and one that a command made begin anew has the same.
+        told = {story.turn_id for story in self._stories if is_command(story)}
+        told_beside = {word_of(story.message) for story in self._stories if story.turn_id in told}
         for (tool, word), times in self._seen.effects.items():
             if tool == "pay" and times > 1 and word not in again:
                 yield f"the unsafe tool took effect {times} times for {word}"
         # A process that has lost its lease may still be asking; its answer is refused.
         for word in () if self._seen.raced else self._seen.resampled:
-            if word not in again:
+            if word not in again | told_beside:
                 yield f"{word}: an answer whose calls were made was asked for again"
 
 

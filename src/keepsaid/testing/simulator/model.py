@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import Answer, ToolClass, Usage
@@ -21,6 +22,7 @@ from keepsaid.errors import (
     ModelUnreachable,
     ToolError,
 )
+from keepsaid.pipeline.turn.ask import ASK_FOR
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.simulator.ledger import Asked, Seen
 from keepsaid.testing.simulator.life import Life
@@ -41,11 +43,17 @@ _LASTING = 5
 
 _FOREVER_S = 1e6
 _DEPTH_MAX = 3
+_ASKS = 0.6
 
 
 def words_of(text: str) -> list[str]:
     """The words that name messages in a text, in order."""
     return [word for word in text.replace(":", " ").split() if word.startswith("w-")]
+
+
+def word_of(message: Message) -> str:
+    """The word that names a message; its text may be a command, without it."""
+    return message.inbound.marks.provider_id or ""
 
 
 class SimModel:
@@ -118,9 +126,18 @@ class SimModel:
             failure = _FAILURES[chance.randrange(last)]
             raise failure()
         calls = () if len(request.exchange) >= _DEPTH_MAX else self._calls(request, words[0])
+        if not calls and not request.exchange and net.weather.commands and chance.random() < _ASKS:
+            calls = (self._question(),)
         if calls:
             return Answer("let me see", calls, Usage(10, 5), self.name)
         return Answer(f"re: {' '.join(words)} #{chance.randrange(10_000)}", (), Usage(10, 5), self.name)
+
+    def _question(self) -> ToolCall:
+        """Ask for something that what people say here answers, or does not."""
+        chance = self._net.chance
+        told: dict[str, Json] = {"question": "which?", "type": chance.choice(("text", "text", "number", "selection"))}
+        told["options"] = ["hello there", "the lantern"]
+        return ToolCall(f"call-{chance.randrange(1_000_000)}", ASK_FOR, json.dumps(told))
 
     def _calls(self, request: ModelRequest, word: str) -> tuple[ToolCall, ...]:
         chance, depth = self._net.chance, len(request.exchange)

@@ -24,7 +24,7 @@ class Net:
         self.chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
         self.wall = Wall(loop.time)
         self.trace = Trace(self.wall.passed_ms)
-        self.weather: Weather = weather(self.chance)
+        self.weather: Weather = weather(self.chance, random.Random(-1 - seed))  # noqa: S311 - the same
         self.calm = False
 
     def happens(self, share: float) -> bool:

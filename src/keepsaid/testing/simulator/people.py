@@ -21,6 +21,7 @@ from keepsaid.testing.simulator.net import Net
 
 _BATCH = re.compile(r"bat_\w{13}")
 _POLL_S = 3.0
+_COMMANDS = ("/context", "/reset", "/personality", "/personality set Speak in rhymes.", "/help")
 
 
 class Gate(Protocol):
@@ -87,6 +88,8 @@ class Sender:
         event, text = "", f"{word} {chance.choice(('hello there', 'and now?', 'the lantern is in the mill'))}"
         if self.channel == HOOKS:
             event = chance.choice(("push", "deploy", "noise"))
+        elif self._net.happens(self._net.weather.commands):
+            text = chance.choice(_COMMANDS)
         marks = Marks(word if keyed else None, word)
         topic = chance.choice((None, None, "left", "right")) if self.channel != TALK else None
         if topic is None and self._said and chance.random() < 0.15:

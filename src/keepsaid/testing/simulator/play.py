@@ -220,6 +220,8 @@ class _Play:
             return False
         if runtime.instance.compactor.busy or await runtime.store.summaries_due(1):
             return False
+        if any(since is not None for since in await runtime.store.quiet_since()):
+            return False
         seen = await runtime.store.overview()
         waiting = sum(channel.unrouted for channel in seen.channels) + seen.episodes_due
         waiting += sum(seen.batches.get(state, 0) for state in ("queued", "leased"))

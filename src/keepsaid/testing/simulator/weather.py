@@ -19,7 +19,7 @@ class Weather:
 
     `points_mean` is how many named points a process passes before it dies at one, None when it dies at none;
     `deaths_s` how long until it dies just so. `races` is the share of starts at which the former process is
-    taken for dead and is not.
+    taken for dead and is not. `commands` is how often people tell the program something, and the model asks them.
     """
 
     points_mean: int | None
@@ -36,10 +36,14 @@ class Weather:
     people: int
     webhooks: int
     storm_s: float
+    commands: float
 
 
-def weather(chance: random.Random) -> Weather:
-    """The weather of one seed: most of it mild, some of it wild."""
+def weather(chance: random.Random, aside: random.Random) -> Weather:
+    """The weather of one seed: most of it mild, some of it wild.
+
+    What came later is drawn from `aside`, so that seeds without it stay the plays they were.
+    """
 
     def share(*shares: float) -> float:
         return chance.choice(shares)
@@ -59,4 +63,5 @@ def weather(chance: random.Random) -> Weather:
         people=chance.randint(1, 4),
         webhooks=chance.choice((0, 3, 8)),
         storm_s=chance.choice((15.0, 40.0, 90.0)),
+        commands=aside.choice((0.0, 0.2, 0.4)),
     )
