@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import apsw
-
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.sqlite.inline import InlineReaders, InlineWriter, buffer_inline, memory_inline
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.strands import Executed
@@ -30,7 +29,7 @@ class RamDisk:
         """The store, for one more process."""
         return RamOperations(self.state)
 
-    def executed(self) -> Sequence[Executed]:
+    async def executed(self) -> Sequence[Executed]:
         """The commands the journal tells of."""
         facts = (row for row in self.state.journal if row.topic == "command.executed")
         return [(row.correlation_id, str(json.loads(row.payload)["name"])) for row in facts]
@@ -53,13 +52,14 @@ class FileDisk:
         self._open[id(store)] = writer, readers
         return store
 
-    def executed(self) -> Sequence[Executed]:
+    async def executed(self) -> Sequence[Executed]:
         """The commands the journal tells of."""
-        db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
+        readers = InlineReaders(self._path)
         try:
-            return [(str(turn), str(name)) for turn, name in db.execute(_EXECUTED)]
+            rows = await readers.run(every, _EXECUTED, ())
         finally:
-            db.close()
+            readers.drop()
+        return [(str(turn), str(name)) for turn, name in rows]
 
     def drop(self, store: Store) -> None:
         """A process that had the store open is dead."""

@@ -160,7 +160,7 @@ class House:
         """What is wrong with the contexts, commands and questions of all lanes, for whoever looks from outside."""
         store = self._disk.open()
         found = await gaps(store, (story.message.lane for story in stories))
-        found += [*disobeyed(self._disk.executed(), stories), *await misled(store, stories)]
+        found += [*disobeyed(await self._disk.executed(), stories), *await misled(store, stories)]
         self._disk.drop(store)
         return found
 
