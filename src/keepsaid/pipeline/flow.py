@@ -147,8 +147,8 @@ class Flow:
         unread = {lane.lane: self._unread(lane, now) for lane in lanes}
         read = [lane for lane, dispatch in unread.items() if dispatch is None]
         groups = await self._stores.buffer.waiting(read) if read else ()
-        ready = (self._routed(dispatch.lane, self._dispatch(dispatch)) for dispatch in unread.values() if dispatch)
-        judged = (self._routed(group.lane, self._judge(group, now)) for group in groups)
+        ready = (self._routed(one.lane, partial(self._dispatch, one)) for one in unread.values() if one)
+        judged = (self._routed(group.lane, partial(self._judge, group, now)) for group in groups)
         if not all(await asyncio.gather(*ready, *judged)):
             return now + _FAILED_MS
         return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
@@ -156,10 +156,10 @@ class Flow:
     def _unread(self, lane: Due, now: int) -> Dispatch | None:
         return route_unread(self._course.routes, lane, self._window(lane.lane), self._ids, now)
 
-    async def _routed(self, lane: Lane, work: Awaitable[None]) -> bool:
+    async def _routed(self, lane: Lane, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether a lane could be routed."""
         try:
-            await work
+            await work()
         except KeepsaidError:
             raise
         except Exception as error:  # noqa: BLE001  # guard: engine loop - one lane must not stop the others

@@ -63,7 +63,7 @@ def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> tuple
     if not found:
         return ()
     best: dict[int, tuple[float, int]] = {}
-    for row, score in zip(found, scores(idf, [row[2:] for row in found]).tolist(), strict=True):
+    for row, score in zip(found, scores(idf, [row[2:] for row in found]), strict=True):
         best[row[0]] = max(best.get(row[0], (0.0, row[1])), (round(score, 6), row[1]))
     ranked = sorted(best.items(), key=lambda item: (item[1], item[0]), reverse=True)
     return tuple(Found(memory_id, score) for memory_id, (score, _) in ranked)

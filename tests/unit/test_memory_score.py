@@ -1,0 +1,27 @@
+"""The exact score of pieces: few are counted one by one, many at once, and both ways say the same."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keepsaid.adapters.sqlite.memory_score import of_many, scores
+
+_TERMS = st.lists(st.integers(1, 6), min_size=1, max_size=80)
+_IDF = st.dictionaries(st.integers(1, 7), st.floats(0.01, 9), min_size=1)
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> tuple[int, int, bytes]:
+    """Own terms, terms of its marks, and all terms packed."""
+    terms = draw(_TERMS)
+    own = draw(st.integers(0, len(terms)))
+    return own, draw(st.integers(0, len(terms) - own)), array("I", terms).tobytes()
+
+
+@given(_IDF, st.lists(pieces(), min_size=1, max_size=9))
+def test_few_and_many_pieces_score_the_same(idf: dict[int, float], rows: list[tuple[int, int, bytes]]) -> None:
+    assert scores(idf, rows) == pytest.approx(of_many(idf, rows).tolist(), rel=1e-12)
