@@ -118,6 +118,7 @@ def test_a_memory_of_an_impossible_time_breaks_no_list(answered: Program, capsys
     db = apsw.Connection(str(program.home / "data" / "memory.db"))
     db.execute("UPDATE memory SET said_at = ? WHERE kind = 'fact'", (10**17,))
     db.close()
+    program.run("memory", "add", "The lamp is in the cellar.")
     for command in (["ls", "--kind", "fact"], ["search", "lantern"]):
         assert "The lantern" in inside(program, capsys, "memory", *command).out
         inside(program, capsys, "memory", *command, "--json")
