@@ -51,9 +51,13 @@ def _break(text: str, at: int) -> int:
     return at + _PIECE_CHARS
 
 
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, which are those that dates can name."""
+
+
 def said_words(at: int) -> str:
-    """The words a person could name a time with: `8 May 2023 Monday`, UTC; nothing for an unknown time."""
-    if at == 0:
+    """The words a person could name a time with: `8 May 2023 Monday`, UTC; none for an unknown or impossible one."""
+    if at == 0 or not _FIRST_MS <= at <= _LAST_MS:
         return ""
     day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year} {_DAYS[day.weekday()]}"

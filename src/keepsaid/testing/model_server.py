@@ -104,12 +104,12 @@ class ModelServer:
             await listener.wait_closed()
         _surface(self._faults[0] if self._faults else None, error)
 
-    async def wait_for(self, count: int, within_s: float = 5.0) -> list[ChatRequest]:
+    async def wait_for(self, count: int, within_s: float = 20.0) -> list[ChatRequest]:
         """Wait until `count` chat requests were seen, and return all seen; raises TimeoutError."""
         await self._wait(lambda: len(self._requests) >= count, within_s)
         return self.requests
 
-    async def wait_idle(self, within_s: float = 5.0) -> None:
+    async def wait_idle(self, within_s: float = 20.0) -> None:
         """Wait until no request is being answered: all were, or their clients left; raises TimeoutError."""
         await self._wait(lambda: not self._answering, within_s)
 
@@ -298,7 +298,7 @@ class ThreadedModelServer:
         self._thread.shutdown()
         _surface(self._done.exception() if self._done else None, error)
 
-    def wait_for(self, count: int, within_s: float = 5.0) -> list[ChatRequest]:
+    def wait_for(self, count: int, within_s: float = 20.0) -> list[ChatRequest]:
         """Wait until `count` chat requests were seen, and return all seen; raises TimeoutError."""
         loop, _ = self._ready.result()
         return asyncio.run_coroutine_threadsafe(self._server.wait_for(count, within_s), loop).result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.errors import ForeignStore, StoreBroken, StoreError
 
 R = TypeVar("R")
+_log = logging.getLogger("keepsaid.store")
 _GROUP_MAX = 512
 
 Job = tuple[object, "asyncio.Future[Any]"]
@@ -104,3 +106,5 @@ class Writer:
             self._broken = StoreBroken(error.what)
         except StoreError:
             pass  # full or held by another program: it is tried again after the next group
+        except Exception as error:  # noqa: BLE001  # guard: store writer - upkeep that fails must not stop commits
+            _log.error("upkeep of a store failed", exc_info=error)
