@@ -59,7 +59,8 @@ async def ask(instance: Instance, text: str) -> None:
 
 async def beside(instance: Instance, n: int) -> None:
     """What happens between two turns: something is learned, and a rule spawns work."""
-    fact = NewMemory(f"fact:{n}", Kind.FACT, f"the harbour opens at {n} o'clock", GLOBAL, Trust.OWNER, said_at=n + 1)
+    text = f"on day {n} the harbour opens at {n % 12} o'clock"
+    fact = NewMemory(f"fact:{n}", Kind.FACT, text, GLOBAL, Trust.OWNER, said_at=n + 1)
     await instance.remember(fact)
     origin = replace(ANN, conversation=f"hooks-{n}", sender="ci", direct=False)
     received = await instance.receive(Inbound(origin, Content(b"{}", f"deploy {n}", "deploy")))
@@ -78,7 +79,7 @@ async def test_a_hundred_turns_repeat_their_prefix_while_memory_is_written_and_w
         async with opened(Home.at(tmp_path), config, chat) as instance:
             await instance.start()
             for n in range(TURNS):
-                await ask(instance, f"when does the harbour open on day {n}?")
+                await ask(instance, f"when does the harbour open on day {n - n % SIDE}?")
                 if n % SIDE == 0:
                     await beside(instance, n)
             overview: Overview = await instance.operations.overview()
