@@ -104,9 +104,12 @@ def look(scene: Stage, index: VectorIndex, listener: Listener, query: str) -> tu
 def changed(path: Path, one: Kept, change: Change) -> Kept:
     """Another program changes a row, as every commit does: with what is derived from it."""
     new, state = replace(one.new, text=change.text or one.new.text), change.state or one.state
-    with closing(open_writer(path)) as db, db:
+    with closing(open_writer(path)) as db:
+        db.set_busy_timeout(10_000)
+        db.execute("BEGIN IMMEDIATE")
         db.execute("UPDATE memory SET state = ?, text = ? WHERE id = ?", (state, new.text, one.id))
         settle(db)
+        db.execute("COMMIT")
     return Kept(one.id, new, state)
 
 
