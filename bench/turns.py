@@ -12,15 +12,17 @@ from pathlib import Path
 
 from bench.disk import percentile
 from keepsaid.adapters.models.choose import LazyChat
+from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.tree import BufferConfig, ModelsConfig
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import Answer
 from keepsaid.ports.model import Delta, Model, ModelRequest
-from keepsaid.testing.model_script import Say, Script
+from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say, Script
 from keepsaid.testing.model_server import ModelServer
 
 EPISODES = 10_000
@@ -60,6 +62,13 @@ class Recording:
         """Pass one call on."""
         self.last = request
         return await self._model.answer(request, delta)
+
+
+def react(request: ChatRequest) -> Reaction:
+    """What the model answers: a word, and a summary where one is asked for."""
+    if SUMMARY_TOOL in request.tool_names:
+        return Call(SUMMARY_TOOL, {name: [f"{name} so far", "and more"] for name in HEADINGS})
+    return Say("noted")
 
 
 async def fill(instance: Instance, words: Vocabulary) -> None:
@@ -116,7 +125,7 @@ async def aclosing_chat(chat: LazyChat) -> AsyncIterator[None]:
 async def run(folder: Path, turns: int) -> dict[str, float]:
     """Turn and call in pairs; the difference is what keepsaid costs."""
     words = Vocabulary(random.Random(7))
-    async with ModelServer(Script(default=Say("noted"))) as server:
+    async with ModelServer(Script(default=react)) as server:
         models = ModelsConfig.model_validate({"chat": "openai/scripted", "base_url": server.url, "api_key": "key"})
         config = Config(models=models, buffer=BufferConfig(window_ms=0))
         chat = LazyChat("openai/scripted", models)

@@ -16,11 +16,12 @@ def build(provider: str, model: str, key: str, address: str | None) -> tuple[Pro
 
 
 def _openai(model: str, key: str, address: str | None, resources: AsyncExitStack) -> ProviderModel:
-    from openai import AsyncOpenAI  # noqa: PLC0415 - only the provider in use is imported
-    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
+    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - only the provider in use is imported
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
 
-    client = AsyncOpenAI(api_key=key, base_url=address, max_retries=0)
+    from keepsaid.adapters.models.plain_openai import PlainOpenAI  # noqa: PLC0415
+
+    client = PlainOpenAI(api_key=key, base_url=address, max_retries=0)
     resources.push_async_callback(client.close)
     return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
 
