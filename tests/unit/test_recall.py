@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from tests.unit.memory_cast import LANE, memory
 
 from keepsaid.domain.memory import Found, Listener, Memory
+from keepsaid.domain.receipt import Place
 from keepsaid.memory.recall import Recollection
 from keepsaid.memory.recall.fusion import Share, fuse
 from keepsaid.memory.recall.legs import Leg
@@ -117,7 +118,7 @@ async def test_what_two_legs_find_comes_before_what_one_finds() -> None:
 def test_weights_count_and_the_heavier_leg_shows_the_hit() -> None:
     text = Share("text", 1.0, (Found(A.id, 2.0), Found(D.id, 1.0)))
     vector = Share("vector", 2.0, (Found(B.id, 0.9), Found(A.id, 0.8)))
-    shown = [(one.memory_id, one.leg, one.rank) for one in fuse([text, vector])]
+    shown = [(one.memory_id, one.places[0].leg, one.places[0].rank) for one in fuse([text, vector])]
     assert shown == [(A.id, "vector", 2), (B.id, "vector", 1), (D.id, "text", 2)]
 
 
@@ -134,3 +135,16 @@ async def test_who_is_named_in_the_query_is_looked_for_and_questions_less() -> N
     assert await order(leg("text", (A, 1.0), (NAMED, 0.9))) == [NAMED, A]
     assert await order(leg("text", (ASKING, 1.0), (A, 0.95))) == [A, ASKING]
     assert await order(leg("text", (A, 1.0), (NAMED, 0.5))) == [A, NAMED]
+
+
+async def test_every_hit_tells_its_place_in_each_leg_and_the_rest_where_it_ended() -> None:
+    text, vector = leg("text", (A, 3.0), (B, 2.5), (D, 0.5)), leg("vector", (C, 0.5), (B, 0.4))
+    recalled = await recollection(text, vector, Leg("web", refused)).recall(LISTENER, "cat", 1)
+    [best] = recalled.hits
+    assert sorted(best.places, key=lambda place: place.leg) == [Place("text", 2, 2.5), Place("vector", 2, 0.4)]
+    assert [(one.memory_id, one.rank) for one in recalled.beyond] == [(C.id, 2), (A.id, 3), (D.id, 4)]
+    assert [(one.leg, one.found, one.why) for one in recalled.searched] == [
+        ("text", 3, ""),
+        ("vector", 2, ""),
+        ("web", 0, "web: TimeoutError: the server gave up"),
+    ]

@@ -16,6 +16,7 @@ from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.memory import Candidate, Hit, Injection, Kind, Memory, NewMemory
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.receipt import Cause
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import Claimed, Recent, ToolClass
@@ -52,7 +53,7 @@ class Remembers:
         new = NewMemory("k", Kind.FACT, f"the word is {SECRET_WORD}", "global", Trust.OWNER)
         hit = Hit(Memory(4711, new, "active", 0), "text", 1, 2.5)
         block = f"[Relevant to this message]\n[Fact] the word is {SECRET_WORD}"
-        return Injection(block, (Candidate(hit, True, "shares a word"),))
+        return Injection(block, (Candidate(hit, True, "shares a word", Cause.RELEVANT),))
 
     async def read(self) -> str:
         return "# SOUL.md\nBe brief."

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.receipt import Beyond, Cause, Measure, Place, Searched
 from keepsaid.domain.text import joined
 
 
@@ -171,34 +172,43 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A recalled memory: its rank (from 1) and score within the leg that found it."""
+    """A recalled memory: its rank (from 1) and score within the leg that weighed most for it.
+
+    `value` is what all legs came to, and `places` where each of them had it.
+    """
 
     memory: Memory
     leg: str
     rank: int
     score: float
+    value: float = 0.0
+    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """What recall found, best first, and the legs that are not set up or could not answer, each with its reason.
 
-    `answered` is false when no leg could.
+    `answered` is false when no leg could. `searched` says how each leg did, `beyond` what came after the hits.
     """
 
     hits: tuple[Hit, ...]
     missing: tuple[str, ...] = ()
     took_ms: float = 0.0
     answered: bool = True
+    searched: tuple[Searched, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory considered for a turn, and why it was chosen or left out."""
+    """A memory considered for a turn, and why it was chosen or left out: in words, in one word, and in numbers."""
 
     hit: Hit
     chosen: bool
     reason: str
+    cause: Cause
+    measured: tuple[Measure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +220,5 @@ class Injection:
     missing: tuple[str, ...] = ()
     took_ms: float = 0.0
     skipped: str = ""
+    searched: tuple[Searched, ...] = ()
+    beyond: tuple[Beyond, ...] = ()

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from keepsaid.domain.memory import Candidate, Hit, Kind, Memory
 from keepsaid.domain.prompt import Record
+from keepsaid.domain.receipt import Cause
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.words import fold, place, root, spelled, topic
 from keepsaid.memory.block import PINNED, RELEVANT, line
@@ -16,6 +17,10 @@ _MESSAGE_CHARS = 4_000
 _MEMORY_CHARS = 8_000
 _KEPT_CHARS_MAX = 1_000
 _BREAK_TOKENS = 1
+_SHOWN = frozenset({Cause.PINNED, Cause.RELEVANT})
+
+Verdict = tuple[Cause, str]
+"""What became of a candidate, and why in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +98,31 @@ class Selection:
     def consider(self, hit: Hit, heading: str) -> None:
         """Choose the memory of a hit for the part under `heading`, or note why not."""
         said = plain(hit.memory.text)
-        reason = self._repeated(hit.memory, said) or self._visible.overlap(hit.memory, said)
-        chosen = False
-        if not reason:
-            chosen, reason = self._judge(hit.memory, heading)
+        cause, reason = self._repeated(hit.memory, said) or self._seen(hit.memory, said) or self._judge(hit, heading)
+        chosen = cause in _SHOWN
         if chosen:
             self._texts.add(said)
-        self.candidates.append(Candidate(hit, chosen, reason))
+        self.candidates.append(Candidate(hit, chosen, reason, cause))
 
-    def _repeated(self, memory: Memory, said: str) -> str:
+    def _repeated(self, memory: Memory, said: str) -> Verdict | None:
         if memory.id in self._ids:
-            return "the same memory again"
+            return Cause.DUPLICATE, "the same memory again"
         self._ids.add(memory.id)
         if memory.state != "active":
-            return f"no longer valid: {memory.state}"
-        return "the same words as another memory" if said in self._texts else ""
+            return Cause.INVALID, f"no longer valid: {memory.state}"
+        return (Cause.DUPLICATE, "the same words as another memory") if said in self._texts else None
 
-    def _judge(self, memory: Memory, heading: str) -> tuple[bool, str]:
+    def _seen(self, memory: Memory, said: str) -> Verdict | None:
+        overlap = self._visible.overlap(memory, said)
+        return (Cause.VISIBLE, overlap) if overlap else None
+
+    def _judge(self, hit: Hit, heading: str) -> Verdict:
+        memory = hit.memory
         shared = (0, "") if heading == PINNED else self._visible.shared(memory)
         if shared is None:
-            return False, "no shared words"
+            return Cause.GATE, "no shared words"
         if sum(map(len, self._lines.values())) >= self._settings.items_max:
-            return False, f"over the limit of {self._settings.items_max} memories"
+            return Cause.BUDGET, f"over the limit of {self._settings.items_max} memories"
         n, word = shared
         long = word and len(memory.text) > self._settings.chars_max
         written = line(memory, self._settings.chars_max, place(memory.text, n) if long else 0)
@@ -122,10 +130,10 @@ class Selection:
         if not self._lines[heading]:
             tokens += estimate_tokens(heading) + _BREAK_TOKENS
         if tokens > self._tokens_left:
-            return False, "over the token budget"
+            return Cause.BUDGET, "over the token budget"
         self._tokens_left -= tokens
         self._lines[heading].append(written)
-        return True, f'shares "{word}"' if word else "pinned"
+        return (Cause.RELEVANT, f'shares "{word}"') if word else (Cause.PINNED, "pinned")
 
 
 def plain(text: str) -> str:

@@ -59,11 +59,15 @@ class Injector:
             missing.append(made.why)
             return Injection(missing=tuple(missing), took_ms=self._clock.monotonic_ms() - began)
         took = self._clock.monotonic_ms() - began
-        return Injection(made.block, tuple(made.candidates), tuple(missing), took)
+        selection, recalled = made
+        candidates = tuple(selection.candidates)
+        return Injection(
+            selection.block, candidates, tuple(missing), took, searched=recalled.searched, beyond=recalled.beyond
+        )
 
     async def _select(
         self, claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent], missing: list[str]
-    ) -> Selection:
+    ) -> tuple[Selection, Recalled]:
         listener = listener_of(claimed, said)
         text = "\n".join(message.text for message in said)
         limit = _RECALL_SHARE * self._settings.deadline_ms
@@ -84,7 +88,7 @@ class Injector:
             selection.consider(hit, PINNED)
         for hit in recalled.hits:
             selection.consider(hit, RELEVANT)
-        return selection
+        return selection, recalled
 
     async def _recalled(self, claimed: Claimed, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from keepsaid.domain.memory import Hit, Listener, Recalled
+from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.memory.recall.fusion import Share, fuse, weighed
 from keepsaid.memory.recall.legs import Leg, Missing, ask
 from keepsaid.ports.clock import Clock
@@ -18,6 +19,10 @@ _DEPTH, _DEPTH_EACH = 200, 2
 
 _READ_MIN, _READ_EACH = 40, 2
 """How many of the best are read, so that what stands in them can change their order."""
+
+
+_BEYOND_MAX = 100
+"""Of what came after the hits so many are named, so that it can be said where a memory ended."""
 
 
 class Recollection:
@@ -41,26 +46,42 @@ class Recollection:
         began = self._clock.monotonic_ms()
         limit = max(0, limit)
         depth = max(_DEPTH, limit * _DEPTH_EACH) if limit else 0
-        asked = (ask(leg.name, leg.search(listener, query, depth), leg.limit_ms) for leg in self._legs)
-        answers = await asyncio.gather(*asked)
-        missing = [answer.why for answer in answers if isinstance(answer, Missing)]
-        shares = [
-            Share(leg.name, leg.weight, answer)
-            for leg, answer in zip(self._legs, answers, strict=True)
-            if not isinstance(answer, Missing)
-        ]
-        hits = await ask("memories", self._read(listener, query, shares, limit), self._limit_ms)
+        answers = await asyncio.gather(*(self._asked(leg, listener, query, depth) for leg in self._legs))
+        searched = tuple(how for how, _ in answers)
+        missing = [how.why for how in searched if how.why]
+        shares = [share for _, share in answers if share is not None]
+        read = await ask("memories", self._read(listener, query, shares, limit), self._limit_ms)
         answered = bool(shares)
-        if isinstance(hits, Missing):
-            missing.append(hits.why)
-            hits, answered = (), False
+        if isinstance(read, Missing):
+            missing.append(read.why)
+            read, answered = ((), ()), False
         took = self._clock.monotonic_ms() - began
-        return Recalled(hits, (*missing, *self._absent), took, answered=answered)
+        hits, beyond = read
+        return Recalled(hits, (*missing, *self._absent), took, answered, searched, beyond)
 
-    async def _read(self, listener: Listener, query: str, shares: Sequence[Share], limit: int) -> tuple[Hit, ...]:
-        fused = fuse(shares)[: max(_READ_MIN, limit * _READ_EACH)]
-        if not fused:
-            return ()
-        found = {memory.id: memory for memory in await self._memories.fetch(listener, [one.memory_id for one in fused])}
-        ranked = weighed(query, fused, found)[:limit]
-        return tuple(Hit(found[one.memory_id], one.leg, one.rank, one.score) for _, one in ranked)
+    async def _asked(self, leg: Leg, listener: Listener, query: str, depth: int) -> tuple[Searched, Share | None]:
+        """How a leg did, and what it found."""
+        began = self._clock.monotonic_ms()
+        found = await ask(leg.name, leg.search(listener, query, depth), leg.limit_ms)
+        took = self._clock.monotonic_ms() - began
+        if isinstance(found, Missing):
+            return Searched(leg.name, 0, took, found.why), None
+        return Searched(leg.name, len(found), took), Share(leg.name, leg.weight, found)
+
+    async def _read(
+        self, listener: Listener, query: str, shares: Sequence[Share], limit: int
+    ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
+        """The best, read; and what came next."""
+        fused = fuse(shares)
+        first = fused[: max(_READ_MIN, limit * _READ_EACH)]
+        if not first:
+            return (), ()
+        found = {memory.id: memory for memory in await self._memories.fetch(listener, [one.memory_id for one in first])}
+        ranked = weighed(query, first, found)
+        hits = tuple(
+            Hit(found[one.memory_id], one.places[0].leg, one.places[0].rank, one.places[0].score, value, one.places)
+            for value, one in ranked[:limit]
+        )
+        after = [*ranked[limit:], *((one.value, one) for one in fused[len(first) :])][:_BEYOND_MAX]
+        beyond = (Beyond(one.memory_id, rank, value, one.places) for rank, (value, one) in enumerate(after, limit + 1))
+        return hits, tuple(beyond)

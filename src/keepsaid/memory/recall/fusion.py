@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keepsaid.domain.memory import Found, Memory
+from keepsaid.domain.receipt import Place
 from keepsaid.domain.words import fold, root, spelled
 
 SPEAKER = 0.2
@@ -31,13 +32,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """One memory by all legs: its value, and the place and score in the leg that weighed most for it."""
+    """One memory by all legs: its value, and its places, first the one in the leg that weighed most for it."""
 
     memory_id: int
     value: float
-    leg: str
-    rank: int
-    score: float
+    places: tuple[Place, ...]
 
 
 def fuse(shares: Sequence[Share]) -> list[Fused]:
@@ -46,19 +45,22 @@ def fuse(shares: Sequence[Share]) -> list[Fused]:
     Scores start at zero in every leg, so that a share of the best says how near a memory comes to it; ranks
     alone would make the first of a leg that found nothing good equal to the first of one that found the answer.
     """
-    total: dict[int, float] = {}
-    best: dict[int, tuple[float, Fused]] = {}
+    parts: dict[int, list[tuple[float, Place]]] = {}
     weights = sum(share.weight for share in shares if share.found) or 1.0
     for share in shares:
         top = max((found.score for found in share.found), default=0.0)
         for rank, found in enumerate(share.found, start=1):
             part = share.weight / weights * (found.score / top if top > 0 else 0.0)
-            total[found.memory_id] = total.get(found.memory_id, 0.0) + part
-            if found.memory_id not in best or part > best[found.memory_id][0]:
-                best[found.memory_id] = part, Fused(found.memory_id, 0.0, share.name, rank, found.score)
-    ranked = [Fused(id_, total[id_], one.leg, one.rank, one.score) for id_, (_, one) in best.items()]
+            parts.setdefault(found.memory_id, []).append((part, Place(share.name, rank, found.score)))
+    ranked = [_fused(id_, places) for id_, places in parts.items()]
     ranked.sort(key=lambda one: (one.value, one.memory_id), reverse=True)
     return ranked
+
+
+def _fused(memory_id: int, parts: list[tuple[float, Place]]) -> Fused:
+    value = sum(part for part, _ in parts)
+    parts.sort(key=lambda one: one[0], reverse=True)
+    return Fused(memory_id, value, tuple(place for _, place in parts))
 
 
 def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory]) -> list[tuple[float, Fused]]:

@@ -9,6 +9,7 @@ from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Candidate, Injection
 from keepsaid.domain.prefix import Mark, marks_of
 from keepsaid.domain.prompt import Json, Prompt
+from keepsaid.domain.receipt import Place
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.text import cut
 from keepsaid.pipeline.context.attend import attention_shape
@@ -23,7 +24,6 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: f
     `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told,
     `factor` what the model's own counts of tokens were to the estimate.
     """
-    injection = scene.injection
     layers: list[Json] = [
         {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}
         for layer in prompt.layers
@@ -36,13 +36,7 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: f
         "factor": factor,
         "at": scene.passing.now_ms,
         **attention_shape(scene.attention, prompt.quoted),
-        "memory": {
-            "block": injection.block,
-            "skipped": injection.skipped,
-            "missing": list(injection.missing),
-            "took_ms": round(injection.took_ms, 2),
-            "candidates": [_candidate(candidate) for candidate in injection.candidates],
-        },
+        "memory": memory_shape(scene.injection),
     }
 
 
@@ -68,7 +62,26 @@ def marks_in(trace: Json) -> tuple[Mark, ...]:
     return tuple(Mark(str(layer), int(str(end)), str(digest)) for layer, end, digest in found)
 
 
-def _candidate(candidate: Candidate) -> Json:
+def memory_shape(injection: Injection) -> Json:
+    """All that is kept of what came to mind: at most what each leg may give, and a hundred that ranked behind."""
+    return {
+        "block": injection.block,
+        "skipped": injection.skipped,
+        "missing": list(injection.missing),
+        "took_ms": round(injection.took_ms, 2),
+        "searched": [
+            {"leg": one.leg, "found": one.found, "took_ms": round(one.took_ms, 2), "why": one.why}
+            for one in injection.searched
+        ],
+        "candidates": [_candidate(rank, one) for rank, one in enumerate(injection.candidates, 1)],
+        "beyond": [
+            {"id": one.memory_id, "rank": one.rank, "value": round(one.value, 5), "legs": _legs(one.places)}
+            for one in injection.beyond
+        ],
+    }
+
+
+def _candidate(rank: int, candidate: Candidate) -> Json:
     hit = candidate.hit
     return {
         "id": hit.memory.id,
@@ -77,9 +90,18 @@ def _candidate(candidate: Candidate) -> Json:
         "leg": hit.leg,
         "rank": hit.rank,
         "score": round(hit.score, 4),
+        "value": round(hit.value, 5),
+        "legs": _legs(hit.places),
+        "place": rank,
         "chosen": candidate.chosen,
+        "cause": str(candidate.cause),
         "reason": candidate.reason,
+        "measured": [[one.name, round(one.value, 4), one.least] for one in candidate.measured],
     }
+
+
+def _legs(places: Sequence[Place]) -> Json:
+    return [[place.leg, place.rank, round(place.score, 4)] for place in places]
 
 
 def recorded(trace: Json) -> Injection | None:
