@@ -8,7 +8,7 @@ from tests.unit.memory_cast import LANE, memory
 from keepsaid.domain.memory import Found, Listener, Memory
 from keepsaid.domain.receipt import Place
 from keepsaid.memory.recall import Recollection
-from keepsaid.memory.recall.fusion import Share, fuse
+from keepsaid.memory.recall.fusion import Share, fuse, places
 from keepsaid.memory.recall.legs import Leg
 from keepsaid.testing.clock import VirtualClock
 
@@ -118,8 +118,13 @@ async def test_what_two_legs_find_comes_before_what_one_finds() -> None:
 def test_weights_count_and_the_heavier_leg_shows_the_hit() -> None:
     text = Share("text", 1.0, (Found(A.id, 2.0), Found(D.id, 1.0)))
     vector = Share("vector", 2.0, (Found(B.id, 0.9), Found(A.id, 0.8)))
-    shown = [(one.memory_id, one.places[0].leg, one.places[0].rank) for one in fuse([text, vector])]
-    assert shown == [(A.id, "vector", 2), (B.id, "vector", 1), (D.id, "text", 2)]
+    assert [one.memory_id for one in fuse([text, vector])] == [A.id, B.id, D.id]
+    there = places([text, vector], [D.id, A.id, B.id])
+    assert there == {
+        D.id: (Place("text", 2, 1.0),),
+        A.id: (Place("vector", 2, 0.8), Place("text", 1, 2.0)),
+        B.id: (Place("vector", 1, 0.9),),
+    }
 
 
 async def test_equals_come_newest_first_and_then_by_id() -> None:

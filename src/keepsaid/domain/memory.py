@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
+from keepsaid.domain.graph import Step
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.receipt import Beyond, Cause, Measure, Place, Searched
@@ -162,12 +164,15 @@ class Memory:
         return self.new.text
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What one leg found: a memory by its id, and a score above zero that compares within this answer only."""
+class Found(NamedTuple):
+    """What one leg found: a memory by its id, and a score above zero that compares within this answer only.
+
+    `path` is how the graph leg came to it.
+    """
 
     memory_id: int
     score: float
+    path: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

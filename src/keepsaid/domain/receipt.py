@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
+
+from keepsaid.domain.graph import Step
 
 
 class Cause(StrEnum):
@@ -20,13 +23,16 @@ class Cause(StrEnum):
     BUDGET = "budget"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where one leg had a memory: its rank from 1, and a score that compares within that leg's answer only."""
+class Place(NamedTuple):
+    """Where one leg had a memory: its rank from 1, and a score that compares within that leg's answer only.
+
+    `path` is how the graph leg came to it.
+    """
 
     leg: str
     rank: int
     score: float
+    path: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
-from keepsaid.domain.memory import Hit, Listener, Recalled
+from keepsaid.domain.graph import Seed
+from keepsaid.domain.memory import Found, Hit, Listener, Recalled
 from keepsaid.domain.receipt import Beyond, Searched
-from keepsaid.memory.recall.fusion import Share, fuse, weighed
-from keepsaid.memory.recall.legs import Leg, Missing, ask
+from keepsaid.memory.recall.fusion import Share, fuse, places, weighed
+from keepsaid.memory.recall.legs import GraphLeg, Leg, Missing, ask
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.recall import Shelf
 
@@ -20,6 +21,8 @@ _DEPTH, _DEPTH_EACH = 200, 2
 _READ_MIN, _READ_EACH = 40, 2
 """How many of the best are read, so that what stands in them can change their order."""
 
+_WALKED_MAX = 50
+"""So many memories the graph leg gives at most."""
 
 _BEYOND_MAX = 100
 """Of what came after the hits so many are named, so that it can be said where a memory ended."""
@@ -29,16 +32,22 @@ class Recollection:
     """Ranked recall over legs, ungated. `absent` names the legs that are not configured, each with its reason.
 
     A leg has its own time limit, and reading what was found has that of the slowest leg; for a caller that can
-    wait longer, make another with slower legs.
+    wait longer, make another with slower legs. The graph leg, if there is one, goes on from what the others found.
     """
 
     def __init__(
-        self, legs: Sequence[Leg], memories: Shelf, clock: Clock, absent: Sequence[str] = (NO_EMBEDDER,)
+        self,
+        legs: Sequence[Leg],
+        memories: Shelf,
+        clock: Clock,
+        absent: Sequence[str] = (NO_EMBEDDER,),
+        graph: GraphLeg | None = None,
     ) -> None:
         self._legs = tuple(legs)
         self._memories = memories
         self._clock = clock
         self._absent = tuple(absent)
+        self._graph = graph
         self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
 
     async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
@@ -46,10 +55,13 @@ class Recollection:
         began = self._clock.monotonic_ms()
         limit = max(0, limit)
         depth = max(_DEPTH, limit * _DEPTH_EACH) if limit else 0
-        answers = await asyncio.gather(*(self._asked(leg, listener, query, depth) for leg in self._legs))
+        answers = await asyncio.gather(*(self._asked(leg, leg.search(listener, query, depth)) for leg in self._legs))
+        shares = [share for _, share in answers if share is not None]
+        if self._graph is not None and depth and shares:
+            answers.append(await self._walked(self._graph, listener, query, shares))
+            shares += [share for _, share in answers[-1:] if share is not None]
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
-        shares = [share for _, share in answers if share is not None]
         read = await ask("memories", self._read(listener, query, shares, limit), self._limit_ms)
         answered = bool(shares)
         if isinstance(read, Missing):
@@ -59,14 +71,22 @@ class Recollection:
         hits, beyond = read
         return Recalled(hits, (*missing, *self._absent), took, answered, searched, beyond)
 
-    async def _asked(self, leg: Leg, listener: Listener, query: str, depth: int) -> tuple[Searched, Share | None]:
+    async def _asked(self, leg: Leg | GraphLeg, search: Awaitable[tuple[Found, ...]]) -> tuple[Searched, Share | None]:
         """How a leg did, and what it found."""
         began = self._clock.monotonic_ms()
-        found = await ask(leg.name, leg.search(listener, query, depth), leg.limit_ms)
+        found = await ask(leg.name, search, leg.limit_ms)
         took = self._clock.monotonic_ms() - began
         if isinstance(found, Missing):
             return Searched(leg.name, 0, took, found.why), None
         return Searched(leg.name, len(found), took), Share(leg.name, leg.weight, found)
+
+    async def _walked(
+        self, graph: GraphLeg, listener: Listener, query: str, shares: Sequence[Share]
+    ) -> tuple[Searched, Share | None]:
+        """The graph leg, from the best that the others found."""
+        fused = fuse(shares)[:_DEPTH]
+        seeds = [Seed(one.memory_id, one.value / fused[0].value) for one in fused if one.value > 0]
+        return await self._asked(graph, graph.walk(listener, query, seeds, _WALKED_MAX))
 
     async def _read(
         self, listener: Listener, query: str, shares: Sequence[Share], limit: int
@@ -78,10 +98,9 @@ class Recollection:
             return (), ()
         found = {memory.id: memory for memory in await self._memories.fetch(listener, [one.memory_id for one in first])}
         ranked = weighed(query, first, found)
-        hits = tuple(
-            Hit(found[one.memory_id], one.places[0].leg, one.places[0].rank, one.places[0].score, value, one.places)
-            for value, one in ranked[:limit]
-        )
-        after = [*ranked[limit:], *((one.value, one) for one in fused[len(first) :])][:_BEYOND_MAX]
-        beyond = (Beyond(one.memory_id, rank, value, one.places) for rank, (value, one) in enumerate(after, limit + 1))
-        return hits, tuple(beyond)
+        best = ranked[:limit]
+        after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
+        there = places(shares, [one.memory_id for one in (*best, *after)])
+        hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
+        beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
+        return tuple(hits), tuple(beyond)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keepsaid.domain.memory import Found, Memory
 from keepsaid.domain.receipt import Place
@@ -30,13 +31,11 @@ class Share:
     found: tuple[Found, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """One memory by all legs: its value, and its places, first the one in the leg that weighed most for it."""
+class Fused(NamedTuple):
+    """One memory by all legs, and its value."""
 
     memory_id: int
     value: float
-    places: tuple[Place, ...]
 
 
 def fuse(shares: Sequence[Share]) -> list[Fused]:
@@ -45,34 +44,39 @@ def fuse(shares: Sequence[Share]) -> list[Fused]:
     Scores start at zero in every leg, so that a share of the best says how near a memory comes to it; ranks
     alone would make the first of a leg that found nothing good equal to the first of one that found the answer.
     """
-    parts: dict[int, list[tuple[float, Place]]] = {}
-    weights = sum(share.weight for share in shares if share.found) or 1.0
-    for share in shares:
-        top = max((found.score for found in share.found), default=0.0)
-        for rank, found in enumerate(share.found, start=1):
-            part = share.weight / weights * (found.score / top if top > 0 else 0.0)
-            parts.setdefault(found.memory_id, []).append((part, Place(share.name, rank, found.score)))
-    ranked = [_fused(id_, places) for id_, places in parts.items()]
-    ranked.sort(key=lambda one: (one.value, one.memory_id), reverse=True)
-    return ranked
+    total: dict[int, float] = {}
+    for share, factor in _factors(shares):
+        for found in share.found:
+            total[found.memory_id] = total.get(found.memory_id, 0.0) + factor * found.score
+    return [Fused(id_, value) for value, id_ in sorted(zip(total.values(), total, strict=True), reverse=True)]
 
 
-def _fused(memory_id: int, parts: list[tuple[float, Place]]) -> Fused:
-    value = sum(part for part, _ in parts)
-    parts.sort(key=lambda one: one[0], reverse=True)
-    return Fused(memory_id, value, tuple(place for _, place in parts))
+def _factors(shares: Sequence[Share]) -> list[tuple[Share, float]]:
+    """What a score of each leg that found anything is multiplied with: its best comes to the leg's weight."""
+    told = [(share, max(found.score for found in share.found)) for share in shares if share.found]
+    weights = sum(share.weight for share, _ in told) or 1.0
+    return [(share, share.weight / weights / top if top > 0 else 0.0) for share, top in told]
 
 
-def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory]) -> list[tuple[float, Fused]]:
+def places(shares: Sequence[Share], memory_ids: Iterable[int]) -> dict[int, tuple[Place, ...]]:
+    """Where each leg has these memories; first the leg that counted most for one."""
+    found: dict[int, list[tuple[float, Place]]] = {id_: [] for id_ in memory_ids}
+    for share, factor in _factors(shares):
+        for rank, (id_, score, path) in enumerate(share.found, start=1):
+            if id_ in found:
+                found[id_].append((-factor * score, Place(share.name, rank, score, path)))
+    return {id_: tuple(place for _, place in sorted(there)) for id_, there in found.items()}
+
+
+def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory]) -> list[Fused]:
     """The memories that are there with their final value, best first; the newer first among equals."""
     asked = {root(word) for word in spelled(query)}
-    valued = [(_value(one, memories[one.memory_id], asked), one) for one in fused if one.memory_id in memories]
-    valued.sort(key=lambda item: (item[0], memories[item[1].memory_id].new.said_at, item[1].memory_id), reverse=True)
+    valued = [Fused(id_, _value(value, memories[id_], asked)) for id_, value in fused if id_ in memories]
+    valued.sort(key=lambda one: (one.value, memories[one.memory_id].new.said_at, one.memory_id), reverse=True)
     return valued
 
 
-def _value(one: Fused, memory: Memory, asked: set[str]) -> float:
-    value = one.value
+def _value(value: float, memory: Memory, asked: set[str]) -> float:
     if any(root(fold(word)) in asked for word in spelled(memory.new.speaker)):
         value *= 1 + SPEAKER
     if memory.text.rstrip().endswith(_ASKS):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Listener
 
 T = TypeVar("T")
 Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]
+Walk = Callable[[Listener, str, Sequence[Seed], int], Awaitable[tuple[Found, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,16 @@ class Leg:
     search: Search
     weight: float = 1.0
     limit_ms: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLeg:
+    """The leg that goes on from what the others found: its weight beside theirs, and how long it may take."""
+
+    walk: Walk
+    weight: float = 0.2
+    limit_ms: float = 25.0
+    name: str = "graph"
 
 
 @dataclass(frozen=True, slots=True)
