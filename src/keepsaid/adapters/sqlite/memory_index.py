@@ -43,7 +43,7 @@ def settle(db: apsw.Connection) -> None:
         wanted = list(_made(db, memory))
         there = db.execute(_SQL["pieces_of"], {"memory_id": memory.memory_id}).fetchall()
         if [row[2:] for row in there] == [(one["body"], one["speaker"], one["said"]) for one in wanted]:
-            changed = [one for one, row in zip(wanted, there, strict=True) if one["near"] != row[1]]
+            changed = [one for one, row in zip(wanted, there, strict=True) if one["terms"] != row[1]]
             db.executemany(_SQL["change_piece"], changed)
         else:
             db.execute(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
@@ -70,11 +70,11 @@ def _made(db: apsw.Connection, memory: _Stale) -> Iterator[dict[str, Any]]:
             "said_at": memory.said_at,
             "own_terms": len(own),
             "mark_terms": len(marked),
+            "beside": memory.beside,
             "terms": numbers([*own, *marked, *stems(db, near)]),
             "speaker": memory.speaker,
             "said": marks,
             "grams": " ".join(grams(body, letters=True)),
-            "near": near,
             "body": body,
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 
+from keepsaid.adapters.sqlite.memory_index import AFTER, BEFORE
 from keepsaid.adapters.sqlite.memory_rows import bound, rows
 from keepsaid.adapters.sqlite.memory_score import scores
 from keepsaid.adapters.sqlite.memory_terms import number
@@ -25,16 +26,21 @@ WORDS_MAX = 2_000
 _COUNT_NOW_MAX = 5_000
 """In a store of so many pieces, how often a term occurs is counted when it is asked for."""
 
-_POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 20_000, 0.05, 50_000
+_POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 5_000, 0.05, 50_000
 """Entries of the index a query may visit: a share of all pieces, within bounds."""
 
-_DEPTH, _DEPTH_EACH = 300, 1.5
-"""So many of the best matches are scored exactly, and at least so many for each that is wanted."""
+_DEPTH, _DEPTH_SHARE = 150, 0.75
+"""So many of the best matches are scored exactly, and at least such a share of how many are wanted."""
+
+_LENDING = 50
+"""So many of the best matches are asked for what stands around them."""
+
+_NONE = (0.0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term of a query: what to look for, and in how many pieces it stands, itself or with its neighbours."""
+    """A term of a query: what to look for, in how many pieces it stands, and how many entries the index has of it."""
 
     word: str
     pieces: int
@@ -54,23 +60,22 @@ def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> t
         number(stem): log(1 + (pieces - min(term.pieces, pieces) + 0.5) / (min(term.pieces, pieces) + 0.5))
         for stem, term in terms.items()
     }
-    found = _best(db, listener, asked, max(_DEPTH, int(limit * _DEPTH_EACH)))
-    return _ranked(idf, found)[:limit]
+    found = _best(db, listener, asked, max(_DEPTH, int(limit * _DEPTH_SHARE)))
+    return tuple(Found(memory_id, score) for score, _, memory_id in _ranked(idf, found)[:limit])
 
 
-def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> tuple[Found, ...]:
-    """Memories by the score of their best piece."""
-    if not found:
-        return ()
-    best: dict[int, tuple[float, int]] = {}
-    for row, score in zip(found, scores(idf, [row[2:] for row in found]), strict=True):
-        best[row[0]] = max(best.get(row[0], (0.0, row[1])), (round(score, 6), row[1]))
-    ranked = sorted(best.items(), key=lambda item: (item[1], item[0]), reverse=True)
-    return tuple(Found(memory_id, score) for memory_id, (score, _) in ranked)
+def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> list[tuple[float, int, int]]:
+    """Memories as (score of their best piece, when said, id), best first; what only stood near a match has none."""
+    best: dict[int, tuple[float, int, int]] = {}
+    for row, score in zip(found, scores(idf, [row[2:5] for row in found]), strict=True):
+        one = (round(score, 6), row[1], row[0])
+        if score > 0 and one > best.get(row[0], _NONE):
+            best[row[0]] = one
+    return sorted(best.values(), reverse=True)
 
 
 def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> list[tuple[Any, ...]]:
-    """The pieces that match best and are heard, of which there may be fewer than `depth`.
+    """The pieces that match best and are heard, of which there may be fewer than `depth`, and what stands around them.
 
     First only among the best of all, because whether a piece is heard stands in its row, and rows are spread
     over the whole file. That is the answer when all that match were seen, or enough of them are heard.
@@ -78,13 +83,20 @@ def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> li
     bindings = {**bound(listener), "query": asked, "depth": depth}
     top = rows(db, "matches", bindings)
     heard = _heard(db, bindings, top)
-    if listener.everything or len(top) < depth or len(heard) * 2 >= depth:
-        return heard
-    return _heard(db, bindings, rows(db, "matches_heard", bindings))
+    if not listener.everything and len(top) == depth and len(heard) * 2 < depth:
+        heard = _heard(db, bindings, rows(db, "matches_heard", bindings))
+    return _with_beside(db, heard) if heard else []
 
 
 def _heard(db: apsw.Connection, bindings: dict[str, Any], top: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps([row[0] for row in top])})
+
+
+def _with_beside(db: apsw.Connection, heard: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The best, and the pieces they lend their words to, which the same listeners hear."""
+    lending = json.dumps([row[-1] for row in heard[:_LENDING]])
+    beside = rows(db, "pieces_beside", {"pieces": lending, "before": BEFORE, "after": AFTER})
+    return list({row[-1]: row for row in (*heard, *beside)}.values())
 
 
 def _words(db: apsw.Connection, query: str) -> dict[str, str]:

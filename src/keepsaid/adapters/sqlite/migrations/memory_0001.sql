@@ -122,7 +122,8 @@ CREATE TABLE vector (
   UNIQUE (piece_id, space)
 ) STRICT;
 
--- what is searched: a memory in one piece, or a long one in several, each with words of what was said around it
+-- what is searched: a memory in one piece, or a long one in several; `terms` holds its words as numbers, and those of
+-- what was said around it, which is found by its own pieces
 CREATE TABLE memory_piece (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   memory_id INTEGER NOT NULL REFERENCES memory (id),
@@ -131,14 +132,15 @@ CREATE TABLE memory_piece (
   said_at INTEGER NOT NULL,
   own_terms INTEGER NOT NULL,
   mark_terms INTEGER NOT NULL,
+  beside INTEGER NOT NULL,
   terms BLOB NOT NULL,
   speaker TEXT NOT NULL,
   said TEXT NOT NULL,
   grams TEXT NOT NULL,
-  near TEXT NOT NULL,
   body TEXT NOT NULL,
   UNIQUE (memory_id, n)
 ) STRICT;
+CREATE INDEX memory_piece_beside ON memory_piece (audience, said_at, memory_id, n) WHERE beside;
 
 -- memories whose pieces are to be made anew; what changes one fills it, and empties it in the same transaction
 CREATE TABLE memory_stale (
@@ -164,7 +166,6 @@ CREATE VIRTUAL TABLE memory_text USING fts5 (
   speaker,
   said,
   grams,
-  near,
   content = 'memory_piece',
   content_rowid = 'id',
   tokenize = 'porter unicode61'
@@ -174,21 +175,21 @@ INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1);
 CREATE VIRTUAL TABLE memory_term USING fts5vocab (memory_text, col);
 
 CREATE TRIGGER memory_piece_insert AFTER INSERT ON memory_piece BEGIN
-  INSERT INTO memory_text (rowid, body, speaker, said, grams, near)
-  VALUES (new.id, new.body, new.speaker, new.said, new.grams, new.near);
+  INSERT INTO memory_text (rowid, body, speaker, said, grams)
+  VALUES (new.id, new.body, new.speaker, new.said, new.grams);
 END;
 
 CREATE TRIGGER memory_piece_delete AFTER DELETE ON memory_piece BEGIN
-  INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams, near)
-  VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams, old.near);
+  INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams)
+  VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams);
   DELETE FROM vector WHERE piece_id = old.id;
 END;
 
-CREATE TRIGGER memory_piece_update AFTER UPDATE ON memory_piece BEGIN
-  INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams, near)
-  VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams, old.near);
-  INSERT INTO memory_text (rowid, body, speaker, said, grams, near)
-  VALUES (new.id, new.body, new.speaker, new.said, new.grams, new.near);
+CREATE TRIGGER memory_piece_update AFTER UPDATE OF body, speaker, said, grams ON memory_piece BEGIN
+  INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams)
+  VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams);
+  INSERT INTO memory_text (rowid, body, speaker, said, grams)
+  VALUES (new.id, new.body, new.speaker, new.said, new.grams);
 END;
 
 CREATE TRIGGER memory_insert AFTER INSERT ON memory BEGIN

@@ -95,20 +95,40 @@ SELECT /*columns*/ FROM memory WHERE memory.id = :id AND memory.state <> 'forgot
 SELECT kind, count(*) FROM memory WHERE state = 'active' GROUP BY kind ORDER BY kind
 
 -- name: matches
-SELECT rowid, bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5) FROM memory_text WHERE memory_text MATCH :query
-ORDER BY bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5), rowid DESC LIMIT :depth
+SELECT rowid FROM memory_text WHERE memory_text MATCH :query
+ORDER BY bm25(memory_text), rowid DESC LIMIT :depth
 
 -- name: matches_heard
-SELECT memory.id, bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5)
+SELECT memory.id
 FROM memory_text CROSS JOIN memory_piece AS memory ON memory.id = memory_text.rowid
 WHERE memory_text MATCH :query AND memory.audience IN (/*audiences*/)
-ORDER BY bm25(memory_text, 1.0, 1.0, 1.0, 1.0, 0.5), memory.id DESC LIMIT :depth
+ORDER BY bm25(memory_text), memory.id DESC LIMIT :depth
 
 -- name: pieces_heard
-SELECT memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms
+SELECT memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.id
 FROM json_each(:pieces) AS wanted CROSS JOIN memory_piece AS memory ON memory.id = wanted.value
 WHERE /*heard*/
 ORDER BY wanted.key
+
+-- name: pieces_beside
+SELECT memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.id
+FROM json_each(:pieces) AS found
+CROSS JOIN memory_piece AS piece ON piece.id = found.value AND piece.beside
+CROSS JOIN memory_piece AS memory ON memory.id IN (
+  SELECT id FROM (
+    SELECT after.id FROM memory_piece AS after
+    WHERE after.beside AND after.audience = piece.audience
+    AND (after.said_at, after.memory_id, after.n) > (piece.said_at, piece.memory_id, piece.n)
+    ORDER BY after.said_at, after.memory_id, after.n LIMIT :before
+  )
+  UNION ALL
+  SELECT id FROM (
+    SELECT before.id FROM memory_piece AS before
+    WHERE before.beside AND before.audience = piece.audience
+    AND (before.said_at, before.memory_id, before.n) < (piece.said_at, piece.memory_id, piece.n)
+    ORDER BY before.said_at DESC, before.memory_id DESC, before.n DESC LIMIT :after
+  )
+)
 
 -- name: fetch
 SELECT /*columns*/

@@ -20,21 +20,21 @@ AND (said_at, id) > (:said_at, :id)
 ORDER BY said_at, id LIMIT :count
 
 -- name: pieces_of
-SELECT n, near, body, speaker, said FROM memory_piece WHERE memory_id = :memory_id ORDER BY n
+SELECT n, terms, body, speaker, said FROM memory_piece WHERE memory_id = :memory_id ORDER BY n
 
 -- name: drop_pieces
 DELETE FROM memory_piece WHERE memory_id = :memory_id
 
 -- name: add_piece
 INSERT INTO memory_piece (
-  memory_id, n, audience, said_at, own_terms, mark_terms, terms, speaker, said, grams, near, body
+  memory_id, n, audience, said_at, own_terms, mark_terms, beside, terms, speaker, said, grams, body
 )
 VALUES (
-  :memory_id, :n, :audience, :said_at, :own_terms, :mark_terms, :terms, :speaker, :said, :grams, :near, :body
+  :memory_id, :n, :audience, :said_at, :own_terms, :mark_terms, :beside, :terms, :speaker, :said, :grams, :body
 )
 
 -- name: change_piece
-UPDATE memory_piece SET near = :near, terms = :terms, own_terms = :own_terms, mark_terms = :mark_terms
+UPDATE memory_piece SET terms = :terms
 WHERE memory_id = :memory_id AND n = :n
 
 -- name: unembedded
