@@ -43,7 +43,7 @@ async def speak(road: Road, words: Vocabulary, records: int) -> Lane:
             Record((Role.USER, Role.ASSISTANT)[one % 2], words.say(_WORDS), speaker=("Ann", "")[one % 2])
             for one in range(records // _TURNS - 1)
         )
-        end = Outcome(said[-1].text, said, Usage(), "bench/model", None)
+        end = Outcome(said[-1].text, said, Usage(), "bench/model")
         batch = claimed.batch
         assert await road.store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, n))
         lane = batch.lane

@@ -317,10 +317,10 @@ async def test_a_batch_says_when_and_why_it_ended(kept: Kept) -> None:
 
 async def test_tries_of_a_step_are_counted(kept: Kept) -> None:
     road = Road(kept.store)
-    queued = await road.queue(said())
+    await road.queue(said())
     claimed = await road.claim_one()
     for n in (1, 2, 2, 2):
-        start = StepStart(claimed.turn_id, queued.batch_id, claimed.batch.fence, step(n), 0)
+        start = StepStart(claimed.turn_id, claimed.batch.fence, step(n), 0)
         assert await kept.store.apply(start)
     assert kept.tries() == [(1, 1), (2, 3)]
 

@@ -245,17 +245,17 @@ class Turns(Arrivals):
                 self.fail(work, Failure.PARK, 0)
                 return
             if n not in work.unrepeatable:
-                assert self.apply(StepStart(work.turn_id, work.id, work.fence, step(n), self.now))
+                assert self.apply(StepStart(work.turn_id, work.fence, step(n), self.now))
             assert self.apply(StepEnd(work.turn_id, work.fence, n, f"output {n}", Usage(1, 1), self.now))
             work.steps[-1] = "finished"
             return
         if work.steps:
-            assert not self.apply(StepStart(work.turn_id, work.id, work.fence, step(n), self.now))
+            assert not self.apply(StepStart(work.turn_id, work.fence, step(n), self.now))
         call = replace(step(n + 1), repeatable=repeatable)
         if not repeatable:
             self.plan.begin_unrepeatable(work)
             self.begun_under[work.turn_id] = work.fence
-        assert self.apply(StepStart(work.turn_id, work.id, work.fence, call, self.now))
+        assert self.apply(StepStart(work.turn_id, work.fence, call, self.now))
         work.steps.append("started")
 
     def commit(self, work: Work, *, replies: bool) -> None:
@@ -347,7 +347,7 @@ class Recovery(Turns):
             return
         assert self.apply(Steer(turn_id, batch.id, batch.fence, 99, WINDOW)) == ()
         assert not self.apply(Renew(batch.id, batch.fence, self.now + 9_999))
-        assert not self.apply(StepStart(turn_id, batch.id, batch.fence, step(99), self.now))
+        assert not self.apply(StepStart(turn_id, batch.fence, step(99), self.now))
         assert not self.apply(StepEnd(turn_id, batch.fence, 1, "late", Usage(), self.now))
         assert not self.apply(TurnCommit(turn_id, batch.id, batch.fence, outcome("late"), None, self.now))
         assert not self.apply(Release(batch.id, batch.fence, self.now))

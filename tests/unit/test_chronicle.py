@@ -62,7 +62,7 @@ async def test_every_stage_of_an_answered_message_has_its_time(at: Told) -> None
     claimed = await at.road.claim_one(2_000)
     fence = claimed.batch.fence
     for n in (1, 1):
-        await at.store.apply(StepStart(claimed.turn_id, queued.batch_id, fence, step(n), 2_100))
+        await at.store.apply(StepStart(claimed.turn_id, fence, step(n), 2_100))
     await at.store.apply(StepEnd(claimed.turn_id, fence, 1, "hi", Usage(7, 3), 2_400))
     await at.road.answer(claimed, at=3_000)
     chronicle = await at.of(queued)

@@ -158,7 +158,7 @@ async def test_what_a_provider_charged_counts_as_well_as_the_estimate(house: Hou
     await house.road.queue(said())
     claimed = await house.road.claim_one()
     ids = claimed.turn_id, claimed.batch.id, claimed.batch.fence
-    await house.store.apply(StepStart(*ids, step(1), 0))
+    await house.store.apply(StepStart(claimed.turn_id, claimed.batch.fence, step(1), 0))
     await house.store.apply(StepEnd(claimed.turn_id, claimed.batch.fence, 1, "x", Usage(960, 1), 0))
     await house.store.apply(TurnCommit(*ids, outcome(), None, 0))
     assert (await house.tail()).used == 960

@@ -166,7 +166,6 @@ class StepStart(Commit[bool]):
     """
 
     turn_id: int
-    batch_id: int
     fence: int
     step: Step
     at: int

@@ -26,8 +26,8 @@ class StepKind(StrEnum):
 class ToolClass(StrEnum):
     """What may be done with a tool call that started and has no result.
 
-    `pure` and `idempotent` calls are made again, `checkable` ones are asked about first, an `unsafe`
-    one is never repeated: its batch is parked for review.
+    `pure` and `idempotent` calls are made again. A `checkable` or `unsafe` one is never repeated: its batch is parked
+    for review, where a person decides; what a `checkable` one came to can be looked up.
     """
 
     PURE = "pure"
@@ -128,9 +128,9 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a turn ended: its reply, the records it adds to the transcript, what it cost, and its trace.
+    """How a turn ended: its reply, the records it adds to the transcript, and what it cost.
 
-    Without a trace the one that came with the first step stays. `effects` are what its tools left behind.
+    `chosen` are the memories it was reminded of, `effects` what its tools left behind.
     Messages that were commands (`obeyed`) are no part of the transcript; when one `begins_anew`, the lane's context
     ends before what the turn adds.
     """
@@ -139,7 +139,6 @@ class Outcome:
     records: tuple[Record, ...]
     usage: Usage
     model: str
-    trace: Json
     chosen: tuple[int, ...] = ()
     effects: tuple[Effect, ...] = ()
     obeyed: tuple[Obeyed, ...] = ()

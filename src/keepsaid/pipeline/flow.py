@@ -218,7 +218,7 @@ class Flow:
         delta = partial(self._tell, offers)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
-        outcome = Outcome(text, records, steps.usage, model, None, chosen(trace))
+        outcome = Outcome(text, records, steps.usage, model, chosen(trace))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
         effects = (*slots, *set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
         outcome = obedience.with_answer(replace(outcome, effects=effects))

@@ -8,7 +8,7 @@ from keepsaid.domain.batch import Routed, TaskDraft, Window
 from keepsaid.domain.commits import Arrival
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
-from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Outcome, Step, StepKind, Usage
 
@@ -62,14 +62,13 @@ def step(n: int = 1, kind: StepKind = StepKind.MODEL, subject: str = "test/model
     return Step(n, kind, subject, input_hash=bytes([n]) * 16)
 
 
-def outcome(text: str = "hello yourself", *, trace: Json = None, chosen: tuple[int, ...] = ()) -> Outcome:
+def outcome(text: str = "hello yourself", chosen: tuple[int, ...] = ()) -> Outcome:
     """The end of a turn that answered with one text."""
     return Outcome(
         reply=text,
         records=(Record(Role.ASSISTANT, text),),
         usage=Usage(tokens_in=7, tokens_out=3),
         model="test/model",
-        trace=trace,
         chosen=chosen,
     )
 

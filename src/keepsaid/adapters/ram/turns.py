@@ -59,13 +59,12 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     if commit.ending is not None and not end_step(state, commit.ending):
         return False
     batch, outcome = turn.batch, commit.outcome
-    trace = turn.trace if outcome.trace is None else json.dumps(outcome.trace)
     turn_state = move("turn", turn.state, "commit")
     batch.go("commit")
     batch.ended_at = commit.at
     turn.state, turn.ended_at = turn_state, commit.at
     turn.model, turn.usage = outcome.model, outcome.usage
-    turn.trace, turn.chosen = trace, outcome.chosen
+    turn.chosen = outcome.chosen
     if outcome.begins_anew:
         begin_anew(state, batch.lane, commit.at)
     _keep_records(state, turn, commit)

@@ -77,8 +77,6 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     leave(db, commit, lane_id)
     if commit.reply is not None:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
-    if outcome.trace is not None:
-        _keep_trace(db, commit.turn_id, outcome.trace, commit.at)
     chosen = [(commit.turn_id, memory_id, rank) for rank, memory_id in enumerate(outcome.chosen, 1)]
     for run in chunks(chosen):
         db.execute(many(SQL["keep_injections"], _INJECTION_ROW, len(run)), flat(run))

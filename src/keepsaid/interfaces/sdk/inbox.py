@@ -46,7 +46,7 @@ class Batch:
         """
         said = normalise(reply)
         records = (Record(Role.ASSISTANT, said),) if said else ()
-        outcome = Outcome(said, records, Usage(), normalise(f"consumer:{self._consumer}"), None)
+        outcome = Outcome(said, records, Usage(), normalise(f"consumer:{self._consumer}"))
         reply_id = await self._instance.flow.commit(self._claimed, outcome)
         self.settled = True
         if reply_id is not None and self._claimed.batch.lane.channel == CHANNEL:

@@ -51,7 +51,7 @@ class Obedience:
     @property
     def alone(self) -> Outcome:
         """The outcome of a turn that had nothing but commands."""
-        return self.with_answer(Outcome("", (), Usage(), NO_MODEL, None))
+        return self.with_answer(Outcome("", (), Usage(), NO_MODEL))
 
     def with_answer(self, outcome: Outcome) -> Outcome:
         """The outcome of a turn that also answered the rest."""

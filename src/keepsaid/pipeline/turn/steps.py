@@ -86,9 +86,8 @@ class StepLog:
         return output
 
     async def _start(self, n: int, call: Call) -> None:
-        batch = self._claimed.batch
         step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
         trace = self._trace if n == 0 and self._trace != self._claimed.trace else None
-        commit = StepStart(self._claimed.turn_id, batch.id, batch.fence, step, self._clock.now_ms(), trace)
+        commit = StepStart(self._claimed.turn_id, self._claimed.batch.fence, step, self._clock.now_ms(), trace)
         if not await self._operations.apply(commit):
             raise LeaseLost("the step was refused")

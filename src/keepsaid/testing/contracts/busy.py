@@ -33,7 +33,7 @@ class Lane:
         """A call of the turn begins."""
         held = of or self.claimed
         begun = replace(step(n, StepKind.TOOL), repeatable=repeatable)
-        return await self.store.apply(StepStart(held.turn_id, held.batch.id, held.batch.fence, begun, 0))
+        return await self.store.apply(StepStart(held.turn_id, held.batch.fence, begun, 0))
 
     async def finished(self, n: int, *, repeatable: bool = True) -> None:
         """A call of the turn is made."""

@@ -20,7 +20,7 @@ async def obey(road: Road, claimed: Claimed, end: Outcome, *commands: int) -> bo
     return await road.store.apply(settled)
 
 
-NOTHING = Outcome("begun anew", (), Usage(), NO_MODEL, None)
+NOTHING = Outcome("begun anew", (), Usage(), NO_MODEL)
 
 
 class CommandContract:

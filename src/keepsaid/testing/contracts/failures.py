@@ -30,7 +30,7 @@ def fenced(claimed: Claimed) -> tuple[Commit[bool], ...]:
     batch_id, turn_id, fence = claimed.batch.id, claimed.turn_id, claimed.batch.fence
     return (
         Renew(batch_id, fence, 9_999_999),
-        StepStart(turn_id, batch_id, fence, step(9), 0),
+        StepStart(turn_id, fence, step(9), 0),
         StepEnd(turn_id, fence, 1, "late", Usage(), 0),
         TurnCommit(turn_id, batch_id, fence, outcome("late"), ReplyDraft(7_777, "late"), 0),
         Release(batch_id, fence, 0),
@@ -53,7 +53,7 @@ async def start(road: Road, room: str = "room") -> tuple[Queued, Claimed]:
     """A batch in hand, in its first step."""
     queued = await road.queue(said(room=room))
     claimed = await road.claim_one()
-    first = StepStart(claimed.turn_id, queued.batch_id, claimed.batch.fence, step(1), 0)
+    first = StepStart(claimed.turn_id, claimed.batch.fence, step(1), 0)
     assert await road.store.apply(first)
     return queued, claimed
 

@@ -118,7 +118,7 @@ class ClaimContract:
         road = Road(store)
         queued = await road.queue(said())
         first = await road.claim_one()
-        start = StepStart(first.turn_id, queued.batch_id, first.batch.fence, step(), 1, trace={"seen": [1]})
+        start = StepStart(first.turn_id, first.batch.fence, step(), 1, trace={"seen": [1]})
         assert await store.apply(start)
         assert await store.apply(Release(queued.batch_id, first.batch.fence, 0))
         again = await road.claim_one()

@@ -235,7 +235,7 @@ class PrunedContract:
         queued = await road.queue(said())
         claimed = await road.claim_one()
         fence = claimed.batch.fence
-        assert await store.apply(StepStart(claimed.turn_id, queued.batch_id, fence, step(), 0, {"a": 1}))
+        assert await store.apply(StepStart(claimed.turn_id, fence, step(), 0, {"a": 1}))
         await store.apply(TurnCommit(claimed.turn_id, queued.batch_id, fence, outcome(), None, 0))
         await store.apply(EpisodesKept((queued.batch_id,)))
         await prune(store)

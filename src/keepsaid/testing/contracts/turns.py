@@ -19,7 +19,7 @@ from keepsaid.testing.contracts.road import Road, Store
 
 def started(claimed: Claimed, of: Step, at: int = 0, trace: Json = None) -> StepStart:
     """The holder is about to make a call."""
-    return StepStart(claimed.turn_id, claimed.batch.id, claimed.batch.fence, of, at, trace)
+    return StepStart(claimed.turn_id, claimed.batch.fence, of, at, trace)
 
 
 def ended(claimed: Claimed, n: int, output: Json, at: int = 0) -> StepEnd:
@@ -134,7 +134,8 @@ class TurnContract:
         last = await road.hear(said("two", marks=Marks(provider_id="p2")), 2)
         await road.route(lane_of(), 3)
         claimed = await road.claim_one(4)
-        end = outcome("answer", trace={"recalled": [5]}, chosen=(5, 6))
+        assert await store.apply(started(claimed, step(1), trace={"recalled": [5]}))
+        end = outcome("answer", chosen=(5, 6))
         draft = ReplyDraft(900, "answer", url="https://example.org/in", reply_to="p2")
         commit = TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, draft, 8)
         assert await store.apply(commit) is True

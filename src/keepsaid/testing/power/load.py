@@ -192,7 +192,7 @@ class Load:
         if not held.started:
             held.started = True
             self._held.append(held)
-            start = StepStart(turn_id, batch.id, batch.fence, step(held.n % 256), self._now, {"seen": [held.n]})
+            start = StepStart(turn_id, batch.fence, step(held.n % 256), self._now, {"seen": [held.n]})
             return start, Entry(("step", turn_id, held.n))
         if lot < 0.4:
             self._held.append(_Held(held.claimed, held.n + 1))
