@@ -337,7 +337,7 @@ async def test_a_reply_says_when_and_how_it_ended(kept: Kept) -> None:
     assert await store.apply(Shown(shown, 7))
     sent, retried, doubted = ("sent", 6, "p1", "said confirm"), ("pending", None, None, "said retry"), "said doubt"
     assert kept.replies() == [sent, retried, ("unknown", None, None, doubted), ("sent", 7, None, "pulled")]
-    assert await store.apply(Resend((CHANNEL,), 8)) == 1
+    assert await store.apply(Resend(frozenset((CHANNEL,)), 8)) == 1
     assert [row[:3] for row in kept.replies()][2] == ("dead", 8, None)
 
 

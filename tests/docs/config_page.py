@@ -13,7 +13,8 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from tests.docs.markdown import lines_of, table
 
-from keepsaid.config.tree import CHANNELS, ENV_PREFIX, ChannelConfig, Config, Owner, RuleConfig
+from keepsaid.config.routes import RuleConfig
+from keepsaid.config.tree import CHANNELS, ENV_PREFIX, ChannelConfig, Config, Owner
 
 _HEAD = """\
 # Configuration

@@ -48,7 +48,7 @@ class Replies(Recovery):
         """Doubt is resolved by the channel's policy."""
         self.now += ms
         unknown = [letter for letter in self.plan.replies if letter.state == "unknown" and letter.next_at <= self.now]
-        assert self.apply(Resend((CHANNEL,) if bury else (), self.now)) == len(unknown)
+        assert self.apply(Resend(frozenset((CHANNEL,) if bury else ()), self.now)) == len(unknown)
         for letter in unknown:
             letter.state, letter.next_at = "dead" if bury else "pending", self.now
             letter.possible_duplicate = letter.possible_duplicate or not bury

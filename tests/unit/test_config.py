@@ -186,6 +186,13 @@ def test_a_variable_that_its_channel_ignores_is_named(tmp_path: Path, monkeypatc
     assert told.startswith("environment: KEEPSAID_CHANNELS__GITHUB__TRUST is ignored: ")
 
 
+def test_an_owner_on_a_channel_that_is_not_there_is_named(write: Write) -> None:
+    owners = "owner: [{channel: htpp, sender: ann}, {channel: forum, sender: ann}]"
+    config, warnings = load(write(f"channels: {{forum: {{}}}}\n{owners}"))
+    assert len(config.owner) == 2
+    assert warnings == ["owner: nobody is recognised on 'htpp': there is no such channel; did you mean 'http'?"]
+
+
 def test_a_channel_of_ones_own_warns_nobody(write: Write) -> None:
     config, warnings = load(write("channels: {forum: {priority: 30}}"))
     assert (config.channels["forum"].priority, warnings) == (30, [])
@@ -242,15 +249,15 @@ def test_rules_become_the_routers_table(write: Write) -> None:
 
 def test_a_sender_is_trusted_as_owner_by_channel_account_and_name_together(write: Write) -> None:
     config, _ = load(
-        write("owner:\n  - {channel: http, sender: ann}\n  - {channel: github, account: bot, sender: ann-h}\n")
+        write("owner:\n  - {channel: http, sender: ann}\n  - {channel: library, account: bot, sender: ann-h}\n")
     )
 
     def trust(channel: str, account: str, sender: str) -> Trust:
         return config.trust_of(Origin(channel, account, "room", sender))
 
     assert trust("http", "default", "ann") is Trust.OWNER
-    assert trust("github", "bot", "ann-h") is Trust.OWNER
+    assert trust("library", "bot", "ann-h") is Trust.OWNER
     assert trust("http", "default", "ann-h") is Trust.KNOWN
     assert trust("http", "other", "ann") is Trust.KNOWN
-    assert trust("github", "default", "ann-h") is Trust.EXTERNAL
+    assert trust("github", "bot", "ann-h") is Trust.EXTERNAL
     assert trust("terminal", "default", "anybody") is Trust.OWNER

@@ -32,6 +32,8 @@ def write(tmp_path: Path) -> Write:
         ("server: {port: 70000}", "server.port"),
         ("memory: {injection: maybe}", "memory.injection"),
         ("owner: [{channel: http}]", "owner.0.sender"),
+        ("owner: [{channel: github, sender: ann}]", "owner.0.channel: nobody can be the owner there"),
+        ("channels: {http: {in_doubt: maybe}}", "channels.http.in_doubt"),
         ("routes: {default: shout}", "routes.default"),
         ("routes: {rules: [{name: a}]}", "routes.rules.0.action"),
         ("routes: {rules: [{name: a, action: drop, match: {channel: 5}}]}", "routes.rules.0.match.channel"),
@@ -48,10 +50,10 @@ def write(tmp_path: Path) -> Write:
         ("routes: {rules: [{name: a, action: drop, priority: -1}]}", "routes.rules.0.priority"),
         ("routes: {rules: [{name: a, action: drop, priority: 101}]}", "routes.rules.0.priority"),
         ("routes: {rules: [{name: '', action: drop}]}", "routes.rules.0.name"),
-        ("routes: {rules: [{name: default, action: drop}]}", "routes.rules: Value error, no rule may be called"),
+        ("routes: {rules: [{name: default, action: drop}]}", "routes.rules: no rule may be called"),
         (
             "routes: {rules: [{name: a, action: drop}, {name: b, action: drop}, {name: a, action: forward}]}",
-            "routes.rules: Value error, two rules are called 'a'",
+            "routes.rules: two rules are called 'a'",
         ),
     ],
 )

@@ -60,7 +60,7 @@ async def test_it_is_a_channel_that_cannot_reply() -> None:
     hook: Hook = GitHubHook(SECRET)
     channel: Channel = GitHubHook(SECRET)
     assert hook.name == channel.name == "github"
-    assert (channel.sending, channel.keyed) == (Sending.NONE, False)
+    assert channel.sending is Sending.NONE
     lane = Lane("github", "default", "github:acme/api#1", "root:github:acme/api#1")
     result = await channel.send(Reply(1, lane, None, "sending", ReplyDraft(1, "hello")))
     assert result.outcome is Delivered.REFUSED

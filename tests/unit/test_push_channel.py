@@ -313,7 +313,7 @@ async def test_a_reply_without_a_url_is_refused() -> None:
 
 async def test_pulled_replies_are_never_pushed() -> None:
     channel: Channel = PullChannel("http")
-    assert (channel.name, channel.sending, channel.keyed) == ("http", Sending.PULL, False)
+    assert (channel.name, channel.sending) == ("http", Sending.PULL)
     assert (await channel.send(reply_to("https://example.com/"))).outcome is Delivered.REFUSED
     await channel.close()
 
@@ -328,7 +328,7 @@ async def test_one_client_opened_lazily_and_again_after_closing() -> None:
     async with ReplyReceiver() as receiver:
         push = PushChannel("mine", [receiver.host], client=make)
         channel: Channel = push
-        assert (channel.name, channel.sending, channel.keyed) == ("mine", Sending.PULL, True)
+        assert (channel.name, channel.sending) == ("mine", Sending.PULL)
         await push.close()
         assert made == []
         sent = [await push.send(reply_to(receiver.url)) for _ in range(3)]

@@ -16,7 +16,6 @@ _SAMPLE = "sample"
 
 def channels_of(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
     """Every enabled channel by name, and those that others call."""
-
     channels: dict[str, Channel] = {}
     hooks: dict[str, Hook] = {}
     for name, one in config.channels.items():
@@ -32,6 +31,11 @@ def channels_of(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
         else:
             channels[name] = PullChannel(name)
     return channels, hooks
+
+
+def given_up(config: Config) -> frozenset[str]:
+    """The channels where a reply that may have arrived is not sent again."""
+    return frozenset(name for name, one in config.channels.items() if one.in_doubt == "give_up")
 
 
 def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:

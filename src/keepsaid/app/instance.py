@@ -19,7 +19,7 @@ from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.budget import budget_of
-from keepsaid.app.channels import channels_of
+from keepsaid.app.channels import channels_of, given_up
 from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview_of
 from keepsaid.app.embedders import embedder_of
 from keepsaid.app.models import model_of
@@ -238,7 +238,8 @@ class Instance:
 
     async def start(self, *, answering: bool = True) -> Recovered:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
-        post = Post(self.operations, self.operations, self.channels, self.clock, self.owner, self.flow.hints.deliver)
+        outbox, hint = (self.operations, self.operations), self.flow.hints.deliver
+        post = Post(*outbox, self.channels, self.clock, self.owner, hint, given_up(self.config))
         turns = self.config.turns
         places = Places(turns.concurrent_max, turns.slow_s, turns.open_max)
         workers = None

@@ -21,6 +21,9 @@ _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _OF_YAML = ("tag:yaml", "<")
 """How names begin that are YAML's own; what else an error quotes is the file's."""
 
+_OURS = "Value error, "
+"""What pydantic puts before the words of our own checks."""
+
 _VALUES_MAX = 50_000
 """Values one file may hold with every alias written out: a few lines of aliases of aliases can mean billions."""
 
@@ -49,7 +52,7 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
         ) from error
     unknown = [f"{path}: {_misnamed(key, near, '.'.join)}" for key, near in _unknown(data, Config)]
     useless = [f"{path}: {'.'.join(key)} is ignored: {why}" for key, why in _useless(data)]
-    return config, [*unknown, *useless, *_variables_of_no_use()]
+    return config, [*unknown, *useless, *_unheard(config), *_variables_of_no_use()]
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -145,7 +148,7 @@ def _first(error: ValidationError, path: Path, settings: Mapping[str, Any]) -> s
     variable = next((name for name in variables if name in named), None)
     source = f"environment: {variable}" if variable else "settings" if key[:1] and key[0] in settings else str(path)
     more = error.error_count() - 1
-    return f"{source}: {'.'.join(key)}: {one['msg']}" + (f" (and {more} more)" if more else "")
+    return f"{source}: {'.'.join(key)}: {one['msg'].removeprefix(_OURS)}" + (f" (and {more} more)" if more else "")
 
 
 def _variable(key: Key) -> str:
@@ -197,6 +200,14 @@ def _useless(data: Mapping[Any, Any]) -> Iterator[tuple[Key, str]]:
         for setting, why in ignored(str(name)).items():
             if isinstance(given, Mapping) and setting in given:
                 yield ("channels", str(name), setting), why
+
+
+def _unheard(config: Config) -> Iterator[str]:
+    """A warning for every owner of a channel that is not there."""
+    for name in sorted({one.channel for one in config.owner} - config.channels.keys()):
+        near = get_close_matches(name, config.channels, 1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        yield f"owner: nobody is recognised on {name!r}: there is no such channel{meant}"
 
 
 def _variables_of_no_use() -> Iterator[str]:

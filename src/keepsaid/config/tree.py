@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
@@ -12,6 +11,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from keepsaid.config.compaction import CompactionConfig
 from keepsaid.config.context import ContextConfig
+from keepsaid.config.routes import RoutesConfig, Unmatched
 from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.domain.batch import Window
@@ -20,24 +20,28 @@ from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.priority import Ageing
 from keepsaid.domain.retention import DAY_MS, Terms
-from keepsaid.domain.route import FIELDS, Action, Routes, Rule
+from keepsaid.domain.route import Action, Routes
 
 ENV_PREFIX = "KEEPSAID_"
-_DEFAULT = "default"
-
-Unmatched = Literal["forward", "drop"]
-"""What can happen to a message that no rule matches: a task needs a rule that describes it."""
 
 
 class Owner(Section):
     """One identity of the owner."""
 
     channel: str
-    """The channel it is on."""
+    """The channel it is on; not github, where everybody is external."""
     account: str = "default"
     """The login or bot there."""
     sender: str
     """The sender id, as the channel gives it."""
+
+    @field_validator("channel")
+    @classmethod
+    def heard(cls, channel: str) -> str:
+        """Refuse a channel that believes nobody: its messages would never count as the owner's."""
+        if channel == "github":
+            raise ValueError(f"nobody can be the owner there: {_AT_GITHUB['trust']}")
+        return channel
 
 
 class ModelsConfig(Section):
@@ -95,60 +99,6 @@ class BufferConfig(Section):
         return Terms(int(self.retention_days * DAY_MS), int(self.trace_days * DAY_MS), keys)
 
 
-class RuleConfig(Section):
-    """One routing rule; the first that matches decides."""
-
-    name: str = Field(min_length=1)
-    """What verdicts call it; no two rules have one name, and none is called default."""
-    match: dict[str, str | list[str]] = Field(default_factory=dict)
-    """Fields and patterns: channel, account, sender, conversation, event, trust, text, payload.a.b."""
-    action: Action
-    """forward, spawn or drop."""
-    priority: int | None = Field(None, ge=0, le=100)
-    """Priority of the batch, instead of its messages'."""
-    task: str = ""
-    """Description of spawned work; {{payload.path}}, {{count}}, {{text}} and others are filled in."""
-    reason: str = ""
-    """Why, for `inbox why`; places are filled in as in a task."""
-
-    @field_validator("match")
-    @classmethod
-    def known_fields(cls, match: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-        """Refuse a field that no message has: such a rule would never match."""
-        for name in match:
-            if name not in FIELDS and not name.startswith("payload."):
-                near = get_close_matches(name, FIELDS, 1)
-                meant = f"did you mean {near[0]!r}?" if near else "fields of the payload are written payload.a.b"
-                raise ValueError(f"there is no field {name!r}; {meant}")
-        return match
-
-    def rule(self) -> Rule:
-        """The rule as the router reads it."""
-        match = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in self.match.items()}
-        return Rule(self.name, match, self.action, self.priority, self.task, self.reason)
-
-
-class RoutesConfig(Section):
-    """The routing table."""
-
-    default: Unmatched = "forward"
-    """What happens to a message that no rule matches."""
-    rules: tuple[RuleConfig, ...] = ()
-    """The rules, in order."""
-
-    @field_validator("rules")
-    @classmethod
-    def known_apart(cls, rules: tuple[RuleConfig, ...]) -> tuple[RuleConfig, ...]:
-        """Refuse names that do not tell which rule decided."""
-        names = [rule.name for rule in rules]
-        twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
-        if twice is not None:
-            raise ValueError(f"two rules are called {twice!r}")
-        if _DEFAULT in names:
-            raise ValueError(f"no rule may be called {_DEFAULT!r}: that is what decides when none matches")
-        return rules
-
-
 class ChannelConfig(Section):
     """One channel."""
 
@@ -175,6 +125,9 @@ class ChannelConfig(Section):
     """GitHub's webhook secret; without it the hook is closed. Other channels have no use for one."""
     reply_hosts: tuple[str, ...] = ()
     """Hosts (or host:port) that replies may be pushed to. Replies cannot be sent to GitHub."""
+    in_doubt: Literal["repeat", "give_up"] = "repeat"
+    """A pushed reply that may have arrived: repeat sends it again, marked as a possible duplicate; give_up does not,
+    and the reply is dead."""
 
     def window(self, buffer: BufferConfig) -> Window:
         """The channel's window."""
@@ -204,6 +157,7 @@ _ELSEWHERE = {"secret": "only channels.github has a use for it"}
 _AT_GITHUB = {
     "trust": "what comes from there is external, whoever wrote it",
     "reply_hosts": "replies cannot be sent there",
+    "in_doubt": "replies cannot be sent there",
 }
 
 
@@ -373,8 +327,9 @@ class Config(BaseSettings):
 
     def trust_of(self, origin: Origin) -> Trust:
         """What a sender is trusted as: the owner's identities, else what the channel says."""
-        named = Owner(channel=origin.channel, account=origin.account, sender=origin.sender)
-        return Trust.OWNER if named in self.owner else self.channels[origin.channel].trust
+        place = origin.channel, origin.account, origin.sender
+        owned = any((one.channel, one.account, one.sender) == place for one in self.owner)
+        return Trust.OWNER if owned else self.channels[origin.channel].trust
 
     def table(self) -> Routes:
         """The routing table."""

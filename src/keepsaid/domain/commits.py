@@ -301,9 +301,9 @@ class Doubt(Commit[int]):
 
 @dataclass(frozen=True, slots=True)
 class Resend(Commit[int]):
-    """Queue every unknown reply again, marked as a possible duplicate, or bury it, by its channel's policy."""
+    """Queue unknown replies again, marked as possible duplicates; bury those of channels `given_up`."""
 
-    bury_channels: tuple[str, ...]
+    given_up: frozenset[str]
     at: int
 
 

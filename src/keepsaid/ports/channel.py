@@ -12,8 +12,7 @@ from keepsaid.domain.reply import Reply, Sending, SendResult
 class Channel(Protocol):
     """One outside medium.
 
-    A reply that carries a URL is sent whatever `sending` says. `keyed` says that the provider takes an
-    idempotency key, so that a second try cannot show twice.
+    A reply that carries a URL is sent whatever `sending` says.
     """
 
     @property
@@ -24,11 +23,6 @@ class Channel(Protocol):
     @property
     def sending(self) -> Sending:
         """How it delivers."""
-        ...
-
-    @property
-    def keyed(self) -> bool:
-        """Whether the provider takes an idempotency key."""
         ...
 
     async def send(self, reply: Reply) -> SendResult:

@@ -27,7 +27,6 @@ class GitHubHook:
 
     name = "github"
     sending = Sending.NONE
-    keyed = False
 
     def __init__(self, secret: str, account: str = "default", priority: int = 50) -> None:
         self._secret = secret.encode("utf-8", "surrogateescape") if secret.strip() else b""

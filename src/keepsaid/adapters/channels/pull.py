@@ -37,7 +37,6 @@ class PullChannel:
     """A channel whose replies wait in the outbox until somebody asks for them."""
 
     sending = Sending.PULL
-    keyed = False
 
     def __init__(self, name: str = "http") -> None:
         self.name = name

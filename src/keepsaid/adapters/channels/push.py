@@ -33,7 +33,6 @@ class PushChannel:
     """
 
     sending = Sending.PULL
-    keyed = True
 
     def __init__(
         self,

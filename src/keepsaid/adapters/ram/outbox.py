@@ -90,7 +90,7 @@ def resend(state: State, commit: Resend) -> int:
     """Queue unknown replies whose time has come again, marked, or bury them."""
     unknown = [r for r in state.unsettled.values() if r.state == "unknown" and r.next_at <= commit.at]
     for reply in unknown:
-        if reply.lane.channel in commit.bury_channels:
+        if reply.lane.channel in commit.given_up:
             _go(state, reply, "bury")
             reply.detail, reply.ended_at = IN_DOUBT, commit.at
         else:

@@ -78,7 +78,7 @@ def resend(db: apsw.Connection, commit: Resend) -> int:
     """Queue unknown replies again, marked, or bury them."""
     found = every(db, SQL["unknown"], (commit.at,))
     for reply_id, state, channel in found:
-        bury = channel in commit.bury_channels
+        bury = channel in commit.given_up
         detail = IN_DOUBT if bury else SENT_AGAIN
         verb = "bury" if bury else "resend"
         after = move("reply", state, verb)

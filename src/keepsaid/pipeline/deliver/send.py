@@ -27,7 +27,10 @@ _LONGEST_WAIT_MS = 300_000
 
 
 class Post:
-    """Takes replies out of the outbox and hands them to their channels."""
+    """Takes replies out of the outbox and hands them to their channels.
+
+    What may have arrived is sent again, marked; on a channel `given_up` it is not.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Post:
         clock: Clock,
         owner: str,
         hint: asyncio.Event,
+        given_up: frozenset[str] = frozenset(),
     ) -> None:
         self._operations = operations
         self._outbox = outbox
@@ -44,6 +48,7 @@ class Post:
         self._clock = clock
         self._owner = owner
         self._hint = hint
+        self._given_up = given_up
         self._called = tuple(name for name, channel in channels.items() if channel.sending is not Sending.PULL)
         self._sending: set[asyncio.Task[None]] = set()
         self._taking: asyncio.Task[int] | None = None
@@ -67,7 +72,7 @@ class Post:
 
     async def _take(self, free: int, now: int) -> int:
         """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
-        await self._operations.apply(Resend((), now))
+        await self._operations.apply(Resend(self._given_up, now))
         taken = await self._operations.apply(TakeReplies(self._called, self._owner, free, now))
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")

@@ -204,7 +204,7 @@ class SettlingContract:
         await road.settle(said())
         [reply] = await take(store, owner="dead")
         await store.apply(Doubt("one", 7))
-        assert await store.apply(Resend((), 8)) == 1
+        assert await store.apply(Resend(frozenset(), 8)) == 1
         assert await store.next_send((CHANNEL,)) == 8
         [again] = await take(store, 8)
         assert (again.id, again.possible_duplicate, again.key) == (first, True, reply.key)
@@ -219,9 +219,9 @@ class SettlingContract:
         [reply] = await take(store)
         await store.apply(settled(reply, Delivered.DOUBT, 1, retry_at=40))
         assert await store.next_send((CHANNEL,)) == 40
-        assert await store.apply(Resend((), 39)) == 0
+        assert await store.apply(Resend(frozenset(), 39)) == 0
         assert await state_of(store, reply) == "unknown"
-        assert await store.apply(Resend((), 40)) == 1
+        assert await store.apply(Resend(frozenset(), 40)) == 1
         assert await state_of(store, reply) == "pending"
 
     async def test_a_channel_may_bury_what_it_doubts(self, store: Store) -> None:
@@ -231,7 +231,7 @@ class SettlingContract:
         following = await road.settle(said())
         [reply] = await take(store)
         await store.apply(settled(reply, Delivered.DOUBT))
-        assert await store.apply(Resend((CHANNEL,), 8)) == 1
+        assert await store.apply(Resend(frozenset((CHANNEL,)), 8)) == 1
         assert await state_of(store, reply) == "dead"
         assert [one.id for one in await take(store, 8)] == [following]
 

@@ -75,7 +75,6 @@ class SimChannel:
 
     def __init__(self, net: Net, provider: Provider) -> None:
         self.name = provider.name
-        self.keyed = provider.keyed
         self.sending = Sending.PULL if provider.name == WEB else Sending.PUSH
         self._net = net
         self._provider = provider
