@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.testing.contracts.graph import GraphContract
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
 from keepsaid.testing.contracts.recall import PieceContract, VectorContract
 
@@ -54,4 +55,8 @@ class TestPieces(PieceContract):
 
 
 class TestVectors(VectorContract):
+    pass
+
+
+class TestGraph(GraphContract):
     pass

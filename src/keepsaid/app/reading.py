@@ -14,7 +14,7 @@ from keepsaid.app.embedders import embedder_of
 from keepsaid.config import Config, Home
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.recall import NO_EMBEDDER, Recollection
-from keepsaid.memory.recall.legs import Leg
+from keepsaid.memory.recall.legs import GraphLeg, Leg
 from keepsaid.ports.clock import Clock
 
 PATIENT_MS = 10_000
@@ -22,6 +22,9 @@ PATIENT_MS = 10_000
 
 TEXT_WEIGHT, VECTOR_WEIGHT = 0.75, 0.25
 """What the legs of recall weigh; measured, see docs/benchmarks.md."""
+
+GRAPH_WEIGHT, GRAPH_SHARE = 0.25, 0.25
+"""What the graph leg weighs, and how much of another leg's time it has: it begins when they have answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +54,5 @@ def recollection(
     legs = [Leg("text", memories.text, TEXT_WEIGHT, limit_ms)]
     if embedding is not None:
         legs.append(Leg("vector", embedding.search, VECTOR_WEIGHT, limit_ms))
-    return Recollection(legs, memories, clock, () if embedding else (NO_EMBEDDER,))
+    graph = GraphLeg(memories.graph.walk, GRAPH_WEIGHT, limit_ms * GRAPH_SHARE)
+    return Recollection(legs, memories, clock, () if embedding else (NO_EMBEDDER,), graph)

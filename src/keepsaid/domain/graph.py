@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from keepsaid.domain.words import STOPWORDS, fold, root, spelled
+
 
 class Relation(StrEnum):
     """What one memory is to another (seed 001)."""
@@ -19,6 +21,9 @@ class Relation(StrEnum):
     CONTRADICTS = "contradicts"
 
 
+MENTIONS = "mentions"
+"""The step between a memory and an entity it mentions."""
+
 CARRIES: Mapping[str, float] = {
     Relation.UPDATES: 1.5,
     Relation.CAUSED_BY: 1.3,
@@ -26,11 +31,24 @@ CARRIES: Mapping[str, float] = {
     Relation.RELATED_TO: 1.0,
     Relation.PART_OF: 0.8,
     Relation.CONTRADICTS: 0.5,
+    MENTIONS: 1.0,
 }
 """How much of what makes one memory worth recalling goes over to the other (seed 001)."""
 
-MENTIONS = "mentions"
-"""The step between a memory and an entity it mentions; it carries as much as `related_to`."""
+SEEDS, WEIGHTY_SEEDS, IMPORTANT = 10, 20, 0.8
+"""A walk starts from so many of the best seeds, and from so many of this importance that the query has a word of."""
+
+NAMED = 0.5
+"""The strength of an entity that the query names, and at least of an important memory that shares a word with it."""
+
+FANS, FURTHER = (20, 5), 0.5
+"""Of each node the walk follows so many of the strongest edges, in its first and in its second step; and what is two
+steps away counts half."""
+
+NODES_MAX = 64
+"""Only from so many of the strongest nodes each step is taken."""
+
+_NAME_WORDS_MAX, _QUERY_WORDS_MAX = 4, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +59,10 @@ class Association:
     target_id: int
     relation: Relation
     weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a weight that is none."""
+        _check(self.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +76,34 @@ class Mention:
     entity: str
     name: str
     weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a weight that is none, and a name without words."""
+        _check(self.weight)
+        if not name_words(self.name):
+            raise ValueError(f"an entity cannot be called {self.name!r}: a name has words")
+
+
+def _check(weight: float) -> None:
+    if not 0 < weight <= 1:
+        raise ValueError(f"a weight is above 0 and at most 1, not {weight}")
+
+
+def name_words(name: str) -> str:
+    """What the ways to write a name have in common: the stems of its words."""
+    return " ".join(root(word) for word in spelled(name))
+
+
+def names_in(query: str) -> list[str]:
+    """What in a query could be a name, as `name_words` has it: up to four words in a row, not all of them stopwords."""
+    words = [(root(word), fold(word) in STOPWORDS) for word in spelled(query)[:_QUERY_WORDS_MAX]]
+    found: dict[str, None] = {}
+    for first in range(len(words)):
+        for last in range(first, min(first + _NAME_WORDS_MAX, len(words))):
+            run = words[first : last + 1]
+            if not all(stopword for _, stopword in run):
+                found.setdefault(" ".join(stem for stem, _ in run))
+    return list(found)
 
 
 class Seed(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.ledger import CommitTable
+from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_index import settle, settled
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
 from keepsaid.adapters.sqlite.statements import load
@@ -120,5 +121,7 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     }
 
 
-MEMORY_COMMITS = CommitTable(single={KeepVectors: keep_vectors}, sets={KeepMemories: keep}, upkeep=(settled,))
+MEMORY_COMMITS = CommitTable(
+    single={KeepVectors: keep_vectors, Relate: relate}, sets={KeepMemories: keep}, upkeep=(settled,)
+)
 """For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

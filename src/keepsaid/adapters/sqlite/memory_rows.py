@@ -18,19 +18,19 @@ from keepsaid.domain.space import VectorSpace
 Row = tuple[Any, ...]
 
 
-def _statements() -> Mapping[str, str]:
-    """The statements of memory, each with the one rule of who hears what, and the columns, written in."""
-    page = load("memory")
-    return MappingProxyType({name: _whole(sql, page) for name, sql in page.items()})
+def statements(page: str) -> Mapping[str, str]:
+    """The statements of a page, each with the one rule of who hears what, and the columns, written in."""
+    parts = load("memory")
+    return MappingProxyType({name: _whole(sql, parts) for name, sql in load(page).items()})
 
 
-def _whole(sql: str, page: Mapping[str, str]) -> str:
+def _whole(sql: str, parts: Mapping[str, str]) -> str:
     for part in ("heard", "audiences", "same_lane", "columns"):
-        sql = sql.replace(f"/*{part}*/", page[part])
+        sql = sql.replace(f"/*{part}*/", parts[part])
     return sql
 
 
-SQL = _statements()
+SQL = statements("memory")
 
 
 def rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[Row]:

@@ -16,6 +16,7 @@ from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
+from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
@@ -50,6 +51,7 @@ class SqliteMemories:
         self._closing = closing
         self._redactor = redactor
         self._vectors = VectorIndex()
+        self.graph = SqliteGraph(writer, readers, redactor)
 
     async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.

@@ -64,6 +64,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.SummariesCopied.",
                 "vectors.made",
                 "commit.KeepVectors.",
+                "commit.Relate.",
             ),
         ),
         "K10": (

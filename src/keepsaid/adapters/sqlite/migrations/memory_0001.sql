@@ -71,8 +71,40 @@ CREATE TABLE association (
   created_at INTEGER NOT NULL,
   PRIMARY KEY (source_id, target_id, relation)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX association_strongest ON association (source_id, weight DESC, target_id);
-CREATE INDEX association_target ON association (target_id);
+CREATE INDEX association_strongest ON association (source_id, weight DESC, target_id DESC, relation);
+CREATE INDEX association_back ON association (target_id, weight DESC, source_id DESC, relation);
+
+-- people and things as nodes; what one is called stands in the memories that mention it, and is heard with them
+CREATE TABLE entity (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+-- words: the stems of the name, by which a query finds it
+CREATE TABLE mention (
+  memory_id INTEGER NOT NULL REFERENCES memory (id),
+  entity_id INTEGER NOT NULL REFERENCES entity (id),
+  name TEXT NOT NULL,
+  words TEXT NOT NULL,
+  weight REAL NOT NULL DEFAULT 1.0,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (memory_id, entity_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mention_strongest ON mention (entity_id, weight DESC, memory_id DESC);
+CREATE INDEX mention_named ON mention (words, entity_id);
+
+CREATE TRIGGER memory_unrelated AFTER DELETE ON memory BEGIN
+  DELETE FROM association WHERE source_id = old.id;
+  DELETE FROM association WHERE target_id = old.id;
+  DELETE FROM mention WHERE memory_id = old.id;
+END;
+
+CREATE TRIGGER memory_forgotten AFTER UPDATE OF state ON memory WHEN new.state = 'forgotten' BEGIN
+  DELETE FROM association WHERE source_id = old.id;
+  DELETE FROM association WHERE target_id = old.id;
+  DELETE FROM mention WHERE memory_id = old.id;
+END;
 
 CREATE TABLE memory_change (
   seq INTEGER PRIMARY KEY,

@@ -1,0 +1,203 @@
+"""The graph leg: from what was found over associations and mentions to more, two steps far (docs/concepts/recall.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_rows import bound, statements, storable
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.graph import (
+    CARRIES,
+    FANS,
+    FURTHER,
+    IMPORTANT,
+    NAMED,
+    NODES_MAX,
+    SEEDS,
+    WEIGHTY_SEEDS,
+    Association,
+    Mention,
+    Seed,
+    Step,
+    name_words,
+    names_in,
+)
+from keepsaid.domain.memory import Found, Listener
+from keepsaid.domain.redaction import masked
+from keepsaid.domain.text import normalise
+from keepsaid.domain.words import root, spelled, topic
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.redactor import Redactor, marks_of
+
+SQL = statements("memory_graph")
+_WORDS_FROM_CHARS = 8_000
+"""So much of an important memory is searched for a word of the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relate(Commit[int]):
+    """Write associations and mentions; returns how many are there now. What is there takes the new weight.
+
+    One whose memory is gone or forgotten is not written, nor one from a memory to itself. `at` is milliseconds UTC.
+    """
+
+    associations: tuple[Association, ...]
+    mentions: tuple[Mention, ...]
+    at: int
+
+
+class SqliteGraph:
+    """The graph of the memories in one SQLite file; `writer` must know how a Relate is applied."""
+
+    def __init__(self, writer: Operations, readers: Readers, redactor: Redactor | None = None) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._redactor = redactor
+
+    async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
+        """Write both, all or nothing; what is there already takes the new weight. Returns how many are there now."""
+        if self._redactor is not None and mentions:
+            found = await marks_of(self._redactor, [one.name for one in mentions])
+            mentions = [replace(one, name=masked(one.name, marks)) for one, marks in zip(mentions, found, strict=True)]
+        return await self._writer.apply(Relate(tuple(associations), tuple(mentions), at))
+
+    async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
+        """The memories reached from the seeds, and from what the query names, in at most two steps, best first."""
+        return await self._readers.run(walk, listener, query, tuple(seeds), limit)
+
+
+def relate(db: apsw.Connection, commit: Relate) -> int:
+    """Apply one commit."""
+    told = {
+        "associations": json.dumps(
+            [(one.source_id, one.target_id, one.relation, one.weight) for one in commit.associations]
+        ),
+        "mentions": json.dumps(
+            [
+                (one.memory_id, storable(one.entity), normalise(one.name), name_words(one.name), one.weight)
+                for one in commit.mentions
+            ]
+        ),
+        "at": commit.at,
+    }
+    db.execute(SQL["name_entities"], told)
+    return sum(len(db.execute(SQL[statement], told).fetchall()) for statement in ("associate", "mention"))
+
+
+class _Node(NamedTuple):
+    """An entity or a memory."""
+
+    entity: int
+    id: int
+
+
+class _Trail(NamedTuple):
+    """A way from a seed to a node, and how much of the seed's strength came so far."""
+
+    strength: float
+    start: _Node
+    path: tuple[Step, ...]
+
+
+_Level = dict[_Node, list[_Trail]]
+
+
+def walk(db: apsw.Connection, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
+    """The best way to each memory counts, times its importance; of equal ones the larger id first."""
+    bindings = bound(listener)
+    level = _starts(db, bindings, query, seeds)
+    best: dict[int, Found] = {}
+    for fan, carried in zip(FANS, (1.0, FURTHER), strict=True):
+        level = _stepped(db, {**bindings, "fan": fan}, level, carried, best)
+    ranked = sorted(best.values(), key=lambda one: (one.score, one.memory_id), reverse=True)
+    return tuple(ranked[: max(0, limit)])
+
+
+def _starts(db: apsw.Connection, bindings: Mapping[str, Any], query: str, seeds: Sequence[Seed]) -> _Level:
+    """The best seeds, the important ones among the others that are about the query, and the entities it names."""
+    named = _rows(db, "named", {**bindings, "names": _json(names_in(query)), "limit": SEEDS})
+    first = {seed.memory_id: seed.strength for seed in seeds[:SEEDS]}
+    others = {seed.memory_id: seed.strength for seed in seeds[SEEDS:]}
+    asked = topic(query)
+    if others:
+        wanted = {"ids": _json(others), "entities": _json([row[0] for row in named])}
+        weighty = _rows(db, "weighty", {**bindings, **wanted, "importance": IMPORTANT, "limit": WEIGHTY_SEEDS})
+        for id_, text, speaker, mentions in weighty:
+            if mentions or _shares_word(asked, f"{speaker} {text[:_WORDS_FROM_CHARS]}"):
+                first[id_] = max(others[id_], NAMED)
+    heard = [row[0] for row in _rows(db, "starts", {**bindings, "ids": _json(first)})]
+    level: _Level = {
+        node: [_Trail(first[node.id], node, (Step("", node.id),))] for node in (_Node(0, id_) for id_ in heard)
+    }
+    for id_, name in named:
+        node = _Node(1, id_)
+        level[node] = [_Trail(NAMED, node, (Step("", name=name),))]
+    return level
+
+
+def _shares_word(asked: frozenset[str], text: str) -> bool:
+    return bool(asked) and any(root(word) in asked for word in spelled(text))
+
+
+def _stepped(
+    db: apsw.Connection, bindings: Mapping[str, Any], level: _Level, carried: float, best: dict[int, Found]
+) -> _Level:
+    """The nodes one step further; the best way to each memory goes into `best`."""
+    strongest = sorted(level, key=lambda node: (-level[node][0].strength, node))[:NODES_MAX]
+    edges = _edges(db, bindings, strongest)
+    reached: _Level = {}
+    for node in strongest:
+        for weight, entity, id_, relation, importance, name in edges.get(node, ()):
+            other = _Node(entity, id_)
+            share = weight * CARRIES[relation] * carried
+            step = Step(relation, name=name) if entity else Step(relation, id_)
+            for trail in level[node]:
+                if trail.start != other:
+                    gone = _Trail(trail.strength * share, trail.start, (*trail.path, step))
+                    _keep_two(reached.setdefault(other, []), gone)
+                    if not entity:
+                        _keep_best(best, Found(id_, round(gone.strength * importance, 6), gone.path))
+    return {node: trails for node, trails in reached.items() if trails}
+
+
+def _keep_two(trails: list[_Trail], gone: _Trail) -> None:
+    """Of the ways to a node the best from two different seeds are enough: one never leads back to where it began."""
+    same = next((trail for trail in trails if trail.start == gone.start), None)
+    if same is not None:
+        if same.strength >= gone.strength:
+            return
+        trails.remove(same)
+    trails.append(gone)
+    trails.sort(key=lambda trail: -trail.strength)
+    del trails[2:]
+
+
+def _keep_best(best: dict[int, Found], found: Found) -> None:
+    if found.score > 0 and (found.memory_id not in best or best[found.memory_id].score < found.score):
+        best[found.memory_id] = found
+
+
+def _edges(db: apsw.Connection, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:
+    """The strongest edges of each node, of those that lead to what is heard."""
+    found: dict[_Node, list[Any]] = {}
+    for entity, statement in enumerate(("from_memories", "from_entities")):
+        ids = [node.id for node in nodes if node.entity == entity]
+        for id_, *told in _rows(db, statement, {**bindings, "nodes": _json(ids)}) if ids else ():
+            edges = [edge for one in told for edge in json.loads(one)]
+            edges.sort(key=lambda edge: (-edge[0], edge[1], -edge[2], edge[3]))
+            found[_Node(entity, id_)] = edges[: bindings["fan"]]
+    return found
+
+
+def _rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    return db.execute(SQL[statement], bindings).fetchall()
+
+
+def _json(values: Iterable[object]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
