@@ -18,12 +18,13 @@ from tests.plans.hot import HOT, Hot, keys
 from tests.plans.large import filled
 
 from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.memory_graph import SQL as GRAPH
 from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.statements import load
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
-_TABLES += " memory memory_audience memory_piece memory_source term_df vector"
+_TABLES += " memory memory_audience memory_piece memory_source term_df vector association entity mention"
 LARGE = frozenset(_TABLES.split())
 """Tables that grow with what is stored."""
 
@@ -106,6 +107,13 @@ def test_what_a_turn_asks_of_memory_walks_no_memory(tmp_path: Path, name: str) -
         sql = MEMORY[name]
         bound = dict.fromkeys(re.findall(r":(\w+)", sql))
         assert scans(db, sql, bound, frozenset()) == []
+
+
+@pytest.mark.parametrize("name", sorted(GRAPH))
+def test_a_step_of_the_graph_walks_no_table(tmp_path: Path, name: str) -> None:
+    with closing(open_writer(path := tmp_path / "memory.db")) as db:
+        migrate(db, path, "memory")
+        assert scans(db, GRAPH[name], dict.fromkeys(re.findall(r":(\w+)", GRAPH[name])), frozenset()) == []
 
 
 @pytest.mark.parametrize("name", ["stale", "before", "after", "pieces_of", "drop_pieces", "change_piece"])

@@ -1,4 +1,4 @@
-"""The graph leg: from what was found over associations and mentions to more, two steps far (docs/concepts/recall.md)."""
+"""The graph leg: from what was found over associations and mentions to more (docs/concepts/recall.md)."""
 
 from __future__ import annotations
 
