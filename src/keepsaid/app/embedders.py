@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import cache
 from pathlib import Path
 
 from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.fetch import SIZE_MB, fetch
+from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import MODEL, MiniLM, is_there
+from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
+from keepsaid.domain.space import VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.ports.embedder import Embedder
 
@@ -40,11 +45,33 @@ def _chosen(home: Home, config: Config) -> MiniLM | Hashed | Endpoint | None:
     if name == "hashed":
         return Hashed()
     if name == "endpoint":
-        key = config.memory.embedder_key
-        return Endpoint(
-            config.memory.embedder_url, config.memory.embedder_model, key.get_secret_value() if key else None
-        )
+        return Endpoint(config.memory.embedder_url, config.memory.embedder_model, _key(config))
     return None
+
+
+def former_of(home: Home, config: Config, closing: AsyncExitStack) -> Callable[[VectorSpace], Embedder | None]:
+    """Finds the embedder that filled a space, while its weights or its endpoint are at hand; `closing` closes it."""
+    folder, memory = model_folder(home, config), config.memory
+
+    @cache
+    def former(space: VectorSpace) -> Embedder | None:
+        found: MiniLM | Hashed | Endpoint | None = None
+        if space == MINILM_SPACE and is_there(folder):
+            found = MiniLM(folder)
+        elif space.model == HASHED_MODEL:
+            found = Hashed(space.revision)
+        elif space.revision == memory.embedder_url.rstrip("/"):
+            found = Endpoint(space.revision, space.model, _key(config))
+        if found is not None:
+            closing.push_async_callback(found.close)
+        return found
+
+    return former
+
+
+def _key(config: Config) -> str | None:
+    key = config.memory.embedder_key
+    return key.get_secret_value() if key else None
 
 
 def local_model(home: Home, config: Config) -> tuple[str, Path, int, bool]:

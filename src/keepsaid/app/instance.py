@@ -21,7 +21,7 @@ from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.budget import budget_of
 from keepsaid.app.channels import channels_of, given_up
 from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview_of
-from keepsaid.app.embedders import embedder_of
+from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
@@ -44,7 +44,7 @@ from keepsaid.engine.sessions import Sleepers
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.memory.embed import Embedding
+from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
 from keepsaid.memory.record import RECORDED_MAX, Recorder
@@ -105,6 +105,14 @@ class Outside:
     space: Space | None = None
     redactor: PatternRedactor | None = None
     embedder: Embedder | None = None
+    former: Former = no_former
+
+
+def embedding_of(outside: Outside, memories: SqliteMemories) -> Embedding | None:
+    """What gives memories their vectors, where there is an embedder."""
+    if outside.embedder is None:
+        return None
+    return Embedding(outside.embedder, memories, outside.clock, outside.former)
 
 
 class Instance:
@@ -129,7 +137,7 @@ class Instance:
         self.channels, self.hooks = channels_of(config)
         self.channels.update(outside.channels)
         self._more_tools = outside.tools
-        self.embedding = Embedding(outside.embedder, self.memories, self.clock) if outside.embedder else None
+        self.embedding = embedding_of(outside, self.memories)
         leg_ms = LEG_SHARE * config.memory.deadline_ms
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
@@ -314,7 +322,8 @@ async def opened(
         answering = Punctual(model) if model else model_of(config, closing)
         outside = replace(outside or Outside(), redactor=redactor)
         if outside.embedder is None:
-            outside = replace(outside, embedder=embedder_of(home, config, closing))
+            embedder, former = embedder_of(home, config, closing), former_of(home, config, closing)
+            outside = replace(outside, embedder=embedder, former=former)
         instance = Instance(home, config, stores, answering, outside)
         instance.reserve.look()
         closing.push_async_callback(_close_channels, instance.channels)

@@ -10,7 +10,7 @@ from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
-from keepsaid.app.embedders import embedder_of
+from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.config import Config, Home
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.recall import NO_EMBEDDER, Recollection
@@ -43,7 +43,8 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
         paths = home.store(config.buffer.path), home.store(config.memory.path)
         views, memories = await read_stores(*paths, SystemIds(), closing)
         clock, embedder = SystemClock(), embedder_of(home, config, closing)
-        embedding = Embedding(embedder, memories, clock) if embedder else None
+        former = former_of(home, config, closing)
+        embedding = Embedding(embedder, memories, clock, former) if embedder else None
         yield Reading(views, memories, recollection(memories, clock, PATIENT_MS, embedding))
 
 

@@ -20,6 +20,14 @@ class VectorSpace:
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a space is filled: every piece up to this one has its vector, or needs none."""
+
+    space: VectorSpace
+    piece_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unembedded:
     """A piece of a memory that has no vector yet."""
 

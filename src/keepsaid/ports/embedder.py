@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.space import NewVector, Unembedded, VectorSpace
+from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
 
 
 class Embedder(Protocol):
@@ -32,8 +32,15 @@ class Vectors(Protocol):
         """Pieces behind `after` that have no vector in the space, by id."""
         ...
 
-    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int) -> int:
-        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written."""
+    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int, reached: int = 0) -> int:
+        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written.
+
+        `reached` says that no piece up to this one is left without; when none is behind it, the space is filled.
+        """
+        ...
+
+    async def spaces(self) -> Sequence[Reached]:
+        """The spaces that have vectors and how far each is filled, the furthest first."""
         ...
 
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:

@@ -10,6 +10,7 @@ from keepsaid.domain.space import VectorSpace
 from keepsaid.domain.text import digest
 from keepsaid.domain.words import root, spelled
 
+MODEL = "hashed words"
 _DIMENSION = 128
 
 
@@ -21,7 +22,7 @@ class Hashed:
 
     async def space(self) -> VectorSpace:
         """The space of this revision."""
-        return VectorSpace("hashed words", self._revision, _DIMENSION, digest("hashed", self._revision))
+        return VectorSpace(MODEL, self._revision, _DIMENSION, digest("hashed", self._revision))
 
     async def query(self, text: str) -> bytes:
         """The vector of a query."""

@@ -27,6 +27,8 @@ WEIGHTS, TOKENS = "model.safetensors", "tokenizer.json"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENS_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
+SPACE = VectorSpace(MODEL, REVISION, DIMENSION, bytes.fromhex(WEIGHTS_SHA256))
+
 _TOKENS_MAX = 256
 _AT_ONCE = 2
 """Texts between which a query can come in: some 30 ms."""
@@ -61,7 +63,7 @@ class MiniLM:
         """The space of these weights; reads and checks them when first asked. Raises EmbedderError."""
         if self._model is None:
             await self._run(self._loaded)
-        return VectorSpace(MODEL, REVISION, DIMENSION, bytes.fromhex(WEIGHTS_SHA256))
+        return SPACE
 
     async def query(self, text: str) -> bytes:
         """The vector of a query. Raises EmbedderError."""

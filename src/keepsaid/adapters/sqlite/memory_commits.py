@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.ledger import CommitTable
+from keepsaid.adapters.sqlite.memory_blocks import pack
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_index import settle, settled
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
@@ -19,7 +20,7 @@ from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.space import NewVector, VectorSpace
 from keepsaid.domain.text import digest, normalise
 
-INDEX = load("memory_index")
+VECTORS = load("memory_vectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,14 @@ class KeepMemories(Commit[tuple[int, ...]]):
 class KeepVectors(Commit[int]):
     """Write vectors of pieces into a space, which is opened with its first; returns how many were written.
 
-    A piece that is gone by then, or has a vector in the space, gets none.
+    A piece that is gone by then, or has a vector in the space, gets none. `reached` says that no piece up to this
+    one is left without a vector.
     """
 
     space: VectorSpace
     vectors: tuple[NewVector, ...]
     at: int
+    reached: int = 0
 
 
 def key_hash(key: str) -> bytes:
@@ -84,13 +87,16 @@ def keep_vectors(db: apsw.Connection, commit: KeepVectors) -> int:
     import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
 
     named = {**space_names(commit.space), "at": commit.at}
-    db.execute(INDEX["open_space"], named)
-    [(space,)] = db.execute(INDEX["space"], named).fetchall()
+    db.execute(VECTORS["open_space"], named)
+    [(space,)] = db.execute(VECTORS["space"], named).fetchall()
     before = db.total_changes()
     for one in commit.vectors:
         short = np.frombuffer(one.vector, np.float32).astype(np.float16).tobytes()
-        db.execute(INDEX["keep_vector"], {"space": space, "piece_id": one.piece_id, "vector": short})
-    return db.total_changes() - before
+        db.execute(VECTORS["keep_vector"], {"space": space, "piece_id": one.piece_id, "vector": short})
+    kept = db.total_changes() - before
+    if commit.reached:
+        db.execute(VECTORS["reach"], {"space": space, "reached": commit.reached})
+    return kept
 
 
 def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
@@ -122,6 +128,6 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
 
 
 MEMORY_COMMITS = CommitTable(
-    single={KeepVectors: keep_vectors, Relate: relate}, sets={KeepMemories: keep}, upkeep=(settled,)
+    single={KeepVectors: keep_vectors, Relate: relate}, sets={KeepMemories: keep}, upkeep=(settled, pack)
 )
 """For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

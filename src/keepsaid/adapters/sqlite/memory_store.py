@@ -18,13 +18,13 @@ from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
-from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, unembedded
+from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory
 from keepsaid.domain.redaction import masked
-from keepsaid.domain.space import NewVector, Unembedded, VectorSpace
+from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor, marks_of
@@ -89,9 +89,16 @@ class SqliteMemories:
         """Pieces behind `after` that have no vector in the space, by id."""
         return await self._readers.run(unembedded, space, after, limit)
 
-    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int) -> int:
-        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written."""
-        return await self._writer.apply(KeepVectors(space, tuple(vectors), at))
+    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int, reached: int = 0) -> int:
+        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written.
+
+        `reached` says that no piece up to this one is left without; when none is behind it, the space is filled.
+        """
+        return await self._writer.apply(KeepVectors(space, tuple(vectors), at, reached))
+
+    async def spaces(self) -> Sequence[Reached]:
+        """The spaces that have vectors and how far each is filled, the furthest first."""
+        return await self._readers.run(spaces)
 
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
         """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""

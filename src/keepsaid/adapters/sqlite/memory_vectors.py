@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from keepsaid.adapters.sqlite.memory_blocks import opened
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
-from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.query import numbers, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.space import Unembedded, VectorSpace
+from keepsaid.domain.space import Reached, Unembedded, VectorSpace
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.sqlite.memory_codes import Codes, Near
+    from keepsaid.adapters.sqlite.memory_codes import Codes
+    from keepsaid.adapters.sqlite.memory_whole import Wholes
 
-_SQL = load("memory_index")
+_SQL = load("memory_vectors")
 _READ_EACH = 20_000
 
 _READ_BACK = 500
 """So many of the best by their signs are compared in full: with 500, the first ten are those of an exact search."""
 
 EXACT_MAX = 20_000
-"""In a store of so many vectors, and for a listener who may hear so few, all are compared in full."""
+"""For a listener who hears so few vectors, all are compared in full."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """One space in memory, and how far it followed the store: the last change, the last vector."""
+
+    codes: Codes
+    wholes: Wholes
+    changes: int
+    newest: int
 
 
 class VectorIndex:
@@ -33,8 +46,7 @@ class VectorIndex:
     def __init__(self, exact_max: int = EXACT_MAX) -> None:
         self._exact_max = exact_max
         self._lock = threading.Lock()
-        self._codes: dict[int, Codes] = {}
-        self._seen: dict[int, tuple[int, int]] = {}
+        self._held: dict[int, _Held] = {}
 
     def search(
         self, db: apsw.Connection, listener: Listener, space: VectorSpace, query: bytes, limit: int
@@ -47,59 +59,73 @@ class VectorIndex:
         found = db.execute(_SQL["space"], space_names(space)).fetchall()
         if not found or limit < 1:
             return ()
-        number = int(str(found[0][0]))
-        heard = None
+        import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
+
+        asked, depth = np.frombuffer(query, np.float32), max(_READ_BACK, limit * 2)
+        audiences = None
         if not listener.everything:
-            heard = [int(str(row[0])) for row in db.execute(SQL["audiences"], bound(listener))]
+            audiences = tuple(int(str(row[0])) for row in db.execute(SQL["audiences"], bound(listener)))
         with self._lock:
-            codes = self._follow(db, number, space.dimension)
-            near = codes.near(query, heard, max(_READ_BACK, limit * 2))
-        return _exact(db, near, query, limit)
+            held = self._follow(db, int(str(found[0][0])), space.dimension)
+            heard = held.codes.heard(audiences)
+            if np.count_nonzero(heard) <= self._exact_max:
+                whole = held.wholes.of(db, audiences, held.codes)
+                return _ranked(*whole.nearest(asked, heard, depth), limit)
+            near = held.codes.near(asked, heard, depth)
+        cosines = dict(zip(*_cosines(db, sorted({*near.ids, *near.sample}), asked), strict=True))
+        there = [(memory, cosines[id_]) for id_, memory in zip(near.ids, near.memories, strict=True) if id_ in cosines]
+        sampled = [cosines[id_] for id_ in near.sample if id_ in cosines]
+        return _ranked(there, sum(sampled) / max(1, len(sampled)), limit)
 
-    def _follow(self, db: apsw.Connection, space: int, dimension: int) -> Codes:
+    def _follow(self, db: apsw.Connection, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
-        from keepsaid.adapters.sqlite.memory_codes import Codes  # noqa: PLC0415 - imports numpy
+        from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy
+        from keepsaid.adapters.sqlite.memory_whole import Wholes  # noqa: PLC0415 - imports numpy
 
-        codes = self._codes.get(space) or Codes(dimension, self._exact_max)
-        self._codes[space] = codes
-        changes, newest = self._seen.get(space, (0, 0))
-        last_change, last_vector = only(db, _SQL["last_change"])
-        if changes and last_change > changes:
-            codes.drop([int(str(row[0])) for row in db.execute(_SQL["changed"], {"after": changes})])
-        while last_vector > newest:
+        changes, newest = only(db, _SQL["last_change"])
+        held = self._held.get(space)
+        if held is None:
+            held = _Held(opened(db, space, dimension), Wholes(_read), changes, newest)
+            self._held[space] = held
+            return held
+        # a snapshot may be older than what another reader saw already
+        if changes > held.changes:
+            gone = [int(str(row[0])) for row in db.execute(_SQL["changed"], (held.changes,))]
+            if gone:
+                held.codes.drop(gone)
+            held.changes = changes
+        while newest > held.newest:
+            reached = min(newest, held.newest + _READ_EACH)
             rows: list[tuple[Any, ...]] = db.execute(
-                _SQL["vectors_after"], {"after": newest, "space": space, "limit": _READ_EACH}
+                _SQL["vectors_between"], (space, held.newest + 1, reached + 1)
             ).fetchall()
             if rows:
-                codes.add(rows)
-            newest = rows[-1][0] if len(rows) == _READ_EACH else last_vector
-        # a snapshot may be older than what another reader saw already
-        self._seen[space] = (max(changes, last_change), max(self._seen.get(space, (0, 0))[1], newest))
-        return codes
+                held.codes.add(signs_of(rows, dimension))
+            held.newest = reached
+        return held
 
 
-def _exact(db: apsw.Connection, near: Near, query: bytes, limit: int) -> tuple[Found, ...]:
-    """The best read back: those that are gone in this snapshot are not there to be read."""
-    cosines = _cosines(db, sorted({*near.ids, *near.sample}), query)
-    sampled = [cosines[id_] for id_ in near.sample if id_ in cosines]
-    background = sum(sampled) / max(1, len(sampled))
+def _ranked(there: Sequence[tuple[int, float]], background: float, limit: int) -> tuple[Found, ...]:
+    """Memories by their nearest piece."""
     best: dict[int, float] = {}
-    for id_, memory in zip(near.ids, near.memories, strict=True):
-        if id_ in cosines:
-            best[memory] = max(best.get(memory, -2.0), cosines[id_])
+    for memory, cosine in there:
+        best[memory] = max(best.get(memory, -2.0), cosine)
     ranked = sorted(((round(cosine - background, 6), memory) for memory, cosine in best.items()), reverse=True)
     return tuple(Found(memory, score) for score, memory in ranked[:limit] if score > 0)
 
 
-def _cosines(db: apsw.Connection, ids: list[int], query: bytes) -> dict[int, float]:
+def _cosines(db: apsw.Connection, ids: Sequence[int], asked: Any) -> tuple[list[int], list[float]]:
+    """Vectors read back and compared: those that are gone in this snapshot are not there to be read."""
+    found, vectors = _read(db, ids)
+    return found, (vectors @ asked).tolist() if found else []
+
+
+def _read(db: apsw.Connection, ids: Sequence[int]) -> tuple[list[int], Any]:
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    rows: list[tuple[Any, ...]] = db.execute(_SQL["vectors_by_id"], {"ids": json.dumps(ids)}).fetchall()
-    if not rows:
-        return {}
-    stored = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32).reshape(len(rows), -1)
-    cosines = stored @ np.frombuffer(query, np.float32)
-    return dict(zip((row[0] for row in rows), cosines.tolist(), strict=True))
+    rows: list[tuple[Any, ...]] = db.execute(_SQL["vectors_by_id"], (numbers(ids),)).fetchall() if ids else []
+    stored = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
+    return [row[0] for row in rows], stored.reshape(len(rows), -1 if rows else 0)
 
 
 def unembedded(db: apsw.Connection, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:
@@ -107,3 +133,9 @@ def unembedded(db: apsw.Connection, space: VectorSpace, after: int, limit: int) 
     named = {**space_names(space), "after": after, "limit": limit}
     rows: list[tuple[Any, ...]] = db.execute(_SQL["unembedded"], named).fetchall()
     return tuple(Unembedded(*row) for row in rows)
+
+
+def spaces(db: apsw.Connection) -> tuple[Reached, ...]:
+    """The spaces there are, and how far each reached; the furthest first."""
+    rows: list[tuple[Any, ...]] = db.execute(_SQL["spaces"]).fetchall()
+    return tuple(Reached(VectorSpace(*row[:4]), row[4]) for row in rows)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from keepsaid.domain.memory import OWNER, Found, Listener, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.space import NewVector, VectorSpace
+from keepsaid.domain.space import NewVector, Reached, VectorSpace
 from keepsaid.ports.embedder import Vectors
 from keepsaid.testing.contracts.memories import (
     AUDIT,
@@ -178,6 +178,21 @@ class VectorContract:
             assert await nearest(store, AUDIT, 90) == ["north"]
             [other] = await store.nearest(AUDIT, OTHER, at(90), 9)
             assert keys(await store.fetch(AUDIT, [other.memory_id])) == ["south"]
+
+    async def test_a_space_says_how_far_it_is_filled(self, factory: Factory) -> None:
+        """The one that came furthest first; to the end, once nothing is behind what it reached."""
+        async with factory() as store:
+            assert await store.spaces() == ()
+            await store.keep([sample("north", "north"), sample("south", "south")], 5)
+            first, second = await store.unembedded(SPACE, 0, 9)
+            await store.keep_vectors(SPACE, [NewVector(first.piece_id, at(9))], 9, first.piece_id)
+            await store.keep_vectors(OTHER, [NewVector(first.piece_id, at(9))], 9)
+            assert await store.spaces() == (Reached(SPACE, first.piece_id), Reached(OTHER, 0))
+            await store.keep_vectors(OTHER, (), 9, second.piece_id + 40)
+            assert await store.spaces() == (Reached(OTHER, second.piece_id), Reached(SPACE, first.piece_id))
+            await store.keep_vectors(SPACE, [NewVector(second.piece_id, at(9))], 9, second.piece_id)
+            await store.keep_vectors(SPACE, (), 9, first.piece_id)
+            assert {one.piece_id for one in await store.spaces()} == {second.piece_id}
 
     async def test_vectors_are_found_again_after_reopening(self, factory: Factory) -> None:
         """They are in the store."""

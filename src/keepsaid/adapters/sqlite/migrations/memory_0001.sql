@@ -139,6 +139,8 @@ CREATE TABLE space (
   revision TEXT NOT NULL,
   dimension INTEGER NOT NULL,
   weights_hash BLOB NOT NULL,
+  -- every piece up to this id has its vector, or needs none
+  reached INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   UNIQUE (model, revision, dimension, weights_hash)
 ) STRICT;
@@ -153,6 +155,24 @@ CREATE TABLE vector (
   vector BLOB NOT NULL,
   UNIQUE (piece_id, space)
 ) STRICT;
+CREATE INDEX vector_space ON vector (space);
+
+-- the signs of the vectors of one space whose ids lie in one range of 8,192, read at once; made from them when there is time
+CREATE TABLE vector_block (
+  space INTEGER NOT NULL REFERENCES space (id),
+  number INTEGER NOT NULL,
+  vectors INTEGER NOT NULL,
+  ids BLOB NOT NULL,
+  memories BLOB NOT NULL,
+  audiences BLOB NOT NULL,
+  signs BLOB NOT NULL,
+  PRIMARY KEY (space, number)
+) STRICT;
+
+-- what was forgotten is in no block from the same moment on
+CREATE TRIGGER vector_delete AFTER DELETE ON vector BEGIN
+  DELETE FROM vector_block WHERE space = old.space AND number = old.id / 8192;
+END;
 
 -- what is searched: a memory in one piece, or a long one in several; `terms` holds its words as numbers, and those of
 -- what was said around it, which is found by its own pieces

@@ -37,47 +37,6 @@ VALUES (
 UPDATE memory_piece SET terms = :terms
 WHERE memory_id = :memory_id AND n = :n
 
--- name: unembedded
-SELECT piece.id, iif(piece.speaker = '', piece.body, piece.speaker || ': ' || piece.body)
-FROM memory_piece AS piece
-WHERE piece.id > :after
-AND NOT EXISTS (
-  SELECT 1 FROM vector JOIN space ON space.id = vector.space
-  WHERE vector.piece_id = piece.id AND space.model = :model AND space.revision = :revision
-  AND space.dimension = :dimension AND space.weights_hash = :weights_hash
-)
-ORDER BY piece.id LIMIT :limit
-
--- name: open_space
-INSERT INTO space (model, revision, dimension, weights_hash, created_at)
-VALUES (:model, :revision, :dimension, :weights_hash, :at) ON CONFLICT DO NOTHING
-
--- name: space
-SELECT id FROM space
-WHERE model = :model AND revision = :revision AND dimension = :dimension AND weights_hash = :weights_hash
-
--- name: keep_vector
-INSERT INTO vector (space, piece_id, memory_id, audience, vector)
-SELECT :space, piece.id, piece.memory_id, piece.audience, :vector FROM memory_piece AS piece WHERE piece.id = :piece_id
-ON CONFLICT DO NOTHING
-
--- name: last_change
-SELECT (SELECT coalesce(max(seq), 0) FROM memory_change), (SELECT coalesce(max(id), 0) FROM vector)
-
--- name: changed
-SELECT DISTINCT memory_id FROM memory_change WHERE seq > :after AND what <> 'kept'
-
--- name: vectors_after
-SELECT id, memory_id, audience, vector FROM vector WHERE id > :after AND space = :space ORDER BY id LIMIT :limit
-
--- name: vectors_by_id
-SELECT vector.id, vector.vector
-FROM json_each(:ids) AS wanted CROSS JOIN vector ON vector.id = wanted.value
-
--- name: still_there
-SELECT vector.id
-FROM json_each(:ids) AS wanted CROSS JOIN vector ON vector.id = wanted.value
-
 -- name: forget_counts
 DELETE FROM term_df WHERE term > :after AND term <= :upto
 
