@@ -144,3 +144,16 @@ def test_marks_tell_as_much_as_the_texts(texts: list[str], others: list[str]) ->
     )
     found = repeated(marked(one), marked(two))
     assert (found.broken == "") == (same == len(texts))
+
+
+@given(known=st.integers(0, 700), added=st.integers(1, 100), changed=st.none() | st.integers(0, 699))
+def test_a_long_past_that_grew_is_repeated_whole_with_few_marks(known: int, added: int, changed: int | None) -> None:
+    said = [f"record {n}" for n in range(known + added)]
+    before = marked(replace(SCENE, tail=past(*map(user, said[:known]))))
+    differs = changed is not None and changed < known
+    if differs and changed is not None:
+        said[changed] = "another"
+    found = repeated(before, marked(replace(SCENE, tail=past(*map(user, said)))))
+    assert len(before) < 200
+    assert found.broken == ("recent" if differs else "")
+    assert (found.stable_share < 1) == differs

@@ -8,6 +8,7 @@ record of the transcript on.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -114,10 +115,12 @@ def due(tail: LaneTail, terms: Terms, at: int) -> Due | None:
     if last is None:
         return None
     records = tail.recent.records
-    said, cost = messages(records), tokens(records)
-    older = tokens(record for record, at in zip(records, tail.positions, strict=True) if at <= last)
+    said = messages(records)
     if said > terms.messages:
         return Due(last, f"{said} messages since the last summary")
+    gives_way = bisect_right(tail.positions, last)
+    older = tokens(records[:gives_way])
+    cost = older + tokens(records[gives_way:])
     if cost > terms.tokens and 2 * older > terms.tokens:
         return Due(last, f"{cost} tokens since the last summary")
     if tail.summary is not None and at - tail.summary.created_at >= terms.age_ms:
@@ -130,13 +133,17 @@ def boundary(tail: LaneTail, keep: int) -> int | None:
 
     The records that stay begin with a person's words if any such beginning is left, and never with a tool's result.
     """
-    records, kept, may = tail.recent.records, 0, []
+    records, kept, begins = tail.recent.records, 0, 0
     for n in range(len(records) - 1, 0, -1):
-        kept += records[n].role is not Role.TOOL
-        if kept >= max(1, keep) and records[n].role is not Role.TOOL:
-            may.append(n)
-    begins = [n for n in may if records[n].role is Role.USER] or may
-    return tail.positions[begins[0]] - 1 if begins else None
+        if records[n].role is Role.TOOL:
+            continue
+        kept += 1
+        if kept < keep:
+            continue
+        begins = begins or n
+        if records[n].role is Role.USER:
+            return tail.positions[n] - 1
+    return tail.positions[begins] - 1 if begins else None
 
 
 def ahead(tail: LaneTail, share: float) -> int | None:
@@ -175,5 +182,7 @@ def tokens(records: Iterable[Record]) -> int:
 
 def cost_of(record: Record) -> int:
     """What one record costs, with the calls it asks for."""
+    if not record.calls:
+        return estimate_tokens(record.text)
     called = sum(estimate_tokens(f"{call.name} {call.arguments}") for call in record.calls)
     return estimate_tokens(record.text) + called

@@ -1,7 +1,7 @@
 """Prefix: how much of a prompt the one before it had sent already, byte for byte, and what broke it.
 
 Providers charge little for the bytes a prompt shares with the one before it, from its beginning up to the first
-that differs. A prompt leaves marks: where each part ends, and a digest of all bytes up to there. No text is kept.
+that differs. A prompt leaves marks: where a part ends, and a digest of all bytes up to there. No text is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from keepsaid.domain.prompt import Prompt, Record
 STANDING = ("tools", "policy", "identity", "personality", "skills", "workers", "conversation", "bulletin")
 """Layers of the system text, in order, below the tools on offer."""
 
-_MARKS_MAX = 400
+_NEWEST = 128
+"""The newest recent records that have a mark each: more than a turn adds, so that where the one before it ended has
+one in the next prompt too."""
+
+_EVERY = 16
+"""Of the records before them each so-many-th has one, counted from the first."""
+
 _DIGEST_BYTES = 5
 
 
@@ -55,13 +61,16 @@ def marks_of(prompt: Prompt, tools: str = "") -> tuple[Mark, ...]:
     """The marks of a prompt, in the order in which it is sent; `tools` are those on offer, as they are sent."""
     made: list[Mark] = []
     running = blake2b(digest_size=_DIGEST_BYTES)
-    end = 0
+    end = records = 0
+    newest = len(prompt.history) - _NEWEST
     for name, text in _parts(prompt, tools):
         raw = text.encode("utf-8", "surrogatepass")
         running.update(b"%d:" % len(raw) + raw)
         end += len(raw)
-        made.append(Mark(name, end, running.copy().hexdigest()))
-    return (*made[: _MARKS_MAX - 1], made[-1]) if len(made) > _MARKS_MAX else tuple(made)
+        records += name == "recent"
+        if name != "recent" or records > newest or not records % _EVERY:
+            made.append(Mark(name, end, running.copy().hexdigest()))
+    return tuple(made)
 
 
 def _parts(prompt: Prompt, tools: str) -> Iterator[tuple[str, str]]:
@@ -84,25 +93,22 @@ def _written(record: Record) -> str:
 
 def repeated(before: Sequence[Mark], after: Sequence[Mark]) -> Repeated:
     """What the later prompt repeats of the earlier one."""
-    same = 0
-    for old, new in zip(before, after, strict=False):
-        if (old.end, old.digest) != (new.end, new.digest):
-            break
-        same += 1
+    there = {(mark.end, mark.digest) for mark in after}
+    same = max((n for n, mark in enumerate(before, 1) if (mark.end, mark.digest) in there), default=0)
     whole = before[-1].end if before else 0
     stable = max((mark.end for mark in before if mark.layer in _LASTING), default=0)
     shared = before[same - 1].end if same else 0
     if shared >= stable:
         return Repeated(shared, whole, stable)
-    return Repeated(shared, whole, stable, _broken(before, after, same))
+    new = next((mark.layer for mark in after if mark.end > shared), "")
+    return Repeated(shared, whole, stable, _broken(before[same].layer, new))
 
 
 _LASTING = (*STANDING, "summary", "session_summary", "recent")
 
 
-def _broken(before: Sequence[Mark], after: Sequence[Mark], same: int) -> str:
+def _broken(old: str, new: str) -> str:
     """The layer that changed first: one that came, went, or reads otherwise."""
-    old, new = before[same].layer, after[same].layer if same < len(after) else ""
     if new not in _LASTING or old == new:
         return old
     return min(old, new, key=_LASTING.index)

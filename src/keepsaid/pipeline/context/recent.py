@@ -43,4 +43,6 @@ def fitted(tail: LaneTail, tokens_max: int) -> LaneTail:
 
 
 def _line(record: Record) -> str:
+    if not record.calls:
+        return record.text
     return record.text + "".join(f" [{call.name} {call.arguments}]" for call in record.calls)

@@ -40,7 +40,8 @@ def named(record: Record) -> Record:
 
 def folded(record: Record) -> Record:
     """A record as it is sent where one person speaks; he cannot mark his own words as ours either."""
-    return replace(record, text=unforged(record.text)) if record.role is Role.USER else record
+    text = unforged(record.text) if record.role is Role.USER else record.text
+    return record if text is record.text else replace(record, text=text)
 
 
 def as_said_by(name: str, text: str) -> str:
