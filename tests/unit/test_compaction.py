@@ -15,7 +15,7 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import EXTRACTED, Made, Sections, Summary, read, written
 from keepsaid.domain.turn import Recent
 from keepsaid.errors import ModelMalformed, ModelUnavailable
-from keepsaid.memory.compaction import Compaction, Summaries
+from keepsaid.memory.compaction import Compaction, Extractor, Summaries
 from keepsaid.ports.summariser import Summarised, ToSummarise
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.clock import VirtualClock
@@ -145,6 +145,29 @@ async def test_after_three_failures_the_program_picks_it_word_for_word(lane: Lan
     assert summary.text.startswith(EXTRACTED)
     assert "Ann: We decided to use Postgres." in summary.text
     assert len(lane.summariser.asked) == 3
+
+
+async def test_one_that_would_say_nothing_is_not_kept_and_the_messages_stay(lane: Lane) -> None:
+    lane.compaction = Compaction(lane.store, Extractor(), lane.clock, str, TERMS, Summaries())
+    await lane.talk(1, 4)
+    assert await lane.compaction.compact(lane_of(), 1.0, at_once=True) == 0
+    tail = await lane.tail()
+    assert (tail.summary, len(tail.recent.records), tail.attempts) == (None, 8, 1)
+    assert lane.topics == ["lane.summary_failed"]
+    await lane.road.settle(said("we decided to sail at 6 o'clock"), "ok")
+    await lane.talk(6, 7)
+    assert await lane.compaction.compact(lane_of(), 1.0, at_once=True) == 1
+
+
+async def test_where_nothing_can_be_picked_the_model_is_asked_again(lane: Lane) -> None:
+    await lane.talk(1, 4)
+    lane.summariser.failing = ModelUnavailable("away")
+    for _ in range(4):
+        assert await lane.compact() == 0
+        await lane.clock.advance(HOUR_MS)
+    lane.summariser.failing = None
+    assert await lane.compact() == 1
+    assert ((await lane.tail()).summary or Summary(0, 0, 0, "", Made.EXTRACTIVE)).made is Made.MODEL
 
 
 async def test_one_that_comes_after_the_head_moved_is_thrown_away(lane: Lane) -> None:

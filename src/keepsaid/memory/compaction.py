@@ -24,6 +24,7 @@ _PIECE_TOKENS = 8_000
 _PIECES_MAX = 50
 _FEW = 8
 _WAIT_MS_MAX = 3_600_000
+_SAYS_NOTHING = "the summary would say nothing of these messages"
 
 
 class CompactionStore(Operations, LaneView, Protocol):
@@ -110,13 +111,19 @@ class Compaction:
             await self._failed(lane, tail, error.what)
             return False
         text = self._redacted(written(made.sections, made.made, given.tokens_max))
+        if not read(text).count:
+            await self._failed(lane, tail, _SAYS_NOTHING)
+            return False
         point("summary.written")
         commit = Summarise(lane, tail.version, end, text, made.made, made.model, self._clock.now_ms())
         return await self._store.apply(commit)
 
     async def _made(self, given: ToSummarise, attempts: int) -> Summarised:
-        picks = attempts >= self._summaries.tries
-        return await (self._extractor if picks else self._summariser).summarise(given)
+        if attempts >= self._summaries.tries:
+            picked = await self._extractor.summarise(given)
+            if picked.sections.count:
+                return picked
+        return await self._summariser.summarise(given)
 
     async def _failed(self, lane: Lane, tail: LaneTail, why: str) -> None:
         now = self._clock.now_ms()
