@@ -61,6 +61,10 @@ class TestStrand(suite.StrandContract):
     """Lanes that are inferred."""
 
 
+class TestLaneList(suite.LaneListContract):
+    """What people are shown of lanes."""
+
+
 class TestReplyLane(suite.ReplyLaneContract):
     """See the contract."""
 

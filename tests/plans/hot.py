@@ -57,6 +57,8 @@ HOT = (
     Hot("views", "replies_of_batch", (_MESSAGE,)),
     Hot("rows", "range", (_MESSAGE,)),
     Hot("views", "turn", (_MESSAGE,)),
+    Hot("views", "placed", (numbers((_MESSAGE,)),)),
+    Hot("lane_list", "line", ("http", "default", "c8", "root:c8")),
     Hot("views", "records", (_MESSAGE,)),
     Hot("context", "head", (7,)),
     Hot("context", "summary", (7, 1)),

@@ -126,6 +126,14 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
         ),
         Budget(),
     ),
+    "attached": (
+        Scene(
+            claimed(said(5, "is it up to date?")),
+            past(replace(user(""), attached="plan.pdf (application/pdf, https://x.test/p)"), agent("A plan.")),
+            passing=TIMED,
+        ),
+        Budget(),
+    ),
     "late": (late(Scene(claimed(said(5, "is the shop open?")), TALK)), Budget()),
     "quoted": (
         Scene(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW), attention=QUOTED),

@@ -12,6 +12,7 @@ from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Commit, Dispatch
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.prompt import Role
 from keepsaid.domain.route import Action, Routes, Rule
 from keepsaid.domain.turn import Answer, Claimed, Recent, Usage
 from keepsaid.domain.views import MessageFilter
@@ -20,6 +21,7 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.errors import StoreBroken
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
@@ -211,3 +213,18 @@ async def test_a_clock_that_goes_back_loses_and_delays_nothing_for_long() -> Non
         await road.say("two")
         await road.clock.advance(6_000)
     assert await road.batches() == [["one", "two"]]
+
+
+async def test_what_came_with_a_message_stands_in_its_lanes_past() -> None:
+    road = Road(windows={"chat": Window(0)}, routes=Routes(()))
+    body = b'{"attachments": [{"name": "pl]an.pdf", "url": "https://x.test/p"}]}'
+    origin = Origin("chat", "me", "room", "ann", "Ann", trust=Trust.KNOWN)
+    await road.flow.receive(road.door, Inbound(origin, Content(body, "")))
+    await road.flow.route()
+    leases = Leases(road.store, road.clock, road.ids, "me", LeaseTerms(), road.flow.hints)
+    [lease] = await road.flow.claim(leases, 1)
+    await road.flow.answer(await road.flow.open(lease))
+    records = (await road.store.context(lease.batch.lane, 9)).recent.records
+    assert [(one.text, one.attached) for one in records if one.role is Role.USER] == [
+        ("", "pl)an.pdf (https://x.test/p)")
+    ]

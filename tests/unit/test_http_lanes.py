@@ -54,16 +54,14 @@ async def test_a_lane_is_summarised_at_once_where_that_is_asked(tmp_path: Path) 
         assert "we decided to sell the boat" in text
 
 
-async def test_of_a_lane_that_is_not_there_nothing_is_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", ROUTES)
+async def test_a_lane_that_is_not_there_is_refused_and_nothing_is_made(tmp_path: Path, verb: str) -> None:
     async with site(tmp_path) as running:
         await said(running, "hello")
         for part in LANE:
-            unknown = {**LANE, part: "elsewhere"}
-            told = refused(await tell(running, "reset", unknown), 404)
+            told = refused(await tell(running, verb, {**LANE, part: "elsewhere", "now": True}), 404)
             assert "there is no lane" in told["title"]
             assert told["safe"] == "Nothing was changed."
-            nothing = await tell(running, "compact", {**unknown, "now": True})
-            assert nothing.json() == {"told": "There was nothing to take together."}
         assert running.rows("SELECT count(*) FROM lane") == [(1,)]
         assert running.rows("SELECT count(*) FROM lane_summary") == [(0,)]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from keepsaid.domain.message import Content
+from keepsaid.domain.message import Content, Message
+from keepsaid.domain.text import named_short, normalise
 
 ATTACHMENTS_MAX = 10
 """Named of one message; more are counted."""
@@ -28,6 +29,33 @@ class Attachment:
     name: str
     kind: str = ""
     ref: str = ""
+
+
+def described(content: Content) -> str:
+    """What came with a text, in one line that can end no label it stands in; "" for nothing that it does not name."""
+    text = content.text
+    things = [one for one in attachments_of(content) if not (one.ref and one.ref in text)]
+    names = [_described(one) for one in things[:ATTACHMENTS_MAX]]
+    more = f" and {len(things) - ATTACHMENTS_MAX} more" if len(things) > ATTACHMENTS_MAX else ""
+    return normalise("; ".join(names) + more)
+
+
+def in_words(content: Content) -> str:
+    """What a message says; of one without words what it brought."""
+    if content.text.strip():
+        return content.text
+    brought = described(content)
+    return f"(attached: {brought})" if brought else content.text
+
+
+def attached_to(messages: Iterable[Message]) -> tuple[tuple[int, str], ...]:
+    """What came with messages, by their ids; those that brought nothing are left out."""
+    return tuple((one.id, told) for one in messages if (told := described(one.inbound.content)))
+
+
+def _described(one: Attachment) -> str:
+    about = ", ".join(named_short(fact) for fact in (one.kind, one.ref) if fact)
+    return named_short(one.name) + (f" ({about})" if about else "")
 
 
 def attachments_of(content: Content) -> tuple[Attachment, ...]:

@@ -182,7 +182,8 @@ def tokens(records: Iterable[Record]) -> int:
 
 def cost_of(record: Record) -> int:
     """What one record costs, with the calls it asks for."""
+    said = estimate_tokens(record.text) + (estimate_tokens(record.attached) if record.attached else 0)
     if not record.calls:
-        return estimate_tokens(record.text)
+        return said
     called = sum(estimate_tokens(f"{call.name} {call.arguments}") for call in record.calls)
-    return estimate_tokens(record.text) + called
+    return said + called

@@ -51,6 +51,8 @@ def extracted(earlier: Sequence[Sections], records: Iterable[Record]) -> Section
             section = _section(sentence, record.role)
             if section:
                 found[section].append(f"{who}: {sentence}")
+        if record.attached:
+            found["facts"].append(f"{who} attached {record.attached[:_TOLD_CHARS_MAX]}")
     return Sections(**{name: tidied(lines) for name, lines in found.items()})
 
 

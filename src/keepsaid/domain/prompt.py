@@ -29,7 +29,8 @@ class ToolCall:
 class Record:
     """One entry of a transcript: what was said, the calls of an assistant, or the result of one call.
 
-    `ref` names the message that a user's record of a running turn shows, such as `message:17`.
+    `ref` names the message that a user's record of a running turn shows, such as `message:17`. `attached` says by name
+    and reference what came with the words, "" for nothing.
     """
 
     role: Role
@@ -38,6 +39,7 @@ class Record:
     call_id: str = ""
     speaker: str = ""
     ref: str = ""
+    attached: str = ""
 
 
 @dataclass(frozen=True, slots=True)

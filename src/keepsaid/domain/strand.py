@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
-from keepsaid.domain.ids import show
+from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reference import REACH, infer
@@ -25,6 +26,14 @@ TEXT_CHARS_MAX = 1_000
 """Characters of each that are looked at."""
 
 _KEPT_APART = "topic:"
+_STRAND = "strand:"
+
+
+class Placed(NamedTuple):
+    """The key of an inferred lane, and why it is that one."""
+
+    key: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +83,8 @@ def answered(key: str, records: Iterable[tuple[int, str, str, int, str | None]])
     return found
 
 
-def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: int) -> str:
-    """The key of the lane: that of what it answers, the root where one person speaks, else a lane of its own.
+def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: int) -> Placed:
+    """The lane: that of what it answers, the root where one person speaks, else a lane of its own.
 
     An edit stays where the edited message is. The same messages give the same key.
     """
@@ -84,14 +93,28 @@ def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: i
     marks, origin = inbound.marks, inbound.origin
     known = {one.provider_id: one for one in before if one.provider_id is not None}
     if marks.provider_id in known:
-        return known[marks.provider_id].key
+        edited = known[marks.provider_id]
+        return Placed(edited.key, f"it is an edit of {_named(edited)}")
     if {one.said.speaker for one in before} <= {origin.sender, AGENT}:
-        return before[-1].key if before else lane.key
+        return Placed(before[-1].key if before else lane.key, "one person alone has spoken")
     new = Said(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
     guess = infer([_linked(one, known) for one in before], new)
     if guess is None:
-        return f"strand:{lane.conversation}:{show('message', message_id)}"
-    return next(one.key for one in before if one.said.ref == guess.ref)
+        key = f"{_STRAND}{lane.conversation}:{show('message', message_id)}"
+        return Placed(key, "it answers nothing that was said before, and begins a strand")
+    answers = next(one for one in before if one.said.ref == guess.ref)
+    return Placed(answers.key, f"it answers {_named(answers)}: {guess.reason} ({guess.score:g})")
+
+
+def _named(one: Spoken) -> str:
+    kind, _, number = one.said.ref.partition(":")
+    return show("message", int(number)) if kind == "message" else f"our reply in {show('turn', int(number))}"
+
+
+def strand_begun_by(lane: Lane) -> int | None:
+    """The message that began a strand; None for a lane that is none."""
+    start = f"{_STRAND}{lane.conversation}:"
+    return read("message", lane.key.removeprefix(start)) if lane.key.startswith(start) else None
 
 
 def kept(lately: Sequence[Spoken], one: Spoken) -> list[Spoken]:

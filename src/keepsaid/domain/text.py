@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from hashlib import blake2b
 
+_NAME_CHARS_MAX = 120
+_ROUND = str.maketrans("[]", "()")
 _UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], 0xFFFD)
 
 
@@ -29,6 +31,11 @@ def joined(separator: str, *parts: str) -> str:
     code = f"%{ord(separator):02X}"
     escaped = [part.replace("%", "%25").replace(separator, code) for part in parts[:-1]]
     return separator.join([*escaped, *parts[-1:]])
+
+
+def named_short(name: str) -> str:
+    """A name from outside as it stands inside a label of ours: short, on one line, and unable to end it."""
+    return cut(" ".join(name.translate(_ROUND).split()), _NAME_CHARS_MAX)
 
 
 def cut(text: str, limit: int) -> str:

@@ -132,7 +132,7 @@ class Outcome:
 
     `chosen` are the memories it was reminded of, `effects` what its tools left behind.
     Messages that were commands (`obeyed`) are no part of the transcript; when one `begins_anew`, the lane's context
-    ends before what the turn adds.
+    ends before what the turn adds. `attached` says of messages, by id, what came with their words.
     """
 
     reply: str
@@ -143,6 +143,7 @@ class Outcome:
     effects: tuple[Effect, ...] = ()
     obeyed: tuple[Obeyed, ...] = ()
     begins_anew: bool = False
+    attached: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
@@ -48,7 +48,7 @@ class Spawned:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One message with everything that became of it."""
+    """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred."""
 
     message: Message
     state: str
@@ -56,6 +56,7 @@ class Story:
     turn_id: int | None = None
     task: Spawned | None = None
     replies: tuple[Reply, ...] = ()
+    placed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ class MessageFilter:
 class TurnStory:
     """One turn with its batch, messages, steps, transcript records, replies and trace.
 
-    `before` is the trace of the turn before it in its lane, whose prompt a provider may still have in its cache.
+    `before` is the trace of the turn before it in its lane, whose prompt a provider may still have in its cache;
+    `placed` says by message id why it is in this lane, where that was inferred.
     """
 
     turn_id: int
@@ -103,6 +105,7 @@ class TurnStory:
     ended_at: int | None
     reason: str = ""
     before: Json = None
+    placed: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

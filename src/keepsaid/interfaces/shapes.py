@@ -9,6 +9,7 @@ from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Memory, is_time
+from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import Spawned, Story, TurnStory
@@ -48,6 +49,7 @@ def story_shape(story: Story) -> Shape:
         "account": origin.account,
         "conversation": origin.conversation,
         "lane": message.lane.key,
+        "lane_reason": story.placed or None,
         "number": message.number,
         "sender": origin.sender,
         "name": origin.name,
@@ -143,7 +145,7 @@ def turn_shape(turn: TurnStory) -> Shape:
         "reason": turn.reason,
         "lane": {"conversation": turn.batch.lane.conversation, "key": turn.batch.lane.key},
         "batch": batch_shape(turn.batch),
-        "messages": [{"id": show("message", one.id), "text": one.text} for one in turn.messages],
+        "messages": [_message(turn, one) for one in turn.messages],
         "context": _context(turn),
         "steps": [
             {"n": step.n, "kind": str(step.kind), "subject": step.subject, "state": step.state} for step in turn.steps
@@ -154,6 +156,10 @@ def turn_shape(turn: TurnStory) -> Shape:
         "started_at": when(turn.started_at),
         "ended_at": when(turn.ended_at),
     }
+
+
+def _message(turn: TurnStory, one: Message) -> Shape:
+    return {"id": show("message", one.id), "text": one.text, "lane_reason": turn.placed.get(one.id)}
 
 
 def _context(turn: TurnStory) -> Json:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from keepsaid.domain.attachment import attached_to
 from keepsaid.domain.batch import Due, Group, Window
 from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
@@ -277,6 +278,7 @@ class Flow:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
         batch, now = claimed.batch, self._clock.now_ms()
         reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
+        outcome = replace(outcome, attached=attached_to(claimed.messages))
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self._course.sessions.inactive_ms, steady=self._clock.steady_ms())

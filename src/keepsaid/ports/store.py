@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from keepsaid.ports.buffer import BufferView
+from keepsaid.ports.lane_list import LaneList
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
@@ -13,5 +14,7 @@ from keepsaid.ports.retention import RetentionView
 from keepsaid.ports.sessions import SessionView
 
 
-class Store(Operations, BufferView, LaneView, OutboxView, RetentionView, SessionView, PersonalityView, Protocol):
+class Store(
+    Operations, BufferView, LaneView, LaneList, OutboxView, RetentionView, SessionView, PersonalityView, Protocol
+):
     """The one way to write, and every read."""

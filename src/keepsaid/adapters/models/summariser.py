@@ -116,6 +116,8 @@ def _lines(records: Iterable[Record]) -> Iterable[str]:
         who = record.speaker or ("assistant" if record.role is Role.ASSISTANT else "user")
         if record.text:
             yield f"{who}: {_flat(record.text, _SAID_CHARS_MAX)}"
+        if record.attached:
+            yield f"  ({who} attached {_flat(record.attached, _RESULT_CHARS_MAX)})"
         yield from (f"  (calls {call.name} {_flat(call.arguments, _RESULT_CHARS_MAX)})" for call in record.calls)
 
 

@@ -20,6 +20,7 @@ def receive(state: State, commit: Receive) -> Received:
     row = state.lanes.setdefault(lane, LaneRow(lane))
     message = Message(arrival.id, lane, row.head + 1, arrival.inbound, arrival.at)
     row.messages.append(message)
+    row.last_id = message.id
     state.messages[message.id] = message
     if arrival.key_hash is not None:
         state.keys[arrival.key_hash] = (arrival.content_hash, message.id)
@@ -71,7 +72,9 @@ def _lane_of(state: State, commit: Receive) -> Lane:
         target = state.named.get(((lane.channel, lane.account, lane.conversation), reply_to))
         return lane if target is None else target[2]
     if rules.infer and inferable(inbound):
-        return lane._replace(key=strand_of(_lately(state, lane), arrival.id, inbound, arrival.at))
+        placed = strand_of(_lately(state, lane), arrival.id, inbound, arrival.at)
+        state.placed[arrival.id] = placed.reason
+        return lane._replace(key=placed.key)
     return lane
 
 

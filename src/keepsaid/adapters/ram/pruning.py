@@ -89,6 +89,7 @@ def _forget_message(state: State, batch: BatchRow, message: Message) -> None:
     lane.messages[number - 1] = None
     del state.messages[message.id]
     state.redactions.pop(message.id, None)
+    state.placed.pop(message.id, None)
     if message.inbound.origin.trust is Trust.EXTERNAL:
         lane.external_from = number if lane.external_from is None else min(lane.external_from, number)
     provider_id = message.inbound.marks.provider_id

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from keepsaid.adapters.ram import sessions, standing
 from keepsaid.adapters.ram.slots import pending
 from keepsaid.adapters.ram.state import State
+from keepsaid.domain.attachment import in_words
 from keepsaid.domain.focus import Said, Surroundings
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
@@ -56,7 +57,9 @@ def _said(state: State, lane: Lane, target: str) -> Said | None:
     for _, message in sorted(state.messages.items()):
         if message.inbound.marks.provider_id == target and message.lane[:3] == place:
             origin = message.inbound.origin
-            return Said(target, f"message:{message.id}", message.text, origin.name or origin.sender)
+            return Said(
+                target, f"message:{message.id}", in_words(message.inbound.content), origin.name or origin.sender
+            )
     for reply_id, reply in sorted(state.replies.items()):
         if reply.provider_id == target and reply.place == place:
             ref = f"notice:{reply_id}" if reply.turn_id is None else f"reply:{reply.turn_id}"

@@ -89,6 +89,7 @@ class LaneRow:
     chars: int = 0
     due_at: int | None = None
     external_from: int | None = None
+    last_id: int = 0
 
     @property
     def session(self) -> SessionRow | None:
@@ -349,6 +350,7 @@ class State:
 
     lanes: dict[Lane, LaneRow] = field(default_factory=dict)
     messages: dict[int, Message] = field(default_factory=dict)
+    placed: dict[int, str] = field(default_factory=dict)
     redactions: dict[int, tuple[Mark, ...]] = field(default_factory=dict)
     keys: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
     named: dict[tuple[Place, str], tuple[int, int, Lane]] = field(default_factory=dict)

@@ -97,12 +97,13 @@ def _keep_records(state: State, turn: TurnRow, commit: TurnCommit) -> None:
 
 def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]]:
     """The records of a turn, each with what it shows and when it was said."""
-    commands = {one.message_id for one in commit.outcome.obeyed}
+    commands, attached = {one.message_id for one in commit.outcome.obeyed}, dict(commit.outcome.attached)
     for message in turn.batch.messages:
         if message.id in commands:
             continue
         origin = message.inbound.origin
-        record = Record(Role.USER, message.text, speaker=origin.name or origin.sender)
+        who = origin.name or origin.sender
+        record = Record(Role.USER, message.text, speaker=who, attached=attached.get(message.id, ""))
         yield record, f"message:{message.id}", message.received_at
     records = commit.outcome.records
     spoken = [n for n, record in enumerate(records) if record.role is Role.ASSISTANT and record.text]

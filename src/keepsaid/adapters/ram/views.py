@@ -11,6 +11,7 @@ from itertools import groupby
 from keepsaid.adapters.ram import pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.context_view import RamContexts
+from keepsaid.adapters.ram.lane_list import RamLaneList
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
@@ -108,7 +109,7 @@ class RamBuffer:
         return pruning.prunable(self._state, messages_before, records_before)
 
 
-class RamLanes(RamContexts, RamBuffer, RamSessions):
+class RamLanes(RamContexts, RamBuffer, RamSessions, RamLaneList):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:
@@ -126,11 +127,12 @@ class RamLanes(RamContexts, RamBuffer, RamSessions):
         if turn is None:
             return None
         batch = turn.batch
+        messages = tuple(message for one in (batch, *steered_into(turn)) for message in one.messages)
         return TurnStory(
             turn_id=turn.id,
             state=turn.state,
             batch=batch.value,
-            messages=tuple(message for one in (batch, *steered_into(turn)) for message in one.messages),
+            messages=messages,
             steps=turn.recorded,
             records=tuple(entry.record for entry in batch.lane.transcript if entry.turn_id == turn.id),
             replies=_replies(batch),
@@ -140,6 +142,7 @@ class RamLanes(RamContexts, RamBuffer, RamSessions):
             ended_at=turn.ended_at,
             reason=turn.reason,
             before=_trace_before(self._state, turn),
+            placed={one.id: why for one in messages if (why := self._state.placed.get(one.id))},
         )
 
     async def last_turn(self, lane: Lane | None) -> int | None:
@@ -180,14 +183,14 @@ def _replies(batch: BatchRow) -> tuple[Reply, ...]:
 
 
 def _story(state: State, message: Message) -> Story:
-    batch = state.lanes[message.lane].batch_of(message.number)
+    batch, why = state.lanes[message.lane].batch_of(message.number), state.placed.get(message.id, "")
     if batch is None:
-        return Story(message, message_state(None))
+        return Story(message, message_state(None), placed=why)
     turn_id = batch.steered or max((turn.id for turn in batch.turns), default=None)
     replies = _replies(batch)
     if batch.steered in state.turns:
         replies += tuple(one for one in _replies(state.turns[batch.steered].batch) if one.turn_id == batch.steered)
-    return Story(message, message_state(batch.state), batch.value, turn_id, _task(state, batch), replies)
+    return Story(message, message_state(batch.state), batch.value, turn_id, _task(state, batch), replies, why)
 
 
 def _task(state: State, batch: BatchRow) -> Spawned | None:

@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message
 from keepsaid.domain.priority import shared
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Usage
@@ -52,15 +53,23 @@ def story(db: apsw.Connection, message_id: int) -> Story | None:
     if row is None:
         return None
     message = rows.message(row)
+    why = placed(db, (message,)).get(message_id, "")
     found = one(db, SQL["batch_of"], only(db, SQL["lane_of_message"], (message_id,)))
     if found is None:
-        return Story(message, message_state(None))
+        return Story(message, message_state(None), placed=why)
     batch, stored = batch_of(db, found[0])
     turn = one(db, SQL["turn_of_batch"], (batch.id,))
     replies = tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch.id,)))
     task = one(db, SQL["task"], (stored[19],))
     spawned = Spawned(*task) if task else None
-    return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies)
+    return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
+
+
+def placed(db: apsw.Connection, messages: Sequence[Message]) -> dict[int, str]:
+    """Why messages are in their lanes, where that was inferred."""
+    if not messages:
+        return {}
+    return dict(every(db, SQL["placed"], (numbers([message.id for message in messages]),)))
 
 
 def batch_of(db: apsw.Connection, batch_id: int) -> tuple[Batch, Row]:

@@ -7,19 +7,17 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite import lane_list, rows
+from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.buffer_view import SQL as VIEWS
 from keepsaid.adapters.sqlite.buffer_view import batch_of
 from keepsaid.adapters.sqlite.operations import SqliteLanes
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.chronicle import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, StepLife, TurnLife
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action, Verdict
-from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Usage
-from keepsaid.domain.views import LaneLine, Spawned
+from keepsaid.domain.views import Spawned
 
 SQL = load("chronicle")
 
@@ -42,14 +40,6 @@ class SqliteChronicles(SqliteLanes):
     async def decided(self, since: int, before: int, limit: int) -> Sequence[Decided]:
         """Messages received at or after `since` with ids below `before`, newest first, each with its verdict."""
         return await self._readers.run(_decided, since, before, limit)
-
-    async def lanes(self, limit: int) -> Sequence[LaneLine]:
-        """Lanes, those first where somebody spoke last."""
-        return await self._readers.run(lane_list.lanes, limit)
-
-    async def summaries(self, lane: Lane) -> Sequence[Summary]:
-        """Every version of a lane's summary, newest first."""
-        return await self._readers.run(lane_list.summaries, lane)
 
 
 def _of_message(db: apsw.Connection, message_id: int) -> Chronicle | None:

@@ -53,8 +53,8 @@ def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
     while found and found[0][0] == Role.TOOL:
         found.pop(0)
     return LaneTail(
-        recent=Recent(tuple(rows.record(row[:5]) for row in found), tuple(row[5] for row in found)),
-        positions=tuple(row[6] for row in found),
+        recent=Recent(tuple(rows.record(row) for row in found), tuple(row[6] for row in found)),
+        positions=tuple(row[7] for row in found),
         summary=None if head.summary is None else _summary(db, lane_id, head.summary),
         summarised_until=head.summarised_until,
         floor=head.floor,
@@ -71,7 +71,7 @@ def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:
     """The oldest records after a position."""
     lane_id = lane_id_of(db, lane)
     found = [] if lane_id is None else every(db, SQL["span"], (lane_id, after, max(0, limit)))
-    return Span(tuple(rows.record(row[:5]) for row in found), tuple(row[6] for row in found))
+    return Span(tuple(rows.record(row) for row in found), tuple(row[7] for row in found))
 
 
 def past(db: apsw.Connection, lane: Lane) -> tuple[Stretch, ...]:

@@ -118,7 +118,9 @@ class Intake:
                 named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
                 lane = lane._replace(key=named or lane.key)
             elif rules.infer and inferable(inbound):
-                lane = lane._replace(key=self._lately.strand(db, commit.arrival))
+                placed = self._lately.strand(db, commit.arrival)
+                lane = lane._replace(key=placed.key)
+                db.execute(SQL["keep_placed"], (commit.arrival.id, placed.reason))
             if marks.provider_id is not None:
                 just_named.setdefault(lane._replace(key=marks.provider_id), lane.key)
             if rules.infer:

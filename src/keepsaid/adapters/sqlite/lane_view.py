@@ -9,7 +9,7 @@ from dataclasses import replace
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.buffer_view import SQL, batch_of
+from keepsaid.adapters.sqlite.buffer_view import SQL, batch_of, placed
 from keepsaid.adapters.sqlite.busy import steered as steered_into
 from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.leases import SQL as LEASES
@@ -52,11 +52,12 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
     batch, _ = batch_of(db, batch_id)
     before = one(db, SQL["turn_before"], (turn_id,))
     steered = (joined[0] for joined in every(db, SQL["steered"], (turn_id,)))
+    messages = tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one))
     return TurnStory(
         turn_id,
         state,
         batch,
-        tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one)),
+        messages,
         tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,))),
         tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
         tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch_id,))),
@@ -66,6 +67,7 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         ended_at,
         reason,
         rows.trace(db, before[0]) if before else None,
+        placed(db, messages),
     )
 
 

@@ -14,6 +14,7 @@ from keepsaid.domain.strand import (
     LATELY_MAX,
     RECORDS_EACH,
     TEXT_CHARS_MAX,
+    Placed,
     Spoken,
     answered,
     kept,
@@ -43,8 +44,8 @@ class Lately:
         if len(self._heard) > _CONVERSATIONS_MAX:
             self.forget()
 
-    def strand(self, db: apsw.Connection, arrival: Arrival) -> str:
-        """The key of the lane of a new message."""
+    def strand(self, db: apsw.Connection, arrival: Arrival) -> Placed:
+        """The lane of a new message."""
         place = _place(arrival.inbound.lane)
         heard = self._before(db, place)
         keys = tuple({one.key for one in heard})

@@ -29,6 +29,7 @@ from keepsaid.adapters.sqlite.connection import open_writer, translated
 from keepsaid.adapters.sqlite.context_view import SqliteContexts
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.intake import Intake
+from keepsaid.adapters.sqlite.lane_list import SqliteLaneList
 from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
@@ -146,7 +147,7 @@ class SqliteBuffer:
         return await self._readers.run(pruning.prunable, messages_before, records_before)
 
 
-class SqliteLanes(SqliteContexts, SqliteBuffer, SqliteSessions):
+class SqliteLanes(SqliteContexts, SqliteBuffer, SqliteSessions, SqliteLaneList):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:

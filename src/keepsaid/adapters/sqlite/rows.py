@@ -72,9 +72,9 @@ def reply(row: Row) -> Reply:
 
 
 def record(row: Row) -> Record:
-    """A row of the statement `recent`: role, text, calls, call_id, speaker."""
+    """A row of the statements that read records: role, text, calls, call_id, speaker, attached."""
     calls = tuple(ToolCall(*call) for call in json.loads(row[2])) if row[2] else ()
-    return Record(Role(row[0]), row[1], calls, row[3], row[4])
+    return Record(Role(row[0]), row[1], calls, row[3], row[4], attached=row[5])
 
 
 def trace(db: apsw.Connection, turn_id: int) -> Json:

@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.sessions import SQL
+from keepsaid.domain.attachment import in_words
 from keepsaid.domain.focus import Said, Surroundings
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
@@ -77,7 +78,11 @@ def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:
         message = rows.message(row)
         origin = message.inbound.origin
         ref = f"message:{message.id}"
-        return None if message.damaged else Said(target, ref, message.text, origin.name or origin.sender)
+        return (
+            None
+            if message.damaged
+            else Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender)
+        )
     reply = one(db, SQL["said_reply"], place)
     if reply is None:
         return None

@@ -22,7 +22,7 @@ from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.states import move
 
 SQL = load("turns")
-_RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INJECTION_ROW = "(?, ?, ?)"
 
 
@@ -92,8 +92,9 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
 def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
     said = every(db, SQL["speakers"], (commit.batch_id,))
     commands = {one.message_id for one in commit.outcome.obeyed}
+    attached = dict(commit.outcome.attached)
     records: list[tuple[Record, str, int]] = [
-        (Record(Role.USER, text, speaker=speaker), f"message:{message_id}", at)
+        (Record(Role.USER, text, speaker=speaker, attached=attached.get(message_id, "")), f"message:{message_id}", at)
         for message_id, speaker, text, at in said
         if message_id not in commands
     ]
@@ -106,7 +107,7 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
     session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
     place = (session[0], commit.turn_id)
     table: list[tuple[object, ...]] = [
-        (lane_id, position, *place, str(r.role), r.speaker, r.text, rows.calls_text(r), r.call_id, ref, at)
+        (lane_id, position, *place, str(r.role), r.speaker, r.text, r.attached, rows.calls_text(r), r.call_id, ref, at)
         for position, (r, ref, at) in enumerate(records, start + 1)
     ]
     for run in chunks(table):

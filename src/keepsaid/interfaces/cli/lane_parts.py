@@ -5,12 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from keepsaid.domain.ids import show as name
+from keepsaid.domain.strand import strand_begun_by
 from keepsaid.interfaces.cli.output import Table, one_line
 from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
+    from keepsaid.domain.lane import Lane
     from keepsaid.domain.session import Session
     from keepsaid.domain.slot import Slot
+    from keepsaid.ports.buffer import BufferView
+
+_OPENED = {
+    "topic": "its messages name this topic",
+    "reply": "its first message replies to one that is not known here",
+    "root": "its messages name no topic and reply to nothing",
+}
+
+
+async def opened_because(views: BufferView, lane: Lane) -> str:
+    """Why there is this lane; of a strand, why its first message began one."""
+    first = strand_begun_by(lane)
+    if first is None:
+        return _OPENED.get(lane.key.partition(":")[0], "it was named so")
+    story = await views.story(first)
+    return (
+        f"{name('message', first)}: {story.placed}" if story is not None else f"{name('message', first)}, pruned since"
+    )
 
 
 def session_table(sessions: Sequence[Session]) -> Table:

@@ -12,7 +12,7 @@ from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.lane_parts import session_shape, session_table, slot_shape, slot_table
+from keepsaid.interfaces.cli.lane_parts import opened_because, session_shape, session_table, slot_shape, slot_table
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -119,16 +119,17 @@ def show_one(
 ) -> None:
     """Show one lane: its sessions, open questions, summary, and the last of what is shown of it."""
 
-    async def read(stores: Reading, lane: Lane) -> tuple[LaneTail, Sequence[Session], Sequence[Slot]]:
+    async def read(stores: Reading, lane: Lane) -> tuple[LaneTail, Sequence[Session], Sequence[Slot], str]:
         views = stores.views
-        newest = await views.sessions(lane, sessions)
-        return await views.context(lane, TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX)
+        newest, why = await views.sessions(lane, sessions), await opened_because(views, lane)
+        return await views.context(lane, TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX), why
 
-    lane, (tail, found, slots) = _about(thing, read)
+    lane, (tail, found, slots, why) = _about(thing, read)
     open_slots = [slot for slot in slots if slot.state == "open"]
     records = tail.recent.records
     shape = {
         "lane": _lane_shape(lane),
+        "opened_because": why,
         "session": session_shape(found[0]) if found else None,
         "sessions": [session_shape(one) for one in found],
         "slots": [slot_shape(one) for one in open_slots],
@@ -137,7 +138,7 @@ def show_one(
         "tokens": _tokens(tail),
         "tail": [{"role": str(one.role), "speaker": one.speaker, "text": one.text} for one in records],
     }
-    lines = [("session", _session_line(found[0]) if found else "none yet")]
+    lines = [("opened", why), ("session", _session_line(found[0]) if found else "none yet")]
     stands = f"version {tail.summary.version}, records up to {tail.summary.last}" if tail.summary else "none"
     lines.append(("summary", stands))
     lines.append(("shown", f"{counted(len(records), 'record')}, about {_tokens(tail):,} tokens with the summary"))

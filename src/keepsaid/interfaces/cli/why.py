@@ -90,6 +90,7 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     for one in turn.messages:
         late = f"   answered late: received {when(one.received_at)}" if before and one.received_at < before else ""
         lines.append(("said", f"{name('message', one.id)}  {one_line(one.text)}{late}"))
+        lines += [("in the lane", turn.placed[one.id])] if one.id in turn.placed else []
     lines += gone(turn.batch)
     lines += [("verdict", f"{verdict.action} by rule {verdict.rule}: {verdict.reason}")]
     if turn.state == "open" and turn.batch.error:

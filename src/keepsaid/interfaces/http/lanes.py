@@ -25,11 +25,7 @@ class LaneRoutes:
     async def reset(self, request: Request) -> Response:
         """Begin a lane anew; what was said stays stored."""
         lane, _ = await self._lane(request)
-        left = await self._instance.reset(lane)
-        if left < 0 and not (await self._instance.operations.context(lane, 1)).head:
-            place = f"{lane.conversation} on {lane.channel}, account {lane.account}"
-            raise NotFound(f"there is no lane {lane.key} of {place}", safe="Nothing was changed.", hint=_FIND)
-        return JSONResponse({"records": left})
+        return JSONResponse({"records": await self._instance.reset(lane)})
 
     async def compact(self, request: Request) -> Response:
         """Summarise a lane if it is due; with `now`, all but its newest messages."""
@@ -37,10 +33,15 @@ class LaneRoutes:
         return JSONResponse({"told": await self._instance.compactor.asked(lane, at_once=at_once)})
 
     async def _lane(self, request: Request) -> tuple[Lane, bool]:
+        """The lane a call names, and whether it is in a hurry; raises BadRequest, NotFound for one nobody spoke in."""
         self._gate.operator(request)
         fields = parsed(await body_of(request, _BODY_BYTES_MAX))
         given = [fields.get(part) for part in _PARTS]
         names = [part for part in given if isinstance(part, str) and part]
         if len(names) != len(_PARTS):
             raise BadRequest(f"a lane is named by {', '.join(_PARTS)}, each a text")
-        return Lane(*names), fields.get("now") is True
+        lane = Lane(*names)
+        if await self._instance.operations.line(lane) is None:
+            place = f"{lane.conversation} on {lane.channel}, account {lane.account}"
+            raise NotFound(f"there is no lane {lane.key} of {place}", safe="Nothing was changed.", hint=_FIND)
+        return lane, fields.get("now") is True

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
 from keepsaid.domain.lane import LaneRules
@@ -92,8 +93,8 @@ class Door:
             near = get_close_matches(origin.channel, self._windows, 1)
             known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._windows))}"
             raise UnknownChannel(f"there is no channel {origin.channel!r}; {known}")
-        if not content.text.strip() and not content.event:
-            raise InputError("the message is empty: it has no text and is no event")
+        if not content.text.strip() and not content.event and not attachments_of(content):
+            raise InputError("the message is empty: it has no text, names nothing attached, and is no event")
         if len(content.payload) > limits.payload_bytes_max:
             raise TooLarge(f"the payload has {len(content.payload):,} bytes; {limits.payload_bytes_max:,} are allowed")
         if len(content.text) > limits.text_chars_max:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import Scene
-from keepsaid.pipeline.context.labels import named_short
+from keepsaid.domain.text import named_short
 from keepsaid.pipeline.context.layer import layer
 from keepsaid.pipeline.context.speech import is_named
 

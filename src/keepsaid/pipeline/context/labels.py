@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.text import cut
-
 MEMORY = "[Context from memory]"
 SUMMARY = "[Summary of earlier messages]"
 SESSION_SUMMARY = "[Summary of other threads of this conversation]"
@@ -33,8 +31,6 @@ _OURS = tuple(
     )
 )
 _FOLD = "  "
-_NAME_CHARS_MAX = 120
-_ROUND = str.maketrans("[]", "()")
 
 
 def unforged(text: str) -> str:
@@ -48,8 +44,3 @@ def unforged(text: str) -> str:
 def _labelled(text: str) -> bool:
     low = text.casefold()
     return any(label in low for label in _OURS)
-
-
-def named_short(name: str) -> str:
-    """A name from outside as it stands inside a label of ours: short, on one line, and unable to end it."""
-    return cut(" ".join(name.translate(_ROUND).split()), _NAME_CHARS_MAX)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from keepsaid.domain.attachment import ATTACHMENTS_MAX, attachments_of
+from keepsaid.domain.attachment import described
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import Scene
+from keepsaid.domain.text import named_short
 from keepsaid.domain.turn import Claimed
-from keepsaid.pipeline.context.labels import ATTACHED, SENT, TOGETHER, named_short
+from keepsaid.pipeline.context.labels import SENT, TOGETHER
 from keepsaid.pipeline.context.layer import layer
-from keepsaid.pipeline.context.speech import speaker, spoken
+from keepsaid.pipeline.context.speech import speaker, spoken, with_label
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _SECOND_MS = 1_000
@@ -35,15 +36,7 @@ def shown(claimed: Claimed) -> str:
 
 def with_attachments(claimed: Claimed, one: Message) -> str:
     """A message as it stands in the prompt, and below it what is attached, by reference."""
-    attached = attachments_of(one.inbound.content)
-    if not attached:
-        return spoken(claimed, one)
-    names = []
-    for thing in attached[:ATTACHMENTS_MAX]:
-        about = ", ".join(named_short(fact) for fact in (thing.kind, thing.ref) if fact)
-        names.append(named_short(thing.name) + (f" ({about})" if about else ""))
-    more = f" and {len(attached) - ATTACHMENTS_MAX} more" if len(attached) > ATTACHMENTS_MAX else ""
-    return f"{spoken(claimed, one)}\n{ATTACHED}: {'; '.join(names)}{more}]"
+    return with_label(spoken(claimed, one), described(one.inbound.content))
 
 
 def _hint(claimed: Claimed) -> str:

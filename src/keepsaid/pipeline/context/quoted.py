@@ -7,10 +7,10 @@ from keepsaid.domain.effects import FillSlot
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import Scene
-from keepsaid.domain.text import cut
+from keepsaid.domain.text import cut, named_short
 from keepsaid.domain.turn import Claimed
 from keepsaid.pipeline.context.asked import Asked
-from keepsaid.pipeline.context.labels import ANSWERED, QUOTED, named_short
+from keepsaid.pipeline.context.labels import ANSWERED, QUOTED
 from keepsaid.pipeline.context.layer import layer
 from keepsaid.pipeline.context.message import with_attachments
 from keepsaid.pipeline.context.speech import indented

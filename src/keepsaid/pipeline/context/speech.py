@@ -7,7 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed
-from keepsaid.pipeline.context.labels import unforged
+from keepsaid.pipeline.context.labels import ATTACHED, unforged
 from keepsaid.pipeline.context.late import marked
 
 _CONTINUED = "\n  "
@@ -35,13 +35,25 @@ def speaker(message: Message) -> str:
 
 def named(record: Record) -> Record:
     """A record as it is sent where several people speak; the name then stands in the text."""
-    return Record(Role.USER, as_said_by(record.speaker, record.text)) if record.role is Role.USER else record
+    if record.role is not Role.USER:
+        return record
+    return Record(Role.USER, with_label(as_said_by(record.speaker, record.text), record.attached))
 
 
 def folded(record: Record) -> Record:
     """A record as it is sent where one person speaks; he cannot mark his own words as ours either."""
-    text = unforged(record.text) if record.role is Role.USER else record.text
-    return record if text is record.text else replace(record, text=text)
+    if record.role is not Role.USER:
+        return record
+    text = with_label(unforged(record.text), record.attached)
+    return record if text is record.text else replace(record, text=text, attached="")
+
+
+def with_label(text: str, attached: str) -> str:
+    """A text, and below it what came with it."""
+    if not attached:
+        return text
+    label = f"{ATTACHED}: {attached}]"
+    return f"{text}\n{label}" if text else label
 
 
 def as_said_by(name: str, text: str) -> str:

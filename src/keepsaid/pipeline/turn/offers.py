@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from keepsaid.domain.attachment import described
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Steer
 from keepsaid.domain.message import Message
@@ -47,9 +48,12 @@ class Offers:
         for message in steered.messages:
             ref, origin = f"message:{message.id}", message.inbound.origin
             self._shown[ref] = self._spoken(message)
-            records.append(Record(Role.USER, message.text, speaker=origin.name or origin.sender, ref=ref))
+            who, attached = origin.name or origin.sender, described(message.inbound.content)
+            records.append(Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached))
         return records
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
         """The exchange as it is sent: what people said as it stands in a prompt."""
-        return tuple(replace(one, text=self._shown.get(one.ref, one.text)) if one.ref else one for one in exchange)
+        return tuple(
+            replace(one, text=self._shown.get(one.ref, one.text), attached="") if one.ref else one for one in exchange
+        )

@@ -6,11 +6,15 @@ import asyncio
 from dataclasses import replace
 
 from keepsaid.domain.commits import EpisodesKept, Intake, Prune, Receive, Received, Shown
+from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.message import Inbound, Marks, Origin, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.retention import Stale
+from keepsaid.domain.strand import strand_begun_by
+from keepsaid.domain.summary import Made
+from keepsaid.domain.views import LaneLine, TurnStory
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, said
 from keepsaid.testing.contracts.road import Road, Store
 
@@ -48,6 +52,16 @@ class Group:
         """The agent answers what waits in a message's lane; returns the reply's id."""
         await self.road.route(received.lane, self.at)
         return await self.road.answer(await self.road.claim_one(self.at), text, self.at)
+
+
+async def turn_of(store: Store, received: Received) -> TurnStory:
+    """The turn that answered a message."""
+    story = await store.story(received.id)
+    assert story is not None
+    assert story.turn_id is not None
+    turn = await store.turn(story.turn_id)
+    assert turn is not None
+    return turn
 
 
 class LaneRulesContract:
@@ -175,6 +189,32 @@ class StrandContract:
         )
         assert together[2].lane == together[1].lane != together[0].lane
 
+    async def test_why_it_is_that_lane_is_kept_with_the_message(self, store: Store) -> None:
+        """For its story and its turn, until it is pruned; of what was not inferred there is nothing to say."""
+        group = Group(store)
+        first = await group.hear(speaks("Ann", "where is the key of the red cupboard?", Marks(provider_id="p1")))
+        begins = await group.hear(speaks("Bob", "hello everybody, does the printer on the second floor work again?"))
+        answers = await group.hear(speaks("Cat", "Ann: in the drawer"))
+        replies = await group.hear(speaks("Dan", "which drawer?", Marks(reply_to="p1")))
+        found = [await store.story(one.id) for one in (first, begins, answers, replies)]
+        why = ["" if one is None else one.placed for one in found]
+        assert why[0] == "one person alone has spoken"
+        assert why[1] == "it answers nothing that was said before, and begins a strand"
+        assert why[2].startswith(f"it answers {show('message', first.id)}: it turns to the speaker by name")
+        assert why[3] == ""
+        await group.answer(begins, "yes")
+        turn = await turn_of(store, begins)
+        assert turn.placed == {begins.id: why[1]}
+        assert strand_begun_by(begins.lane) == begins.id
+        assert strand_begun_by(first.lane) is None
+        await store.apply(EpisodesKept(tuple(one.batch_id for one in await store.episode_work(9))))
+        reply_id = turn.replies[0].id
+        await store.apply(Shown(reply_id, group.at))
+        assert (await store.apply(Prune(Stale.MESSAGES, group.at + 1, group.at + 1))).messages == 1
+        emptied = await store.turn(turn.turn_id)
+        assert emptied is not None
+        assert emptied.placed == {}
+
     async def test_what_was_pruned_is_not_looked_back_on(self, store: Store) -> None:
         """What is gone is gone, whoever remembers it."""
         group = Group(store)
@@ -185,3 +225,37 @@ class StrandContract:
         pruned = await store.apply(Prune(Stale.MESSAGES, group.at + 1, group.at + 1))
         assert pruned.messages == 1
         assert await group.talk("Bob: hello all, does the printer on the second floor work?") == ["root:room"]
+
+
+class LaneListContract:
+    """What people are shown of lanes."""
+
+    async def test_lanes_are_listed_by_who_spoke_last(self, store: Store) -> None:
+        """With what waits in each, its session, its summary, and how much of it is shown."""
+        road = Road(store)
+        await road.settle(replace(said("in the topic"), topic="t1"), "so it is", at=1)
+        await road.settle(said("first"), "re", at=2)
+        await road.settle(said("second"), "re", at=3)
+        await store.apply(Summarise(lane_of(), 0, 2, "what was said", Made.MODEL, "a/b", 4))
+        await road.hear(replace(said("and this?"), topic="t1"), at=5)
+        topic = replace(said(), topic="t1").lane
+        lines = (LaneLine(topic, 5, 1, "active", 0, 2), LaneLine(lane_of(), 3, 0, "ended", 1, 2))
+        assert tuple(await store.lanes(9)) == lines
+        assert tuple(await store.lanes(1)) == lines[:1]
+        assert await store.line(lane_of()) == lines[1]
+        assert await store.line(lane_of()._replace(account="other")) is None
+
+    async def test_every_version_of_a_summary_is_kept(self, store: Store) -> None:
+        """The newest first; a lane that is not known has none."""
+        road = Road(store)
+        for n in range(3):
+            await road.settle(said(f"say {n}"), "re", at=n)
+        for n in (2, 4):
+            version = (await store.context(lane_of(), 1)).version
+            await store.apply(Summarise(lane_of(), version, n, f"up to {n}", Made.EXTRACTIVE, "", 10 + n))
+        found = await store.summaries(lane_of())
+        assert [(one.version, one.first, one.last, one.text) for one in found] == [
+            (2, 3, 4, "up to 4"),
+            (1, 1, 2, "up to 2"),
+        ]
+        assert not await store.summaries(lane_of()._replace(key="root:other"))

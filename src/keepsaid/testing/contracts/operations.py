@@ -12,7 +12,7 @@ from keepsaid.testing.contracts.context import CopyContract, CutContract, Summar
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
-from keepsaid.testing.contracts.lanes import LaneRulesContract, StrandContract
+from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
@@ -29,6 +29,7 @@ CONTRACTS: tuple[type, ...] = (
     ReplyLaneContract,
     LaneRulesContract,
     StrandContract,
+    LaneListContract,
     WindowContract,
     DueContract,
     DispatchContract,
@@ -87,6 +88,7 @@ __all__ = [
     "FenceContract",
     "IntakeContract",
     "InterruptContract",
+    "LaneListContract",
     "LaneRulesContract",
     "LeaseContract",
     "MarkContract",

@@ -15,6 +15,7 @@ from keepsaid.domain.route import Verdict
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import Story
 from keepsaid.ports.buffer import BufferView
+from keepsaid.ports.lane_list import LaneList
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
@@ -32,6 +33,7 @@ class Store(
     Operations,
     BufferView,
     LaneView,
+    LaneList,
     OutboxView,
     RetentionView,
     SessionView,

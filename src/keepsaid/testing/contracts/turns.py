@@ -156,6 +156,22 @@ class TurnContract:
         assert work.model == end.model
         assert await store.next_ready() is None
 
+    async def test_the_transcript_says_what_came_with_the_words(self, store: Store) -> None:
+        """Of a message without words too; only where its commit says so."""
+        road = Road(store)
+        first = await road.hear(said(""), 1)
+        await road.hear(said("see above"), 2)
+        await road.route(lane_of(), 3)
+        claimed = await road.claim_one(4)
+        end = replace(outcome("a plan"), attached=((first.id, "plan.pdf (application/pdf)"),))
+        assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 8))
+        users = (Record(Role.USER, "", speaker="Ann", attached="plan.pdf (application/pdf)"),)
+        users += (Record(Role.USER, "see above", speaker="Ann"),)
+        tail = await store.context(lane_of(), 9)
+        assert tail.recent.records[:2] == users
+        assert (await store.span(lane_of(), 0, 9)).records == tail.recent.records
+        assert (await turn_of(store, claimed)).records == tail.recent.records
+
     async def test_it_ends_the_call_that_settles_it(self, store: Store) -> None:
         """The answer of the last call and the turn are kept together, or neither is."""
         road = Road(store)

@@ -13,8 +13,9 @@ from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.session import Quiet, Session
 from keepsaid.domain.slot import Slot
+from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Claimed, Lease
-from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
+from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
 from keepsaid.ports.operations import R
 from keepsaid.ports.store import Store
@@ -44,7 +45,23 @@ class _Retention:
         return await self.store.prunable(messages_before, records_before)
 
 
-class _Strands(_Retention):
+class _Listed(_Retention):
+    """Lanes and their summaries, as they are."""
+
+    async def lanes(self, limit: int) -> Sequence[LaneLine]:
+        """Lanes, those first where somebody spoke last."""
+        return await self.store.lanes(limit)
+
+    async def line(self, lane: Lane) -> LaneLine | None:
+        """One lane as it is listed."""
+        return await self.store.line(lane)
+
+    async def summaries(self, lane: Lane) -> Sequence[Summary]:
+        """Every version of a lane's summary."""
+        return await self.store.summaries(lane)
+
+
+class _Strands(_Listed):
     """Contexts, sessions and questions, as they are."""
 
     async def context(self, lane: Lane, limit: int) -> LaneTail:

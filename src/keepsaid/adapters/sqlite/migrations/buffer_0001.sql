@@ -52,8 +52,13 @@ CREATE TABLE redaction (
   message_id INTEGER PRIMARY KEY,
   marks TEXT NOT NULL
 ) STRICT;
+CREATE TABLE placed (
+  message_id INTEGER PRIMARY KEY,
+  reason TEXT NOT NULL
+) STRICT;
 CREATE TRIGGER message_gone AFTER DELETE ON message BEGIN
   DELETE FROM redaction WHERE message_id = old.id;
+  DELETE FROM placed WHERE message_id = old.id;
 END;
 
 CREATE TABLE lane_mark (
@@ -242,6 +247,7 @@ CREATE TABLE transcript (
   role TEXT NOT NULL,
   speaker TEXT NOT NULL DEFAULT '',
   text TEXT NOT NULL,
+  attached TEXT NOT NULL DEFAULT '',
   calls TEXT NOT NULL DEFAULT '',
   call_id TEXT NOT NULL DEFAULT '',
   ref TEXT NOT NULL DEFAULT '',

@@ -124,3 +124,6 @@ INSERT INTO message (
 
 -- name: keep_marks
 INSERT INTO lane_mark (lane_id, number, message_id) VALUES /*rows*/
+
+-- name: keep_placed
+INSERT INTO placed (message_id, reason) VALUES (?, ?)

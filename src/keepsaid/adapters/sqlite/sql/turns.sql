@@ -40,7 +40,7 @@ FROM walk JOIN message ON message.id = walk.id ORDER BY message.number
 UPDATE lane SET transcript = transcript + ?2 WHERE id = ?1 RETURNING transcript - ?2
 
 -- name: keep_records
-INSERT INTO transcript (lane_id, position, session_id, turn_id, role, speaker, text, calls, call_id, ref, created_at)
+INSERT INTO transcript (lane_id, position, session_id, turn_id, role, speaker, text, attached, calls, call_id, ref, created_at)
 VALUES /*rows*/
 
 -- name: keep_trace

@@ -112,7 +112,7 @@ WHERE transcript.turn_id = ?1 AND transcript.ref = 'reply:' || ?1
 SELECT id FROM batch WHERE steered = ? ORDER BY first
 
 -- name: records
-SELECT role, text, calls, call_id, speaker FROM transcript WHERE turn_id = ? ORDER BY position
+SELECT role, text, calls, call_id, speaker, attached FROM transcript WHERE turn_id = ? ORDER BY position
 
 -- name: turn
 SELECT batch_id, state, reason, tokens_in, tokens_out, cost_micros, started_at, ended_at FROM turn WHERE id = ?
@@ -159,3 +159,6 @@ SELECT min(next_at) FROM (
     ORDER BY next_at LIMIT 1
   )
 )
+
+-- name: placed
+SELECT message_id, reason FROM placed WHERE message_id IN (SELECT value FROM carray(?))
