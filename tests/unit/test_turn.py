@@ -10,6 +10,7 @@ from tests.unit.turn_cast import SECRET_WORD, a_tool, killed_at, staged
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.turn import ToolClass
 from keepsaid.domain.views import MessageFilter
+from keepsaid.pipeline.context.again import changed_since
 from keepsaid.pipeline.context.assemble import Budget
 from keepsaid.testing.model_script import Call, Say
 
@@ -145,6 +146,25 @@ async def test_a_retry_shows_the_model_the_same_bytes() -> None:
         shown = stage.store.state.turns[stage.claimed.turn_id].chosen
     assert first == second
     assert shown == (4711,), "the retried turn still says which memories it was shown"
+
+
+@pytest.mark.parametrize(("point", "steps"), [("model.after", 1), ("tool.after", 2)])
+async def test_a_retry_is_shown_what_stands_now_and_its_trace_says_so(point: str, steps: int) -> None:
+    turns = [Call("look_up", {"q": "x"}), Say("one")] if steps > 1 else [Say("lost"), Say("one")]
+    async with staged(*turns, tools=(a_tool(lambda _: "r"),)) as stage:
+        await stage.say()
+        await killed_at(stage, point)
+        before = (await stage.turn()).trace
+        stage.memory.identity = "# SOUL.md\nBe very brief."
+        assert await stage.work() == "done"
+        first, last = (json.loads(request.raw)["messages"][0]["content"] for request in stage.server.requests)
+        after = (await stage.turn()).trace
+    assert ("Be brief." in first, "Be very brief." in last) == (True, True)
+    assert (changed_since(before), changed_since(after)) == ("", "the identity files changed")
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    assert after["memory"] == before["memory"], "what came to mind is shown again"
+    assert after["layers"] != before["layers"], "the layers are those of the last attempt"
 
 
 async def test_an_unsafe_call_without_result_is_parked_and_never_repeated() -> None:

@@ -47,6 +47,7 @@ class Remembers:
 
     def __init__(self) -> None:
         self.shown: list[str] = []
+        self.identity = "# SOUL.md\nBe brief."
 
     async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
         self.shown = [record.text for record in (await recent).records]
@@ -56,7 +57,7 @@ class Remembers:
         return Injection(block, (Candidate(hit, True, "shares a word", Cause.RELEVANT),))
 
     async def read(self) -> str:
-        return "# SOUL.md\nBe brief."
+        return self.identity
 
 
 @dataclass

@@ -28,6 +28,7 @@ from keepsaid.domain.slot import Terms as SlotTerms
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
+from keepsaid.pipeline.context.again import told_again
 from keepsaid.pipeline.context.asked import Asked
 from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.attend import attend
@@ -213,7 +214,8 @@ class Flow:
         asked = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
-        trace = noted(claimed.trace or trace_of(scene, prompt, tools, fitting.factor), claimed.late_before)
+        shown = told_again(claimed.trace, trace_of(scene, prompt, tools, fitting.factor))
+        trace = noted(shown, claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed, trace)
         offers = Offers(self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked))
         delta = partial(self._tell, offers)

@@ -20,6 +20,7 @@ from keepsaid.interfaces.cli.pruned import gone, unless_pruned
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.picture import context_bar
 from keepsaid.interfaces.shapes import turn_shape, when
+from keepsaid.pipeline.context.again import changed_since
 from keepsaid.pipeline.context.cache import compared
 from keepsaid.pipeline.context.late import late_before
 from keepsaid.pipeline.turn.ask import questions_in
@@ -97,6 +98,8 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
         lines.append(("waits", waits(turn.batch)))
     trace = turn.trace if isinstance(turn.trace, dict) else {}
     lines += [*_context(trace), *_prefix(turn)]
+    changed = changed_since(trace)
+    lines += [("tried again", f"{changed} since the first attempt")] if changed else []
     yield facts(lines)
     yield from _memories(trace, everything=everything)
     yield facts(_ended(turn))

@@ -37,13 +37,16 @@ class Call:
 
 
 class StepLog:
-    """The steps of one turn, in order; `ending` is the end of the call that settles it, left to the turn's commit."""
+    """The steps of one turn, in order; `ending` is the end of the call that settles it, left to the turn's commit.
+
+    A trace that is not on record yet is written with the first call that is begun.
+    """
 
     def __init__(self, operations: Operations, clock: Clock, claimed: Claimed, trace: Json) -> None:
         self._operations = operations
         self._clock = clock
         self._claimed = claimed
-        self._trace = trace
+        self._trace = trace if trace != claimed.trace else None
         self._known = {step.n: step for step in claimed.steps}
         self._next = 0
         self.usage = Usage()
@@ -87,7 +90,7 @@ class StepLog:
 
     async def _start(self, n: int, call: Call) -> None:
         step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
-        trace = self._trace if n == 0 and self._trace != self._claimed.trace else None
-        commit = StepStart(self._claimed.turn_id, self._claimed.batch.fence, step, self._clock.now_ms(), trace)
+        commit = StepStart(self._claimed.turn_id, self._claimed.batch.fence, step, self._clock.now_ms(), self._trace)
         if not await self._operations.apply(commit):
             raise LeaseLost("the step was refused")
+        self._trace = None

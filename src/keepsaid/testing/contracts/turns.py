@@ -165,8 +165,8 @@ class TurnContract:
         claimed = await road.claim_one(4)
         end = replace(outcome("a plan"), attached=((first.id, "plan.pdf (application/pdf)"),))
         assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 8))
-        users = (Record(Role.USER, "", speaker="Ann", attached="plan.pdf (application/pdf)"),)
-        users += (Record(Role.USER, "see above", speaker="Ann"),)
+        brought = Record(Role.USER, "", speaker="Ann", attached="plan.pdf (application/pdf)")
+        users = (brought, Record(Role.USER, "see above", speaker="Ann"))
         tail = await store.context(lane_of(), 9)
         assert tail.recent.records[:2] == users
         assert (await store.span(lane_of(), 0, 9)).records == tail.recent.records

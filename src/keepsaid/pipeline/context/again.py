@@ -1,0 +1,28 @@
+"""Again: what the trace of a turn says that is tried once more, when its context has changed since."""
+
+from __future__ import annotations
+
+from keepsaid.domain.prompt import Json
+from keepsaid.pipeline.context.cache import compared
+
+_SHOWN = ("layers", "marks", "lane", "factor")
+_ELSE = "something that holds for this turn alone changed"
+
+
+def told_again(recorded: Json, now: dict[str, Json]) -> Json:
+    """The trace of an attempt: as recorded while the prompt is the same, else with what it shows now, and why.
+
+    What came to mind, the focus and what is quoted are shown again as the first attempt was shown them.
+    """
+    if not isinstance(recorded, dict):
+        return now
+    found = compared(recorded, now)
+    if found is None or recorded.get("marks") == now["marks"]:
+        return recorded
+    return {**recorded, **{key: now[key] for key in _SHOWN}, "changed": found[1] or _ELSE}
+
+
+def changed_since(trace: Json) -> str:
+    """What of the prompt changed between two attempts of the turn, in words; "" for nothing."""
+    told = trace.get("changed") if isinstance(trace, dict) else None
+    return told if isinstance(told, str) else ""
