@@ -185,6 +185,14 @@ class TestPersonality(suite.PersonalityContract):
     """On both."""
 
 
+class TestFeedback(suite.FeedbackContract):
+    """On both."""
+
+
+class TestUse(suite.UseContract):
+    """On both."""
+
+
 class TestCalibration(suite.CalibrationContract):
     """On both."""
 

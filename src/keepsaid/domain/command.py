@@ -15,6 +15,7 @@ COMMANDS = {
     "context": "what the last turn's context held, and what of it was cut",
     "reset": "begin anew: nothing said so far is shown again; it all stays stored and remembered",
     "compact": "let a summary stand for what was said so far",
+    "wrong": "a memory that came to mind was wrong: leave it out here; /wrong undo brings it back",
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
     "help": "this list",
 }
@@ -23,6 +24,7 @@ COMMANDS = {
 _WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
 _ALIKE = 0.7
 _VERBS = ("show", "set", "reset")
+_WRONG = re.compile(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,14 @@ def read_command(text: str) -> Command | None:
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, 1, _ALIKE) if not arguments else []
         return Command(near[0], known=False) if near else None
-    if arguments and (name != "personality" or arguments.split()[0] not in _VERBS):
-        return None
-    return Command(name, arguments)
+    return Command(name, arguments) if not arguments or _takes(name, arguments) else None
+
+
+def _takes(name: str, arguments: str) -> bool:
+    """Whether what follows a command's name can be meant for it; else the whole is talk."""
+    if name == "wrong":
+        return _WRONG.fullmatch(arguments) is not None
+    return name == "personality" and arguments.split(maxsplit=1)[0] in _VERBS
 
 
 def command_in(message: Message) -> Command | None:

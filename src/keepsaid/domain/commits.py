@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from keepsaid.domain.batch import Routed, Window
+from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.lane import Lane, LaneRules
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.priority import Ageing
@@ -329,6 +330,17 @@ class Decide(Commit[bool]):
     reply_id: int
     at: int
     again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judge(Commit[bool]):
+    """A person's word that a memory was wrong for a turn, or its withdrawal.
+
+    False when the turn was not shown the memory, or there is nothing to withdraw. Said again it changes nothing.
+    """
+
+    word: JudgeMemory
+    at: int
 
 
 @dataclass(frozen=True, slots=True)

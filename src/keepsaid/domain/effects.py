@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.slot import EXPIRY_MS, Question
 
 
@@ -55,5 +56,5 @@ class Measured:
     reported: int
 
 
-Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | Measured
+Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured
 """What a turn may leave behind beside its transcript and its reply."""

@@ -49,13 +49,14 @@ class Surroundings:
     """What a turn finds around it: the questions open in its lane, and the reply targets that are known here.
 
     `personalities` are those set for its lane, its people and everybody, `calibrations`
-    how models count tokens.
+    how models count tokens. `wrong` are the memories that somebody said were wrong for turns of its lane.
     """
 
     slots: tuple[Slot, ...] = ()
     said: tuple[Said, ...] = ()
     personalities: tuple[Personality, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
+    wrong: frozenset[int] = frozenset()
 
     def calibration(self, model: str) -> Calibration:
         """How a model counts tokens, as far as it is known."""

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from keepsaid.domain.graph import Step
 
+from keepsaid.domain.prompt import Json
+
 
 class Cause(StrEnum):
     """Why a candidate was shown (`pinned`, `relevant`) or what it fell to, in one word."""
@@ -62,3 +64,20 @@ class Measure:
     name: str
     value: float
     least: float | None = None
+
+
+def candidate_in(trace: Json, memory_id: int) -> dict[str, Json] | None:
+    """What a trace says of a memory that was looked at for its turn."""
+    return _named(trace, "candidates", memory_id)
+
+
+def beyond_in(trace: Json, memory_id: int) -> dict[str, Json] | None:
+    """What a trace says of a memory that ranked behind those that were looked at."""
+    return _named(trace, "beyond", memory_id)
+
+
+def _named(trace: Json, part: str, memory_id: int) -> dict[str, Json] | None:
+    memory = trace.get("memory") if isinstance(trace, dict) else None
+    named = memory.get(part) if isinstance(memory, dict) else None
+    found = named if isinstance(named, list) else []
+    return next((one for one in found if isinstance(one, dict) and one.get("id") == memory_id), None)

@@ -81,6 +81,11 @@ dead -requeue-> pending
 dead -refuse-> not_deliverable
 """)
 
+FEEDBACK = _table("""
+wrong -withdraw-> withdrawn
+withdrawn -mark-> wrong
+""")
+
 DELIVERY = _table("""
 pending -take-> processing
 processing -finish-> done
@@ -125,6 +130,7 @@ TABLES: Mapping[str, Moves] = MappingProxyType(
         "session": SESSION,
         "slot": SLOT,
         "memory": MEMORY,
+        "feedback": FEEDBACK,
     }
 )
 

@@ -130,7 +130,7 @@ class Claimed:
 class Outcome:
     """How a turn ended: its reply, the records it adds to the transcript, and what it cost.
 
-    `chosen` are the memories it was reminded of, `effects` what its tools left behind.
+    `chosen` are the memories it was shown, `opened` those that the model asked to see, `effects` what its tools left.
     Messages that were commands (`obeyed`) are no part of the transcript; when one `begins_anew`, the lane's context
     ends before what the turn adds. `attached` says of messages, by id, what came with their words.
     """
@@ -144,6 +144,7 @@ class Outcome:
     obeyed: tuple[Obeyed, ...] = ()
     begins_anew: bool = False
     attached: tuple[tuple[int, str], ...] = ()
+    opened: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keepsaid.domain.batch import Batch
+from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record
@@ -89,7 +90,8 @@ class TurnStory:
     """One turn with its batch, messages, steps, transcript records, replies and trace.
 
     `before` is the trace of the turn before it in its lane, whose prompt a provider may still have in its cache;
-    `placed` says by message id why it is in this lane, where that was inferred.
+    `placed` says by message id why it is in this lane, where that was inferred; `feedback` is what people said of the
+    memories it was shown.
     """
 
     turn_id: int
@@ -106,13 +108,15 @@ class TurnStory:
     reason: str = ""
     before: Json = None
     placed: Mapping[int, str] = field(default_factory=dict)
+    feedback: tuple[Feedback, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeWork:
     """A batch whose messages and reply are not in memory yet.
 
-    `external` says that its lane held an external message by the time it was answered.
+    `external` says that its lane held an external message by the time it was answered. `used` are the memories its
+    turn was shown or opened.
     """
 
     batch_id: int
@@ -122,3 +126,4 @@ class EpisodeWork:
     replied_at: int = 0
     model: str = ""
     external: bool = False
+    used: tuple[int, ...] = ()

@@ -10,11 +10,21 @@ from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
 from keepsaid.ports.personalities import PersonalityView
+from keepsaid.ports.receipts import ReceiptView
 from keepsaid.ports.retention import RetentionView
 from keepsaid.ports.sessions import SessionView
 
 
 class Store(
-    Operations, BufferView, LaneView, LaneList, OutboxView, RetentionView, SessionView, PersonalityView, Protocol
+    Operations,
+    BufferView,
+    LaneView,
+    LaneList,
+    OutboxView,
+    RetentionView,
+    SessionView,
+    PersonalityView,
+    ReceiptView,
+    Protocol,
 ):
     """The one way to write, and every read."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from keepsaid.adapters.ram import slots, standing
+from keepsaid.adapters.ram import receipts, slots, standing
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
+from keepsaid.domain.feedback import JudgeMemory
 
 
 def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
@@ -22,6 +23,8 @@ def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
                 slots.clear_slot(lane, effect, commit.at)
             case SetPersonality():
                 standing.set_personality(state, effect, commit.at)
+            case JudgeMemory():
+                receipts.judged(state, effect, commit.at)
             case Measured():
                 standing.measure(state, effect)
             case _:

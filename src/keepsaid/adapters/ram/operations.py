@@ -7,7 +7,18 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from keepsaid.adapters.ram import busy as busy_lanes
-from keepsaid.adapters.ram import context, intake, leases, outbox, pruning, routing, sessions, summaries, turns
+from keepsaid.adapters.ram import (
+    context,
+    intake,
+    leases,
+    outbox,
+    pruning,
+    receipts,
+    routing,
+    sessions,
+    summaries,
+    turns,
+)
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
@@ -40,6 +51,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.Shown: outbox.shown,
         commits.Decide: outbox.decide,
         commits.EpisodesKept: turns.keep_episodes,
+        commits.Judge: receipts.judge,
         compaction.Summarise: context.summarise,
         compaction.CutContext: context.cut,
         compaction.SummaryFailed: context.summary_failed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.adapters.ram import sessions, standing
+from keepsaid.adapters.ram import receipts, sessions, standing
 from keepsaid.adapters.ram.slots import pending
 from keepsaid.adapters.ram.state import State
 from keepsaid.domain.attachment import in_words
@@ -48,7 +48,8 @@ def surroundings(state: State, lane: Lane, messages: Sequence[Message]) -> Surro
     found = (_said(state, lane, target) for target in targets if target is not None)
     known = tuple(said for said in found if said is not None)
     set_here = standing.personalities(state, scopes_around(lane, messages))
-    return Surroundings(pending(row) if row else (), known, set_here, tuple(state.calibrations.values()))
+    asked, wrong = pending(row) if row else (), receipts.wrong_here(state, lane)
+    return Surroundings(asked, known, set_here, tuple(state.calibrations.values()), wrong)
 
 
 def _said(state: State, lane: Lane, target: str) -> Said | None:

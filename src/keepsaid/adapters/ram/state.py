@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.compaction import Cut
+from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.personality import Personality
@@ -223,8 +224,14 @@ class TurnRow:
     usage: Usage = field(default_factory=Usage)
     trace: str = "null"
     chosen: tuple[int, ...] = ()
+    opened: tuple[int, ...] = ()
     ended_at: int | None = None
     steps: dict[int, StepRow] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The memories it was shown or opened, each once, in order."""
+        return tuple(dict.fromkeys((*self.chosen, *self.opened)))
 
     @property
     def recorded(self) -> tuple[Step, ...]:
@@ -364,6 +371,7 @@ class State:
     summaries_due: dict[Lane, int] = field(default_factory=dict)
     prune_runs: list[PruneRun] = field(default_factory=list)
     personalities: dict[str, Personality] = field(default_factory=dict)
+    feedback: dict[tuple[int, int], tuple[Lane, Feedback]] = field(default_factory=dict)
     calibrations: dict[str, Calibration] = field(default_factory=dict)
 
     def leased(self) -> Iterator[BatchRow]:

@@ -64,7 +64,7 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     batch.ended_at = commit.at
     turn.state, turn.ended_at = turn_state, commit.at
     turn.model, turn.usage = outcome.model, outcome.usage
-    turn.chosen = outcome.chosen
+    turn.chosen, turn.opened = outcome.chosen, outcome.opened
     if outcome.begins_anew:
         begin_anew(state, batch.lane, commit.at)
     _keep_records(state, turn, commit)

@@ -13,6 +13,7 @@ from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.context_view import RamContexts
 from keepsaid.adapters.ram.lane_list import RamLaneList
 from keepsaid.adapters.ram.outbox import first_to_push
+from keepsaid.adapters.ram.receipts import RamReceipts, feedback_of_turn
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
 from keepsaid.domain.batch import Due, Group
@@ -109,7 +110,7 @@ class RamBuffer:
         return pruning.prunable(self._state, messages_before, records_before)
 
 
-class RamLanes(RamContexts, RamBuffer, RamSessions, RamLaneList):
+class RamLanes(RamContexts, RamBuffer, RamSessions, RamLaneList, RamReceipts):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:
@@ -143,6 +144,7 @@ class RamLanes(RamContexts, RamBuffer, RamSessions, RamLaneList):
             reason=turn.reason,
             before=_trace_before(self._state, turn),
             placed={one.id: why for one in messages if (why := self._state.placed.get(one.id))},
+            feedback=feedback_of_turn(self._state, turn.id),
         )
 
     async def last_turn(self, lane: Lane | None) -> int | None:
@@ -218,13 +220,15 @@ def _work(state: State, batch: BatchRow, turn_id: int | None) -> EpisodeWork:
         return EpisodeWork(batch.id, batch.messages)
     ref = f"reply:{turn_id}"
     answer = next((entry for entry in batch.lane.transcript if entry.ref == ref), None)
+    used = state.turns[turn_id].shown
     if answer is None:
-        return EpisodeWork(batch.id, batch.messages, turn_id)
+        return EpisodeWork(batch.id, batch.messages, turn_id, used=used)
     model = state.turns[turn_id].model
     before = batch.lane.span(1, max(one.last for one in (batch, *steered_into(state.turns[turn_id]))))
     external = batch.lane.external_from is not None and batch.lane.external_from <= batch.last
     external = external or any(message.inbound.origin.trust is Trust.EXTERNAL for message in before)
-    return EpisodeWork(batch.id, batch.messages, turn_id, answer.record.text, answer.created_at, model, external)
+    said = (answer.record.text, answer.created_at, model)
+    return EpisodeWork(batch.id, batch.messages, turn_id, *said, external, used)
 
 
 def _trace_before(state: State, turn: TurnRow) -> Json:

@@ -121,5 +121,6 @@ def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> S
         messages = rows.messages_of(db, batch_id)
         answer = one(db, SQL["answer"], (turn_id,)) if turn_id is not None else None
         reply, replied_at, model, external = answer or ("", 0, "", False)
-        work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at, model, bool(external)))
+        used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
+        work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at, model, bool(external), used))
     return work

@@ -6,9 +6,10 @@ from typing import assert_never
 
 import apsw
 
-from keepsaid.adapters.sqlite import slots, standing
+from keepsaid.adapters.sqlite import receipts, slots, standing
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
+from keepsaid.domain.feedback import JudgeMemory
 
 
 def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
@@ -23,6 +24,8 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
                 slots.clear_slot(db, effect, lane_id, commit.at)
             case SetPersonality():
                 standing.set_personality(db, effect, commit.at)
+            case JudgeMemory():
+                receipts.judged(db, effect, commit.at)
             case Measured():
                 standing.measure(db, effect)
             case _:

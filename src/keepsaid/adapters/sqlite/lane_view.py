@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite.busy import steered as steered_into
 from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.leases import SQL as LEASES
 from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.receipts import feedback_of_turn
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.session_view import surroundings
 from keepsaid.domain.lane import Lane
@@ -68,6 +69,7 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         reason,
         rows.trace(db, before[0]) if before else None,
         placed(db, messages),
+        feedback_of_turn(db, turn_id),
     )
 
 

@@ -18,6 +18,7 @@ from keepsaid.adapters.sqlite import (
     leases,
     outbox,
     pruning,
+    receipts,
     routing,
     sessions,
     summaries,
@@ -76,6 +77,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.BeginPruning: pruning.begin,
     commits.Tell: turns.tell,
     commits.EpisodesKept: episodes.kept,
+    commits.Judge: receipts.judge,
 }
 
 
@@ -147,7 +149,7 @@ class SqliteBuffer:
         return await self._readers.run(pruning.prunable, messages_before, records_before)
 
 
-class SqliteLanes(SqliteContexts, SqliteBuffer, SqliteSessions, SqliteLaneList):
+class SqliteLanes(SqliteContexts, SqliteBuffer, SqliteSessions, SqliteLaneList, receipts.SqliteReceipts):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:

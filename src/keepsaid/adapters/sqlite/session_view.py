@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows, sessions, slots, standing
+from keepsaid.adapters.sqlite import receipts, rows, sessions, slots, standing
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
@@ -66,7 +66,8 @@ def surroundings(db: apsw.Connection, lane: Lane, messages: Sequence[Message]) -
     asked = () if lane_id is None else slots.pending(db, lane_id)
     known = tuple(said for said in found if said is not None)
     set_here = standing.personalities(db, scopes_around(lane, messages))
-    return Surroundings(asked, known, set_here, standing.calibrations(db))
+    wrong = frozenset[int]() if lane_id is None else receipts.wrong_here(db, lane_id)
+    return Surroundings(asked, known, set_here, standing.calibrations(db), wrong)
 
 
 def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:

@@ -17,13 +17,14 @@ from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.domain.commits import StepEnd, StepStart, Tell, TurnCommit
+from keepsaid.domain.feedback import How
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.states import move
 
 SQL = load("turns")
 _RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INJECTION_ROW = "(?, ?, ?)"
+_INJECTION_ROW = "(?, ?, ?, ?)"
 
 
 def start_step(db: apsw.Connection, commit: StepStart) -> bool:
@@ -77,8 +78,9 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     leave(db, commit, lane_id)
     if commit.reply is not None:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
-    chosen = [(commit.turn_id, memory_id, rank) for rank, memory_id in enumerate(outcome.chosen, 1)]
-    for run in chunks(chosen):
+    shown = [(How.INJECTED, memory_id) for memory_id in outcome.chosen]
+    shown += [(How.OPENED, memory_id) for memory_id in outcome.opened]
+    for run in chunks([(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]):
         db.execute(many(SQL["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
     _tell(db, commit)
     db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))

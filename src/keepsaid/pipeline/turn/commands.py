@@ -13,26 +13,16 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
 from keepsaid.domain.share import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
-from keepsaid.ports.lanes import LaneView
+from keepsaid.pipeline.turn.told import REFUSED, Told
+from keepsaid.pipeline.turn.wrong import Receipts, Wrong
 from keepsaid.ports.personalities import PersonalityView
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
-_DONE, _REFUSED = "done", "refused"
 _WHO = {
     "session": "In a group only the owner may set how I speak, and nobody whom I do not know may anywhere.",
     "person": "How I speak with you is set in a chat between the two of us, if I know you.",
     "global": "Only the owner may set how I speak with everybody.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What one command came to: the words of the answer, and what the turn's commit does."""
-
-    text: str
-    outcome: str = _DONE
-    effects: tuple[Effect, ...] = ()
-    begins_anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +67,13 @@ class Commands:
 
     def __init__(
         self,
-        lanes: LaneView,
+        lanes: Receipts,
         personalities: PersonalityView,
         compact: Callable[[Lane], Awaitable[str]],
         window: int = 0,
     ) -> None:
         self._lanes = lanes
+        self._wrong = Wrong(lanes)
         self._personalities = personalities
         self._compact = compact
         self._window = window
@@ -112,7 +103,9 @@ class Commands:
             case "help":
                 return Told("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
         if not may_change(message):
-            return Told("In a group only people known to me may do that.", _REFUSED)
+            return Told("In a group only people known to me may do that.", REFUSED)
+        if command.name == "wrong":
+            return await self._wrong.told(message, command.arguments)
         if command.name == "reset":
             return Told("We begin anew. What was said stays stored and remembered.", begins_anew=True)
         return Told(await self._compact(message.lane))
@@ -136,12 +129,12 @@ class Commands:
             inforce = effective(scopes, await self._personalities.personalities(scopes))
             return Told(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
         if verb == "set" and not text:
-            return Told("/personality set needs a text.", _REFUSED)
+            return Told("/personality set needs a text.", REFUSED)
         if len(text) > PERSONALITY_CHARS_MAX:
-            return Told(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.", _REFUSED)
+            return Told(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.", REFUSED)
         allowed = settable(lane, (message,))
         if scope not in allowed:
-            return Told(_WHO[scope], _REFUSED)
+            return Told(_WHO[scope], REFUSED)
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
         done = f"I speak so {said} from now on." if text else f"What was set {said} is taken back."
         return Told(done, effects=(SetPersonality(allowed[scope], text, person),))

@@ -16,6 +16,7 @@ from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
+from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
@@ -60,6 +61,8 @@ CONTRACTS: tuple[type, ...] = (
     TargetContract,
     PersonalityContract,
     CalibrationContract,
+    FeedbackContract,
+    UseContract,
     TakingContract,
     SettlingContract,
     DeadContract,
@@ -85,6 +88,7 @@ __all__ = [
     "DueContract",
     "EpisodeWorkContract",
     "FailContract",
+    "FeedbackContract",
     "FenceContract",
     "IntakeContract",
     "InterruptContract",
@@ -118,5 +122,6 @@ __all__ = [
     "TargetContract",
     "TranscriptContract",
     "TurnContract",
+    "UseContract",
     "WindowContract",
 ]

@@ -20,6 +20,7 @@ from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
 from keepsaid.ports.personalities import PersonalityView
+from keepsaid.ports.receipts import ReceiptView
 from keepsaid.ports.redactor import MarksView
 from keepsaid.ports.retention import RetentionView
 from keepsaid.ports.sessions import SessionView
@@ -38,6 +39,7 @@ class Store(
     RetentionView,
     SessionView,
     PersonalityView,
+    ReceiptView,
     MarksView,
     Protocol,
 ):

@@ -40,7 +40,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             "the turn is settled, before its reply is sent",
             ("commit.TurnCommit.", "commit.Fail.", "commit.TakeReplies.", "send.before", "commit.Shown."),
         ),
-        "K7": ("sent, before that is on disk", ("send.after", "commit.Settle.", "commit.Decide.")),
+        "K7": ("sent, before that is on disk", ("send.after", "commit.Settle.", "commit.Decide.", "commit.Judge.")),
         "K8": (
             "while a lane's past is summarised or cut, its session rests, and what is old is pruned or told",
             (

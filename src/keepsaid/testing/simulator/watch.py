@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import LaneSummary, LaneTail, Span, Stretch
+from keepsaid.domain.feedback import Feedback, Reminded, Use
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.reply import Reply
@@ -61,7 +62,27 @@ class _Listed(_Retention):
         return await self.store.summaries(lane)
 
 
-class _Strands(_Listed):
+class _Receipts(_Listed):
+    """Where memories came up, and what people said of that, as it is."""
+
+    async def reminded(self, lane: Lane) -> Reminded | None:
+        """The newest turn of a lane that was shown any memory."""
+        return await self.store.reminded(lane)
+
+    async def uses(self, memory_id: int, turns: int) -> Sequence[Use]:
+        """The turns a memory came up in."""
+        return await self.store.uses(memory_id, turns)
+
+    async def wrong(self, lane: Lane) -> Sequence[Feedback]:
+        """What was said to be wrong for turns of a lane."""
+        return await self.store.wrong(lane)
+
+    async def feedback(self, memory_id: int) -> Sequence[Feedback]:
+        """What people said of a memory."""
+        return await self.store.feedback(memory_id)
+
+
+class _Strands(_Receipts):
     """Contexts, sessions and questions, as they are."""
 
     async def context(self, lane: Lane, limit: int) -> LaneTail:

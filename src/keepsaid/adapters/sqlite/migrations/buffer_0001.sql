@@ -178,8 +178,23 @@ CREATE TABLE injection (
   turn_id INTEGER NOT NULL,
   memory_id INTEGER NOT NULL,
   rank INTEGER NOT NULL,
+  how TEXT NOT NULL,
   PRIMARY KEY (turn_id, memory_id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX injection_memory ON injection (memory_id, turn_id);
+
+-- A person's word on a memory that a turn was shown; it outlives the turn.
+CREATE TABLE feedback (
+  turn_id INTEGER NOT NULL,
+  memory_id INTEGER NOT NULL,
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  state TEXT NOT NULL,
+  given_by TEXT NOT NULL,
+  given_at INTEGER NOT NULL,
+  PRIMARY KEY (turn_id, memory_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX feedback_memory ON feedback (memory_id);
+CREATE INDEX feedback_wrong ON feedback (lane_id, memory_id) WHERE state = 'wrong';
 
 CREATE TABLE session (
   id INTEGER PRIMARY KEY,

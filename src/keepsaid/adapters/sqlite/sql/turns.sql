@@ -48,7 +48,7 @@ INSERT INTO trace (turn_id, body, created_at) VALUES (?, ?, ?)
 ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body
 
 -- name: keep_injections
-INSERT INTO injection (turn_id, memory_id, rank) VALUES /*rows*/ ON CONFLICT DO NOTHING
+INSERT INTO injection (turn_id, memory_id, rank, how) VALUES /*rows*/ ON CONFLICT DO NOTHING
 
 -- name: keep_event
 INSERT INTO journal (topic, payload, correlation_id, created_at) VALUES (?, ?, ?, ?)

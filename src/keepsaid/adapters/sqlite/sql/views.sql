@@ -108,6 +108,9 @@ SELECT transcript.text, transcript.created_at, turn.model, EXISTS (
 FROM transcript JOIN turn ON turn.id = transcript.turn_id JOIN batch ON batch.id = turn.batch_id
 WHERE transcript.turn_id = ?1 AND transcript.ref = 'reply:' || ?1
 
+-- name: used
+SELECT memory_id FROM injection WHERE turn_id = ?1 ORDER BY rank
+
 -- name: steered
 SELECT id FROM batch WHERE steered = ? ORDER BY first
 

@@ -1,0 +1,114 @@
+"""Receipts: in which turns memories came up, and what people said of that."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite.query import Row, every, one
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.commits import Judge
+from keepsaid.domain.feedback import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.receipt import beyond_in, candidate_in
+from keepsaid.domain.states import move
+
+SQL = load("receipts")
+
+
+def judge(db: apsw.Connection, commit: Judge) -> bool:
+    """A person's word on a memory."""
+    return judged(db, commit.word, commit.at)
+
+
+def judged(db: apsw.Connection, word: JudgeMemory, at: int) -> bool:
+    """Whether the word stands now; False where the turn was not shown the memory, or nothing is to withdraw."""
+    place = (word.turn_id, word.memory_id)
+    known = one(db, SQL["judged"], place)
+    if known is not None:
+        stands = FeedbackState.WRONG if word.verb == "mark" else FeedbackState.WITHDRAWN
+        if known[0] != stands:
+            db.execute(SQL["judge_again"], (*place, move("feedback", known[0], word.verb), word.by, at))
+        return True
+    shown = one(db, SQL["shown"], place)
+    if shown is None or word.verb != "mark":
+        return False
+    db.execute(SQL["judge"], (*place, shown[0], str(FeedbackState.WRONG), word.by, at))
+    return True
+
+
+def wrong_here(db: apsw.Connection, lane_id: int) -> frozenset[int]:
+    """The memories that somebody said were wrong for turns of a lane."""
+    return frozenset(row[0] for row in every(db, SQL["wrong_here"], (lane_id,)))
+
+
+def feedback_of_turn(db: apsw.Connection, turn_id: int) -> tuple[Feedback, ...]:
+    """What was said of the memories of a turn."""
+    return tuple(_feedback(row) for row in every(db, SQL["feedback_of_turn"], (turn_id,)))
+
+
+class SqliteReceipts:
+    """Receipts, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def reminded(self, lane: Lane) -> Reminded | None:
+        """The newest of the lane's last twenty turns that was shown any memory."""
+        return await self._readers.run(_reminded, lane)
+
+    async def uses(self, memory_id: int, turns: int) -> Sequence[Use]:
+        """The turns a memory was shown to or, of the newest, left out of."""
+        return await self._readers.run(_uses, memory_id, turns)
+
+    async def wrong(self, lane: Lane) -> Sequence[Feedback]:
+        """What was said to be wrong for turns of a lane and still stands, newest first."""
+        return await self._readers.run(_wrong, lane)
+
+    async def feedback(self, memory_id: int) -> Sequence[Feedback]:
+        """What people said of a memory, newest first."""
+        return await self._readers.run(_all_feedback, memory_id)
+
+
+def _reminded(db: apsw.Connection, lane: Lane) -> Reminded | None:
+    row = one(db, ROUTING["lane"], lane)
+    shown = every(db, SQL["reminded"], row[:1]) if row else []
+    return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
+
+
+def _uses(db: apsw.Connection, memory_id: int, turns: int) -> Sequence[Use]:
+    found = {}
+    for turn_id, *lane, at, how in every(db, SQL["shown_to"], (memory_id,)):
+        found[turn_id] = Use(turn_id, Lane(*lane), at, How(how), candidate_in(rows.trace(db, turn_id), memory_id))
+    named = f'"id":{memory_id},'.encode()
+    for turn_id, *lane, at, body in every(db, SQL["traces"], (turns,)):
+        text = zlib.decompress(body)
+        if turn_id in found or named not in text:
+            continue
+        trace = json.loads(text)
+        considered, behind = candidate_in(trace, memory_id), beyond_in(trace, memory_id)
+        if considered is not None and not considered["chosen"]:
+            found[turn_id] = Use(turn_id, Lane(*lane), at, How.LEFT_OUT, considered)
+        elif behind is not None:
+            found[turn_id] = Use(turn_id, Lane(*lane), at, How.BEYOND, behind)
+    return [found[turn_id] for turn_id in sorted(found, reverse=True)]
+
+
+def _wrong(db: apsw.Connection, lane: Lane) -> Sequence[Feedback]:
+    row = one(db, ROUTING["lane"], lane)
+    return [_feedback(said) for said in every(db, SQL["wrong_of_lane"], row[:1])] if row else []
+
+
+def _all_feedback(db: apsw.Connection, memory_id: int) -> Sequence[Feedback]:
+    return [_feedback(row) for row in every(db, SQL["feedback"], (memory_id,))]
+
+
+def _feedback(row: Row) -> Feedback:
+    turn_id, memory_id, state, by, at = row
+    return Feedback(turn_id, memory_id, FeedbackState(state), by, at)

@@ -1,0 +1,47 @@
+"""The operator's routes for receipts: a turn explained, where a memory came up, and that it was wrong."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.memory import OWNER
+from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.shapes import turn_shape
+
+_BODY_BYTES_MAX = 10_000
+
+
+class ReceiptRoutes:
+    """Why a turn was shown what it was shown, and a person's word on that."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+
+    async def turn(self, request: Request) -> Response:
+        """One turn with its context, steps and receipts."""
+        self._gate.operator(request)
+        turn_id = read("turn", request.path_params["id"])
+        story = None if turn_id is None else await self._instance.operations.turn(turn_id)
+        if story is None:
+            raise NotFound("there is no such turn", hint="keepsaid why")
+        return JSONResponse({"turn": turn_shape(story)})
+
+    async def wrong(self, request: Request) -> Response:
+        """A memory was wrong for a turn, or that is withdrawn."""
+        self._gate.operator(request)
+        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        memory_id, turn, undo = read("memory", request.path_params["id"]), fields.get("turn"), fields.get("undo", False)
+        if memory_id is None:
+            raise NotFound("there is no such memory", hint="keepsaid memory ls")
+        turn_id = read("turn", turn) if isinstance(turn, str) else None
+        if turn_id is None or not isinstance(undo, bool):
+            raise BadRequest("say the turn that was shown the memory as text, and undo as true or false")
+        word = JudgeMemory(turn_id, memory_id, OWNER, "withdraw" if undo else "mark")
+        done = await self._instance.judge(word)
+        return JSONResponse({"memory": show("memory", memory_id), "turn": show("turn", turn_id), "done": done})
