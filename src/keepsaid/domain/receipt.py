@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.graph import Step
-
 from keepsaid.domain.prompt import Json
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Received
+from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Memory, is_time
 from keepsaid.domain.message import Message
@@ -136,6 +137,12 @@ def memory_shape(memory: Memory) -> Shape:
     }
 
 
+def feedback_shape(said: Feedback) -> Shape:
+    """What a person said of a memory that a turn was shown."""
+    told = {"state": str(said.state), "by": said.by, "at": when(said.at)}
+    return {"turn": show("turn", said.turn_id), "memory": show("memory", said.memory_id), **told}
+
+
 def turn_shape(turn: TurnStory) -> Shape:
     """A turn with its context, steps and receipts."""
     usage = turn.usage
@@ -151,6 +158,7 @@ def turn_shape(turn: TurnStory) -> Shape:
             {"n": step.n, "kind": str(step.kind), "subject": step.subject, "state": step.state} for step in turn.steps
         ],
         "replies": [reply_shape(reply) for reply in turn.replies],
+        "feedback": [feedback_shape(said) for said in turn.feedback],
         "tokens": [usage.tokens_in, usage.tokens_out],
         "cost_usd": None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
         "started_at": when(turn.started_at),
@@ -170,8 +178,10 @@ def _context(turn: TurnStory) -> Json:
         return trace
     candidates = memory.get("candidates")
     named = [_candidate(one) for one in candidates] if isinstance(candidates, list) else candidates
+    behind = memory.get("beyond")
+    beyond = [_candidate(one) for one in behind] if isinstance(behind, list) else []
     shown = {key: value for key, value in trace.items() if key != "marks"}
-    return {**shown, "memory": {**memory, "candidates": named}, "prefix": _prefix(turn)}
+    return {**shown, "memory": {**memory, "candidates": named, "beyond": beyond}, "prefix": _prefix(turn)}
 
 
 def _prefix(turn: TurnStory) -> Json:

@@ -79,11 +79,15 @@ class Visible:
 
 
 class Selection:
-    """Goes through candidates, best first, and fills the block until a limit is reached."""
+    """Goes through candidates, best first, and fills the block until a limit is reached.
 
-    def __init__(self, visible: Visible, settings: InjectionSettings) -> None:
+    Those that are `wrong` for the lane by a person's word are left out.
+    """
+
+    def __init__(self, visible: Visible, settings: InjectionSettings, wrong: frozenset[int] = frozenset()) -> None:
         self._visible = visible
         self._settings = settings
+        self._wrong = wrong
         self._ids: set[int] = set()
         self._texts: set[str] = set()
         self._lines: dict[str, list[str]] = {PINNED: [], RELEVANT: []}
@@ -110,6 +114,8 @@ class Selection:
         self._ids.add(memory.id)
         if memory.state != "active":
             return Cause.INVALID, f"no longer valid: {memory.state}"
+        if memory.id in self._wrong:
+            return Cause.WRONG, "somebody said here that it was wrong"
         return (Cause.DUPLICATE, "the same words as another memory") if said in self._texts else None
 
     def _seen(self, memory: Memory, said: str) -> Verdict | None:

@@ -83,7 +83,7 @@ class Injector:
             pinned = []
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
         shown = await asyncio.shield(recent)
-        selection = Selection(Visible(shown.shown, own, shown.records, text), self._settings)
+        selection = Selection(Visible(shown.shown, own, shown.records, text), self._settings, claimed.around.wrong)
         for hit in pinned:
             selection.consider(hit, PINNED)
         for hit in recalled.hits:

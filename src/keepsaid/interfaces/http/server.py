@@ -30,6 +30,7 @@ from keepsaid.interfaces.http.media import Media
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
 from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrouted
+from keepsaid.interfaces.http.receipts import ReceiptRoutes
 
 _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""
@@ -38,7 +39,7 @@ _STOP_S = 1
 def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
     """Every route of the server; streams end soon after `stopping` is set."""
     messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
-    lanes = LaneRoutes(instance, gate)
+    lanes, receipts = LaneRoutes(instance, gate), ReceiptRoutes(instance, gate)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
@@ -55,6 +56,8 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/lanes/compact", guarded(lanes.compact), methods=["POST"]),
         Route("/v1/prune", guarded(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
+        Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),
+        Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),
     ]
 

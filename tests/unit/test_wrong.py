@@ -1,0 +1,132 @@
+"""A memory was wrong: it is left out of the lane's next turns until that is withdrawn, however it was said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.http_cast import refused, site
+
+from keepsaid.app.instance import Instance, opened
+from keepsaid.config import Config, Home
+from keepsaid.domain.command import Command, read_command
+from keepsaid.domain.feedback import How, JudgeMemory
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.domain.memory import OWNER as PERSON
+from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.turn import Answer, Usage
+from keepsaid.interfaces.notes import note
+from keepsaid.ports.model import Delta, ModelRequest
+
+OWNER = Origin("terminal", "default", "me", "ann", direct=True, trust=Trust.OWNER)
+HERE = Lane("terminal", "default", "me", lane_key("me"))
+BOILER, KETTLE = "The boiler is serviced every May.", "The kettle boils beside the boiler."
+QUESTION = "when is the boiler serviced?"
+
+Say = Callable[[str], Awaitable[str]]
+
+
+class Reminded:
+    """Answers with what came to mind."""
+
+    name = "test/reminded"
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        delta("")
+        return Answer(request.prompt.recalled or "nothing", usage=Usage(9, 3), model=self.name)
+
+
+def talking(instance: Instance) -> Say:
+    async def say(text: str) -> str:
+        heard = await instance.receive(Inbound(OWNER, Content(text.encode(), text), priority=10))
+        with instance.hub.listening(heard.id) as stages:
+            story = await instance.operations.story(heard.id)
+            while story is None or story.state != "done":
+                await stages.get()
+                story = await instance.operations.story(heard.id)
+        return "\n".join(reply.draft.text for reply in story.replies)
+
+    return say
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/wrong", Command("wrong")),
+        ("/wrong 2", Command("wrong", "2")),
+        ("/wrong mem_01hz00000000a", Command("wrong", "mem_01hz00000000a")),
+        ("/wrong undo", Command("wrong", "undo")),
+        ("/wrong undo mem_01hz00000000a", Command("wrong", "undo mem_01hz00000000a")),
+        ("/wrong answer, sorry", None),
+        ("/wrong undo that please", None),
+    ],
+)
+def test_talk_about_what_is_wrong_is_no_command(text: str, command: Command | None) -> None:
+    assert read_command(text) == command
+
+
+async def test_what_is_wrong_is_left_out_from_the_next_turn_on_until_that_is_withdrawn(tmp_path: Path) -> None:
+    config = Config(channels={"terminal": {"window_ms": 0}}, memory={"deadline_ms": 5_000}, server={"port": 0})
+    async with opened(Home.at(tmp_path), config, Reminded()) as instance:
+        say = talking(instance)
+        boiler = await instance.remember(note(BOILER, "fact", instance.clock.now_ms()))
+        await instance.start()
+        assert await say("/wrong") == "No memory came to mind in the last turns here."
+        assert BOILER in await say(QUESTION)
+        told = await say("/wrong")
+        assert told.startswith(f"Left out here from now on: [fact] {BOILER} ({show('memory', boiler)})")
+        assert BOILER not in await say(f"once more: {QUESTION}")
+        story = await instance.operations.turn(await instance.operations.last_turn(HERE) or 0)
+        assert story is not None
+        [use, *_] = await instance.operations.uses(boiler, 99)
+        assert isinstance(use.found, dict)
+        assert (use.turn_id, use.how, use.found["cause"]) == (story.turn_id, How.LEFT_OUT, "wrong")
+        assert BOILER in await say("/wrong undo")
+        assert await say("/wrong undo") == "Nothing here is said to be wrong."
+        assert BOILER in await say(f"and again: {QUESTION}")
+
+
+async def test_of_several_one_is_named_by_its_number_or_its_name(tmp_path: Path) -> None:
+    config = Config(channels={"terminal": {"window_ms": 0}}, memory={"deadline_ms": 5_000}, server={"port": 0})
+    async with opened(Home.at(tmp_path), config, Reminded()) as instance:
+        say = talking(instance)
+        ids = [await instance.remember(note(text, "fact", instance.clock.now_ms())) for text in (BOILER, KETTLE)]
+        await instance.start()
+        await say("tell me of the boiler")
+        listed = await say("/wrong")
+        assert listed.startswith("Which one? /wrong and its number:\n1. [fact] ")
+        number, name = re.findall(rf"(\d)\. \[fact\] {re.escape(KETTLE)} \((mem_\w+)\)", listed)[0]
+        assert (await say("/wrong 7")).startswith("7 is not among them.")
+        assert KETTLE in await say(f"/wrong {number}")
+        shown = await say("tell me more of the boiler")
+        assert BOILER in shown
+        assert KETTLE not in shown
+        assert KETTLE in await say(f"/wrong {name}")
+        assert (await say(f"/wrong undo {show('memory', ids[0])}")).endswith("is not left out here.")
+        assert KETTLE in await say(f"/wrong undo {name}")
+        assert list(await instance.operations.wrong(HERE)) == []
+
+
+async def test_the_same_over_http(tmp_path: Path) -> None:
+    async with site(tmp_path, memory={"deadline_ms": 5_000}) as here:
+        boiler = await here.instance.remember(note(BOILER, "fact", here.instance.clock.now_ms()))
+        say = talking(here.instance)
+        await say(QUESTION)
+        turn_id = await here.instance.operations.last_turn(HERE) or 0
+        path, turn = f"/v1/memories/{show('memory', boiler)}/wrong", show("turn", turn_id)
+        told = await here.client.post(path, json={"turn": turn}, headers=here.owner)
+        assert told.json() == {"memory": show("memory", boiler), "turn": turn, "done": True}
+        story = (await here.client.get(f"/v1/turns/{turn}", headers=here.owner)).json()["turn"]
+        [said] = story["feedback"]
+        assert (said["memory"], said["state"], said["by"]) == (show("memory", boiler), "wrong", PERSON)
+        undone = await here.client.post(path, json={"turn": turn, "undo": True}, headers=here.owner)
+        assert undone.json()["done"] is True
+        assert not await here.instance.judge(JudgeMemory(turn_id + 1, boiler, PERSON))
+        refused(await here.client.post(path, json={"turn": 7}, headers=here.owner), 400)
+        refused(await here.client.post(path, json={"turn": turn, "undo": "yes"}, headers=here.owner), 400)
+        refused(await here.client.post("/v1/memories/mem_x/wrong", json={"turn": turn}, headers=here.owner), 404)
+        refused(await here.client.get("/v1/turns/trn_x", headers=here.owner), 404)
+        refused(await here.client.post(path, json={"turn": turn}), 401)
