@@ -12,12 +12,13 @@ from tests.unit.http_cast import refused, site
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
-from keepsaid.domain.feedback import How, JudgeMemory
+from keepsaid.domain.feedback import How
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER as PERSON
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import Answer, Usage
+from keepsaid.interfaces.judging import judge
 from keepsaid.interfaces.notes import note
 from keepsaid.ports.model import Delta, ModelRequest
 
@@ -124,7 +125,7 @@ async def test_the_same_over_http(tmp_path: Path) -> None:
         assert (said["memory"], said["state"], said["by"]) == (show("memory", boiler), "wrong", PERSON)
         undone = await here.client.post(path, json={"turn": turn, "undo": True}, headers=here.owner)
         assert undone.json()["done"] is True
-        assert not await here.instance.judge(JudgeMemory(turn_id + 1, boiler, PERSON))
+        assert not await judge(here.instance, boiler, turn_id + 1, undo=False)
         refused(await here.client.post(path, json={"turn": 7}, headers=here.owner), 400)
         refused(await here.client.post(path, json={"turn": turn, "undo": "yes"}, headers=here.owner), 400)
         refused(await here.client.post("/v1/memories/mem_x/wrong", json={"turn": turn}, headers=here.owner), 404)

@@ -26,9 +26,8 @@ from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, Home
-from keepsaid.domain.commits import Decide, Drop, Judge, Received, Requeue, Shown
+from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext
-from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, NewMemory
 from keepsaid.domain.message import Inbound
@@ -224,10 +223,6 @@ class Instance:
         """Keep a memory a person added; returns its id, 0 when it was forgotten before. Raises StoreError."""
         [number] = await self.memories.keep([memory], memory.said_at)
         return number
-
-    async def judge(self, word: JudgeMemory) -> bool:
-        """A person's word on a memory that a turn was shown; False when it was not shown, or nothing is withdrawn."""
-        return await self.operations.apply(Judge(word, self.clock.now_ms()))
 
     async def shown(self, reply_id: int, provider_id: str | None = None) -> bool:
         """A reply was pulled; `provider_id` is what its medium calls it."""

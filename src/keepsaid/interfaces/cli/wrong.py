@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
-from keepsaid.domain.memory import OWNER
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import show
 from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.judging import judge
 
 
 def wrong(
@@ -29,10 +28,12 @@ def wrong(
     if memory_id is None or turn_id is None:
         no = f"{memory} names no memory" if memory_id is None else f"{turn} names no turn"
         raise InputError(no, safe="Nothing was changed.", hint="keepsaid why")
-    word = JudgeMemory(turn_id, memory_id, OWNER, "withdraw" if undo else "mark")
     body = json.dumps({"turn": name("turn", turn_id), "undo": undo}).encode()
     path = f"/v1/memories/{name('memory', memory_id)}/wrong"
-    done, _ = either(lambda remote: bool(remote.post(path, body)["done"]), lambda instance: instance.judge(word))
+    done, _ = either(
+        lambda remote: bool(remote.post(path, body)["done"]),
+        lambda instance: judge(instance, memory_id, turn_id, undo=undo),
+    )
     named = {"memory": name("memory", memory_id), "turn": name("turn", turn_id)}
     if not done:
         what = "was not said to be wrong for" if undo else "was not shown to"

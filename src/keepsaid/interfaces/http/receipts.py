@@ -6,11 +6,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.memory import OWNER
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.judging import judge
 from keepsaid.interfaces.shapes import turn_shape
 
 _BODY_BYTES_MAX = 10_000
@@ -42,6 +41,5 @@ class ReceiptRoutes:
         turn_id = read("turn", turn) if isinstance(turn, str) else None
         if turn_id is None or not isinstance(undo, bool):
             raise BadRequest("say the turn that was shown the memory as text, and undo as true or false")
-        word = JudgeMemory(turn_id, memory_id, OWNER, "withdraw" if undo else "mark")
-        done = await self._instance.judge(word)
+        done = await judge(self._instance, memory_id, turn_id, undo=undo)
         return JSONResponse({"memory": show("memory", memory_id), "turn": show("turn", turn_id), "done": done})

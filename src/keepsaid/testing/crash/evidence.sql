@@ -77,5 +77,11 @@ SELECT id FROM reply WHERE state = 'pending' AND url IS NULL ORDER BY id DESC LI
 -- name: undelivered
 SELECT id FROM reply WHERE state = 'dead' ORDER BY id DESC LIMIT 4
 
+-- name: shown_turn
+SELECT turn_id FROM injection ORDER BY turn_id DESC, memory_id LIMIT 1
+
+-- name: shown_memory
+SELECT memory_id FROM injection ORDER BY turn_id DESC, memory_id LIMIT 1
+
 -- name: summarised
 SELECT count(*) FROM lane_context WHERE summary IS NOT NULL

@@ -1,4 +1,4 @@
-"""The owner: queues again what died, drops too late, pulls replies, gives up those nobody takes, all over HTTP."""
+"""The owner: queues again what died, drops too late, pulls replies, gives up what nobody takes, judges memories."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Owner:
 
     async def look(self) -> None:
         """Do what there is to do, if anybody is there to do it; what fails is tried again at the next look."""
-        found = numbers(self._home, "dead", "done", "unseen", "undelivered")
+        found = numbers(self._home, "dead", "done", "unseen", "undelivered", "shown_turn", "shown_memory")
         if found is None:
             return
-        dead, done, unseen, undelivered = found
+        dead, done, unseen, undelivered, turns, memories = found
         try:
             for batch in [one for one in dead if one not in self._requeued][:_A_FEW]:
                 if await self._call(f"/v1/batches/{show('batch', batch)}/requeue", {"reason": "once more"}):
@@ -37,9 +37,17 @@ class Owner:
                 await self._call(f"/v1/replies/{show('reply', reply)}/seen", {})
             for reply in undelivered:
                 await self._call(f"/v1/replies/{show('reply', reply)}/resend", {"accept": True})
+            for turn, memory in zip(turns, memories, strict=True):
+                await self._wrong(memory, turn)
             await self._call("/v1/prune", {})
         except (FileNotFoundError, httpx2.TransportError):
             return
+
+    async def _wrong(self, memory: int, turn: int) -> None:
+        """Say that a memory was wrong, and take it back, so that what comes to mind stays as it was."""
+        fields: dict[str, object] = {"turn": show("turn", turn)}
+        for undo in (False, True):
+            await self._call(f"/v1/memories/{show('memory', memory)}/wrong", {**fields, "undo": undo})
 
     async def _call(self, path: str, fields: dict[str, object]) -> bool:
         told = json.loads((self._home / "run" / "runtime.json").read_text("utf-8"))
