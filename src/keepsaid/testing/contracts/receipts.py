@@ -30,8 +30,8 @@ async def remind(road: Road, *shown: int, opened: tuple[int, ...] = (), room: st
         candidates.append(candidate(_DOG, chosen=False))
     trace: Json = {"memory": {"candidates": candidates, "beyond": [{"id": _OWL, "rank": 30}]}}
     step = Step(1, StepKind.MODEL, "model", b"hash")
-    await road.store.apply(StepStart(claimed.turn_id, batch.id, batch.fence, step, at, trace))
-    end = replace(outcome(), chosen=shown, opened=opened, trace=trace)
+    await road.store.apply(StepStart(claimed.turn_id, batch.fence, step, at, trace))
+    end = replace(outcome(), chosen=shown, opened=opened)
     assert await road.store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, at))
     return claimed.turn_id
 

@@ -28,9 +28,9 @@ SELECT turn_id, memory_id, state, given_by, given_at FROM feedback WHERE turn_id
 -- name: reminded
 SELECT turn_id, memory_id FROM injection
 WHERE turn_id = (
-  SELECT turn.id FROM (SELECT id FROM turn WHERE lane_id = ?1 ORDER BY id DESC LIMIT 20) AS turn
-  WHERE EXISTS (SELECT 1 FROM injection AS any_shown WHERE any_shown.turn_id = turn.id)
-  ORDER BY turn.id DESC LIMIT 1
+  SELECT latest.id FROM (SELECT id FROM turn WHERE lane_id = ?1 ORDER BY id DESC LIMIT 20) AS latest
+  WHERE EXISTS (SELECT 1 FROM injection AS any_shown WHERE any_shown.turn_id = latest.id)
+  ORDER BY latest.id DESC LIMIT 1
 )
 ORDER BY rank
 
