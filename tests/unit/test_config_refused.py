@@ -26,6 +26,8 @@ def write(tmp_path: Path) -> Write:
     ("text", "key"),
     [
         ("agent: [a]", "agent"),
+        ("buffer: {}\nbuffer: {window_ms: 5}", "the same key stands here twice (line 2, column 1)"),
+        ("buffer: {window_ms: 5, window_ms: 6}", "the same key stands here twice"),
         ("buffer: 5", "buffer"),
         ("buffer: {window_ms: soon}", "buffer.window_ms"),
         ("buffer: {window_ms: -1}", "buffer.window_ms"),

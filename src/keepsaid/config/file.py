@@ -90,8 +90,21 @@ def _masked(quoted: re.Match[str]) -> str:
     return quoted.group() if len(name) < 2 or name.startswith(_OF_YAML) else "..."
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML where no key stands twice: of two sections the first would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The values of a mapping."""
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, "the same key stands here twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def _parsed(text: str, path: Path) -> dict[Any, Any] | None:
-    loader = yaml.SafeLoader(text)
+    loader = _Loader(text)
     try:
         root = loader.get_single_node()
         if root is None:

@@ -15,7 +15,7 @@ from keepsaid.ports.clock import Clock
 from keepsaid.ports.lanes import LaneView
 
 _log = logging.getLogger("keepsaid.turn")
-_MOMENT_MS = 20
+_MOMENT_MS = 50
 """After a claim the next is looked for a moment later, so that the turns just started go first."""
 
 _SENT_BACK = 0.1
@@ -50,11 +50,13 @@ class Workers:
         self._places = places
         self._running: set[asyncio.Task[None]] = set()
         self._slow: set[asyncio.Task[None]] = set()
+        self._full = False
 
     async def claim(self) -> int | None:
         """Fill the free places; returns when the next batch is ready, or None while all places are taken."""
         places = self._places
         free = min(places.at_once + len(self._slow), places.open_max) - len(self._running)
+        self._full = True
         if free < 1:
             return None
         now = self._clock.due_ms()
@@ -65,7 +67,8 @@ class Workers:
             task.add_done_callback(self._finished)
             slow_after_s = places.slow_s * (_SENT_BACK if one.batch.deferrals else 1)
             asyncio.get_running_loop().call_later(slow_after_s, self._slowed, task)
-        if len(leases) == free:
+        self._full = len(leases) == free
+        if self._full:
             return None
         if leases:
             return now + _MOMENT_MS
@@ -80,7 +83,8 @@ class Workers:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._slow.discard(task)
-        self._flow.hints.work.set()
+        if self._full:
+            self._flow.hints.work.set()
 
     async def _work(self, lease: Lease) -> None:
         try:
@@ -90,6 +94,8 @@ class Workers:
             return
         finally:
             self._flow.hints.deliver.set()
+        if how != "done":
+            self._flow.hints.work.set()  # it may be due again soon; a committed turn has told so itself
         if how != "waiting":
             _log.info("turn ended", extra={"turn": lease.turn_id, "batch": lease.batch.id, "how": how})
 

@@ -63,7 +63,7 @@ from keepsaid.ports.recall import Reminder
 _log = logging.getLogger("keepsaid.route")
 _LANES_MAX = 64
 _FAILED_MS = 1_000
-_MOMENT_MS = 20
+_MOMENT_MS = 50
 """After work the next is looked for a moment later, so that what was just routed goes first."""
 
 
