@@ -26,8 +26,6 @@ def write(tmp_path: Path) -> Write:
     ("text", "key"),
     [
         ("agent: [a]", "agent"),
-        ("buffer: {}\nbuffer: {window_ms: 5}", "the same key stands here twice (line 2, column 1)"),
-        ("buffer: {window_ms: 5, window_ms: 6}", "the same key stands here twice"),
         ("buffer: 5", "buffer"),
         ("buffer: {window_ms: soon}", "buffer.window_ms"),
         ("buffer: {window_ms: -1}", "buffer.window_ms"),
@@ -90,6 +88,8 @@ def test_a_wrong_variable_is_named(
     [
         ("buffer: [", "line 1"),
         ("a: b: c", "line 1"),
+        ("buffer: {}\nbuffer: {window_ms: 5}", "the same key stands here twice (line 2, column 1)"),
+        ("buffer: {window_ms: 5, window_ms: 6}", "the same key stands here twice"),
         ("\tagent: x", "line 1"),
         ("agent: !!python/object/apply:os.getcwd []", "python/object"),
         ("agent: !!bool maybe", "what its tag says"),
