@@ -27,7 +27,7 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.context.assemble import Budget, assemble
 from keepsaid.pipeline.context.policy import POLICY
-from keepsaid.pipeline.context.surroundings import personality_of
+from keepsaid.pipeline.context.sources import personality_of
 from keepsaid.pipeline.turn.speak import set_in, set_personality
 
 CARL = replace(ANA, sender="9", name="Carl", trust=Trust.KNOWN)

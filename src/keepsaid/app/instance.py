@@ -52,7 +52,7 @@ from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.memory.tools import memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
-from keepsaid.pipeline.context.surroundings import Surroundings
+from keepsaid.pipeline.context.sources import Sources
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
@@ -170,10 +170,10 @@ class Instance:
         mode = config.memory.injection
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         agent = self.home.agent(config.agent)
-        around = Surroundings(skills=SkillFolder(agent), overview=overview_of(config, self.operations))
+        sources = Sources(skills=SkillFolder(agent), overview=overview_of(config, self.operations))
         guard = guard_of(config, self.operations, self.clock, self.compactor)
         commands = Commands(self.operations, self.operations, self.compactor.asked, config.compaction.window_tokens)
-        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, around, guard, commands)
+        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, sources, guard, commands)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
         terms = config.sessions.terms(), config.slots.terms()

@@ -38,7 +38,7 @@ from keepsaid.pipeline.context.late import judged, noted, owned_up
 from keepsaid.pipeline.context.measure import measured
 from keepsaid.pipeline.context.quoted import joining
 from keepsaid.pipeline.context.recent import fitted
-from keepsaid.pipeline.context.surroundings import Surroundings
+from keepsaid.pipeline.context.sources import Sources
 from keepsaid.pipeline.context.trace import chosen, recorded, shown_at, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
@@ -78,7 +78,7 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Mind:
-    """Who answers, and what comes to mind: `tools` makes the tools of one turn, `around` is what surrounds it.
+    """Who answers, and what comes to mind: `tools` makes the tools of one turn, `sources` fill its prompt.
 
     `guard` watches that prompts fit the model, and tells nobody that a lane is due where it is left to the road.
     """
@@ -88,7 +88,7 @@ class Mind:
     identity: Identity
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses
-    around: Surroundings = Surroundings()
+    sources: Sources = Sources()
     guard: Guard | None = None
     commands: Commands | None = None
 
@@ -258,9 +258,9 @@ class Flow:
         mind, now = self._mind, shown_at(claimed.trace, self._clock.now_ms())
         tail = asyncio.ensure_future(self._tail(reading))
         recent = asyncio.ensure_future(_recent(tail))
-        standing = asyncio.ensure_future(mind.around.standing(claimed, mind.identity))
+        standing = asyncio.ensure_future(mind.sources.standing(claimed, mind.identity))
         injection = recorded(claimed.trace) or await mind.reminder.remind(claimed, recent)
-        passing = await mind.around.passing(claimed, now)
+        passing = await mind.sources.passing(claimed, now)
         return Scene(claimed, await tail, injection, await standing, passing)
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:

@@ -1,4 +1,4 @@
-"""Surroundings: where the parts of a context come from that are neither the lane's nor memory's."""
+"""Sources: where the parts of a context come from that are neither the lane's nor memory's."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from keepsaid.ports.skills import SkillShelf
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The sources that there are; a layer without one is empty."""
+class Sources:
+    """Those that there are; a layer without one is empty."""
 
     skills: SkillShelf | None = None
     capabilities: Capabilities | None = None
