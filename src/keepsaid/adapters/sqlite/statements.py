@@ -10,14 +10,24 @@ from types import MappingProxyType
 from typing import TypeVar
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_PART = re.compile(r"/\*part (\w+)\*/")
 
 
 @cache
 def load(page: str) -> Mapping[str, str]:
-    """The statements of `page`.sql by name."""
+    """The statements of `page`.sql by name; `/*part NAME*/` in one stands for that statement of parts.sql."""
+    return MappingProxyType({name: _filled(sql) for name, sql in _named(page).items()})
+
+
+@cache
+def _named(page: str) -> Mapping[str, str]:
     text = files("keepsaid.adapters.sqlite").joinpath("sql", f"{page}.sql").read_text("utf-8")
     parts = _NAME.split(text)
-    return MappingProxyType({name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2], strict=True)})
+    return {name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _filled(sql: str) -> str:
+    return _PART.sub(lambda found: _filled(_named("parts")[found[1]]), sql)
 
 
 @cache

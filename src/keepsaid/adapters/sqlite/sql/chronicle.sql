@@ -27,9 +27,7 @@ SELECT next_at, ended_at, provider_id FROM reply WHERE id = ?
 SELECT verb, at, detail FROM reply_move WHERE reply_id = ? ORDER BY n
 
 -- name: decided
-SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, number, sender, sender_name, direct, trust,
-  external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at,
-  content_hash, seal, forgotten_at, batch.action, batch.rule, batch.rule_version, batch.reason
+SELECT /*part message*/, batch.action, batch.rule, batch.rule_version, batch.reason
 FROM message JOIN lane ON lane.id = message.lane_id
 LEFT JOIN batch ON batch.id = (
   SELECT earlier.id FROM batch AS earlier

@@ -8,15 +8,11 @@ FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id WHERE lane.id
 SELECT version, first, last, text, kind, model, created_at FROM lane_summary WHERE lane_id = ?1 AND version = ?2
 
 -- name: tail
-SELECT role, text, calls, call_id, speaker, attached, ref, position FROM transcript
-WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
-  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+/*part records_after*/
 ORDER BY position DESC LIMIT ?3
 
 -- name: span
-SELECT role, text, calls, call_id, speaker, attached, ref, position FROM transcript
-WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
-  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+/*part records_after*/
 ORDER BY position LIMIT ?3
 
 -- name: role_at

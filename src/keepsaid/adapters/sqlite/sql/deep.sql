@@ -1,7 +1,5 @@
 -- name: messages
-SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, number, sender, sender_name, direct, trust,
-  external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at,
-  content_hash, seal, forgotten_at
+SELECT /*part message*/
 FROM message JOIN lane ON lane.id = message.lane_id WHERE message.id > ?1 ORDER BY message.id LIMIT ?2
 
 -- name: lanes_astray

@@ -11,9 +11,7 @@ SELECT id, state FROM (
   SELECT * FROM (
     SELECT id, state, next_at FROM reply AS first
     WHERE state IN ('pending', 'unknown') AND state = 'pending' AND next_at <= ?1 AND url IS NOT NULL AND NOT EXISTS (
-      SELECT 1 FROM reply AS earlier
-      WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
-        AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
+      /*part before_it*/
         AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?2)))
     )
     ORDER BY next_at, id LIMIT ?3
@@ -23,9 +21,7 @@ SELECT id, state FROM (
     SELECT id, state, next_at FROM reply AS first
     WHERE state IN ('pending', 'unknown') AND state = 'pending' AND next_at <= ?1
       AND channel IN (SELECT value FROM json_each(?2)) AND NOT EXISTS (
-        SELECT 1 FROM reply AS earlier
-        WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
-          AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
+        /*part before_it*/
       )
     ORDER BY next_at, id LIMIT ?3
   )

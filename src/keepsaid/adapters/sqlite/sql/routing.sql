@@ -49,9 +49,7 @@ WITH RECURSIVE walk (id, number, previous_id, first) AS (
     lane.last_id
   )
   WHERE lane.id = ?1
-  UNION ALL
-  SELECT message.id, message.number, message.previous_id, walk.first
-  FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
+  /*part back*/
 )
 SELECT message.number, message.id, message.received_at, message.priority, length(message.text)
 FROM walk JOIN message ON message.id = walk.id

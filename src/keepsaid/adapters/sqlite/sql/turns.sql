@@ -26,13 +26,7 @@ UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ended_
 SELECT lane_id, state FROM batch WHERE id = ?
 
 -- name: speakers
-WITH RECURSIVE walk (id, number, previous_id, first) AS (
-  SELECT message.id, message.number, message.previous_id, batch.first
-  FROM batch JOIN message ON message.id = batch.last_id WHERE batch.id = ?1
-  UNION ALL
-  SELECT message.id, message.number, message.previous_id, walk.first
-  FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
-)
+WITH RECURSIVE /*part of_batch*/
 SELECT message.id, iif(sender_name = '', sender, sender_name), text, received_at
 FROM walk JOIN message ON message.id = walk.id ORDER BY message.number
 

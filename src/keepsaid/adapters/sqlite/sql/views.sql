@@ -20,13 +20,9 @@ WITH RECURSIVE walk (id, number, previous_id, first) AS (
     lane.last_id
   )
   WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 AND lane.key = ?4
-  UNION ALL
-  SELECT message.id, message.number, message.previous_id, walk.first
-  FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
+  /*part back*/
 )
-SELECT message.id, lane.channel, lane.account, lane.conversation, lane.key, message.number, sender, sender_name, direct,
-  trust, external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at,
-  content_hash, seal, forgotten_at
+SELECT /*part message*/
 FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.lane_id
 WHERE walk.number BETWEEN walk.first AND lane.batched + ?5 ORDER BY message.number
 
@@ -48,8 +44,7 @@ SELECT coalesce((SELECT steered FROM batch WHERE id = ?1), (SELECT max(id) FROM 
 SELECT id, state, description FROM task WHERE id = ?
 
 -- name: replies_of_batch
-SELECT reply.id, lane.channel, lane.account, lane.conversation, lane.key, turn_id, state, reply.text, notice, url,
-  reply_to, fence, attempts, possible_duplicate, created_at, detail
+SELECT /*part reply*/
 FROM reply JOIN lane ON lane.id = reply.lane_id WHERE reply.id IN (
   SELECT id FROM reply WHERE batch_id = ?1
   UNION ALL
@@ -131,8 +126,7 @@ SELECT id FROM turn WHERE lane_id = (SELECT lane_id FROM turn WHERE id = ?1) AND
 ORDER BY id DESC LIMIT 1
 
 -- name: unseen
-SELECT reply.id, lane.channel, lane.account, lane.conversation, lane.key, turn_id, state, reply.text, notice, url,
-  reply_to, fence, attempts, possible_duplicate, created_at, detail
+SELECT /*part reply*/
 FROM reply JOIN lane ON lane.id = reply.lane_id
 WHERE reply.state IN ('pending', 'sending', 'unknown') AND reply.state = 'pending' AND reply.url IS NULL AND reply.channel = ?1 AND reply.conversation = ?2 ORDER BY reply.id
 
@@ -142,22 +136,18 @@ SELECT coalesce(max(id), 0) FROM reply
 -- name: next_send
 SELECT min(next_at) FROM (
   SELECT * FROM (
-    SELECT next_at FROM reply AS head
+    SELECT next_at FROM reply AS first
     WHERE state IN ('pending', 'unknown') AND url IS NOT NULL AND NOT EXISTS (
-      SELECT 1 FROM reply AS earlier
-      WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = head.channel
-        AND earlier.account = head.account AND earlier.conversation = head.conversation AND earlier.id < head.id
+      /*part before_it*/
         AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?1)))
     )
     ORDER BY next_at LIMIT 1
   )
   UNION ALL
   SELECT * FROM (
-    SELECT next_at FROM reply AS head
+    SELECT next_at FROM reply AS first
     WHERE state IN ('pending', 'unknown') AND channel IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (
-      SELECT 1 FROM reply AS earlier
-      WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = head.channel
-        AND earlier.account = head.account AND earlier.conversation = head.conversation AND earlier.id < head.id
+      /*part before_it*/
     )
     ORDER BY next_at LIMIT 1
   )

@@ -1,0 +1,30 @@
+-- name: message
+message.id, lane.channel, lane.account, lane.conversation, lane.key, message.number, sender, sender_name, direct,
+  trust, external_id, provider_id, reply_to, topic, reply_url, event, payload, text, message.priority, received_at,
+  content_hash, seal, forgotten_at
+
+-- name: reply
+reply.id, lane.channel, lane.account, lane.conversation, lane.key, turn_id, state, reply.text, notice, url,
+  reply_to, fence, attempts, possible_duplicate, created_at, detail
+
+-- name: before_it
+SELECT 1 FROM reply AS earlier
+WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
+  AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
+
+-- name: back
+UNION ALL
+SELECT message.id, message.number, message.previous_id, walk.first
+FROM walk JOIN message ON message.id = walk.previous_id WHERE walk.number > walk.first
+
+-- name: of_batch
+walk (id, number, previous_id, first) AS (
+  SELECT message.id, message.number, message.previous_id, batch.first
+  FROM batch JOIN message ON message.id = batch.last_id WHERE batch.id = ?1
+  /*part back*/
+)
+
+-- name: records_after
+SELECT role, text, calls, call_id, speaker, attached, ref, position FROM transcript
+WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
+  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
