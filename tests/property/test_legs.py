@@ -158,6 +158,8 @@ def by_words(kept: Sequence[Kept], listener: Listener, query: str) -> dict[int, 
     """BM25 as memory_score describes it, over everything."""
     everything = searched(kept)
     best: dict[int, float] = {}
+    known = [sum(term in terms for _, terms, _, _ in everything) for term in set(stems(query))]
+    most = 2.2 * sum(math.log(1 + (len(everything) - df + 0.5) / (df + 0.5)) for df in known)
     for one, own, marks, beside in everything:
         counts = (Counter(own), Counter(marks), Counter(beside))
         own_norm = min(0.5 + 0.5 * len(own) / 30, 1.8)
@@ -168,7 +170,7 @@ def by_words(kept: Sequence[Kept], listener: Listener, query: str) -> dict[int, 
             df = sum(term in terms for _, terms, _, _ in everything)
             score += math.log(1 + (len(everything) - df + 0.5) / (df + 0.5)) * often * 2.2 / (often + 1.2)
         if score > 0 and hears(listener, one.new):
-            best[one.id] = max(best.get(one.id, 0.0), score)
+            best[one.id] = max(best.get(one.id, 0.0), score / most)
     return best
 
 

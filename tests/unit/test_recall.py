@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from tests.unit.memory_cast import LANE, memory
 
+from keepsaid.domain.graph import Seed, Step
 from keepsaid.domain.memory import Found, Listener, Memory
 from keepsaid.domain.receipt import Place
 from keepsaid.memory.recall import Recollection
+from keepsaid.memory.recall.confidence import coverage, spread, steady
 from keepsaid.memory.recall.fusion import Share, fuse, places
-from keepsaid.memory.recall.legs import Leg
+from keepsaid.memory.recall.legs import GraphLeg, Leg
 from keepsaid.testing.clock import VirtualClock
 
 LISTENER = Listener(LANE)
@@ -153,3 +155,42 @@ async def test_every_hit_tells_its_place_in_each_leg_and_the_rest_where_it_ended
         ("vector", 2, ""),
         ("web", 0, "web: TimeoutError: the server gave up"),
     ]
+
+
+async def test_a_leg_counts_as_much_as_it_is_sure_of_its_answer() -> None:
+    async def words(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        return (Found(A.id, 0.1),)
+
+    async def nearest(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        return (Found(B.id, 0.5), *(Found(n, 0.1) for n in range(100, 110)))
+
+    for text, vector, first in ((steady, steady, A), (coverage, steady, A), (coverage, spread, B)):
+        legs = Leg("text", words, 0.6, confidence=text), Leg("vector", nearest, 0.25, confidence=vector)
+        assert (await order(*legs))[0] == first
+
+
+async def test_the_graph_leg_goes_on_from_what_the_others_found() -> None:
+    asked: list[tuple[str, tuple[Seed, ...]]] = []
+    path = (Step("", A.id), Step("updates", C.id))
+
+    async def walk(listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
+        asked.append((query, tuple(seeds)))
+        return (Found(C.id, 0.8, path), Found(B.id, 0.2))
+
+    legs = [leg("text", (A, 4.0), (B, 1.0))]
+    recalled = await Recollection(legs, SHELF, VirtualClock(), (), GraphLeg(walk, 0.5)).recall(LISTENER, "cat", 9)
+    assert asked == [("cat", (Seed(A.id, 1.0), Seed(B.id, 0.25)))]
+    assert [hit.memory for hit in recalled.hits] == [A, C, B]
+    assert recalled.hits[1].places == (Place("graph", 1, 0.8, path),)
+    assert [place.leg for place in recalled.hits[2].places] == ["text", "graph"]
+    assert [how.leg for how in recalled.searched] == ["text", "graph"]
+
+
+async def test_a_broken_graph_leg_is_named_and_costs_nothing_else() -> None:
+    async def walk(listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
+        raise ValueError("no such table")
+
+    legs = [leg("text", (A, 4.0))]
+    recalled = await Recollection(legs, SHELF, VirtualClock(), (), GraphLeg(walk)).recall(LISTENER, "cat", 9)
+    assert [hit.memory for hit in recalled.hits] == [A]
+    assert (recalled.missing, recalled.answered) == (("graph: ValueError: no such table",), True)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 _K1 = 1.2
 """How soon more of the same word counts for little."""
 
+MOST = _K1 + 1
+"""What a word comes to at most, times what it is worth: however often it is said, it is never quite so much."""
+
 _OWN_TERMS, _OWN_SHARE, _OWN_MOST = 30.0, 0.5, 1.8
 """A word in a longer piece counts less, by half of how much longer than this, and not below 1 / 1.8."""
 

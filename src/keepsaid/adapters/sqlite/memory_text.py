@@ -12,7 +12,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.memory_index import AFTER, BEFORE
 from keepsaid.adapters.sqlite.memory_rows import bound, rows
-from keepsaid.adapters.sqlite.memory_score import scores
+from keepsaid.adapters.sqlite.memory_score import MOST, scores
 from keepsaid.adapters.sqlite.memory_terms import number
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.pieces import grams
@@ -48,7 +48,10 @@ class _Term:
 
 
 def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
-    """The best matches the listener may hear; of equal ones the newer first, then the larger id."""
+    """The best matches the listener may hear; of equal ones the newer first, then the larger id.
+
+    A score is a share of what a memory would have that is full of every word of the query.
+    """
     words = _words(db, query)
     if not words or limit < 1:
         return ()
@@ -61,7 +64,9 @@ def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> t
         for stem, term in terms.items()
     }
     found = _best(db, listener, asked, max(_DEPTH, int(limit * _DEPTH_SHARE)))
-    return tuple(Found(memory_id, score) for score, _, memory_id in _ranked(idf, found)[:limit])
+    unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
+    most = MOST * (sum(idf.values()) + unseen)
+    return tuple(Found(memory_id, score / most) for score, _, memory_id in _ranked(idf, found)[:limit])
 
 
 def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> list[tuple[float, int, int]]:

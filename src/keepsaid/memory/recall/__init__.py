@@ -78,7 +78,7 @@ class Recollection:
         took = self._clock.monotonic_ms() - began
         if isinstance(found, Missing):
             return Searched(leg.name, 0, took, found.why), None
-        return Searched(leg.name, len(found), took), Share(leg.name, leg.weight, found)
+        return Searched(leg.name, len(found), took), leg.share(found)
 
     async def _walked(
         self, graph: GraphLeg, listener: Listener, query: str, shares: Sequence[Share]

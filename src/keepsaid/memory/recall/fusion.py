@@ -24,11 +24,12 @@ _ASKS = ("?", "？", "؟", "?]")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one leg found and what it weighs."""
+    """What one leg found and what it weighs; its scores are held against `top`, or else against its best."""
 
     name: str
     weight: float
     found: tuple[Found, ...]
+    top: float | None = None
 
 
 class Fused(NamedTuple):
@@ -52,8 +53,8 @@ def fuse(shares: Sequence[Share]) -> list[Fused]:
 
 
 def _factors(shares: Sequence[Share]) -> list[tuple[Share, float]]:
-    """What a score of each leg that found anything is multiplied with: its best comes to the leg's weight."""
-    told = [(share, max(found.score for found in share.found)) for share in shares if share.found]
+    """What a score of each leg that found anything is multiplied with: its top comes to the leg's weight."""
+    told = [(share, share.top or max(one.score for one in share.found)) for share in shares if share.found]
     weights = sum(share.weight for share, _ in told) or 1.0
     return [(share, share.weight / weights / top if top > 0 else 0.0) for share, top in told]
 

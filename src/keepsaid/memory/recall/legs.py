@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Listener
+from keepsaid.memory.recall.confidence import Confidence, steady
+from keepsaid.memory.recall.fusion import Share
 
 T = TypeVar("T")
 Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]
@@ -17,12 +19,20 @@ Walk = Callable[[Listener, str, Sequence[Seed], int], Awaitable[tuple[Found, ...
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One way to search: its weight among the others, and how long it may take, in milliseconds."""
+    """One way to search: its weight among the others, and how long it may take, in milliseconds.
+
+    `confidence` says from what it found how much more or less than usual the weight is for this query.
+    """
 
     name: str
     search: Search
     weight: float = 1.0
     limit_ms: float = 100.0
+    confidence: Confidence = steady
+
+    def share(self, found: tuple[Found, ...]) -> Share:
+        """What it found as a part of the whole."""
+        return Share(self.name, self.weight * self.confidence(found), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,10 @@ class GraphLeg:
     weight: float = 0.2
     limit_ms: float = 25.0
     name: str = "graph"
+
+    def share(self, found: tuple[Found, ...]) -> Share:
+        """What it found as a part of the whole; its scores are shares of what the best seed came to already."""
+        return Share(self.name, self.weight, found, top=1.0)
 
 
 @dataclass(frozen=True, slots=True)
