@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 _NAME_CHARS_MAX = 120
 _ROUND = str.maketrans("[]", "()")
+_KINDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 _UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], 0xFFFD)
 
 
@@ -15,6 +16,11 @@ def normalise(text: str) -> str:
     if text.isascii():
         return text.replace("\0", "�")
     return unicodedata.normalize("NFC", text.translate(_UNSTORABLE))
+
+
+def kind_of(value: object) -> str:
+    """What a value read from JSON is, in words that its sender knows."""
+    return _KINDS.get(type(value), "null")
 
 
 def digest(*parts: str | bytes | None) -> bytes:

@@ -69,7 +69,8 @@ def _corpora(data: str) -> Iterator[Corpus]:
     try:
         yield from LOADERS[kind](Path(file))
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror})", safe="Nothing was changed.") from error
+        told = f"{file} cannot be read ({error.strerror})"
+        raise InputError(told, safe="Nothing was changed.", hint="keepsaid bench recall --help") from error
     except (ValueError, KeyError, TypeError) as error:
         wrong = f"{file} is no {kind} data set ({type(error).__name__}: {error})"
         raise InputError(wrong, safe="Nothing was changed.", hint="keepsaid bench recall --help") from error

@@ -77,7 +77,7 @@ def _batch_of(thing: str, hint: str) -> tuple[int, str]:
     """The number and state of the batch that is, or holds, what was named."""
     found: Chronicle | None = session().read(lambda stores: chronicle_named(stores, thing), None)
     if found is None or found.batch is None:
-        what = f"there is no {thing}" if found is None else f"{thing} is in no batch yet"
+        what = f"{thing} names no message and no batch" if found is None else f"{thing} is in no batch yet"
         raise InputError(
             what, safe="Nothing was changed.", hint=hint if found is None else f"keepsaid inbox why {thing}"
         )

@@ -105,7 +105,7 @@ def _candidates(config: Config) -> list[str]:
     names = {} if config.models.chat in (_AUTO, _NONE) else {config.models.chat: "models.chat names it"}
     for found in models_at_hand(config):
         names.setdefault(found.name, found.how)
-    say("Looking for models" if names else "No model is at hand: no API key is set, and OLLAMA_HOST is not.")
+    say("Looking for models" if names else "No model is at hand: neither an API key nor OLLAMA_HOST is set.")
     for name, how in names.items():
         say(f"  {name}   {how}")
     return list(names)

@@ -114,10 +114,11 @@ def prove(
     seed: Annotated[int, typer.Option(min=0, help="Decides what is said, and when to kill.")] = 1,
     fault: Annotated[str, typer.Option(help="Build a known fault in, to see that it is caught.")] = "",
 ) -> Proof:
-    """Kill the runtime under load, again and again, and have a judge look for broken promises.
+    """Kill the runtime under load, and look for broken promises.
 
-    All of it happens in a temporary directory on the disk of your home, which is not touched. The exit code is 6
-    when anything acknowledged was lost, done twice, out of order or left undone; the directory is then kept.
+    It is killed again and again, and a judge of its own looks at what is left. All of it happens in a temporary
+    directory on the disk of your home, which is not touched. The exit code is 6 when anything acknowledged was lost,
+    done twice, out of order or left undone; the directory is then kept.
     With --minutes faults of every kind are mixed: kills, freezes, stops, a full disk, a model and a receiver that go
     away and come back, crowds and backups.
     With --cuts the power of a store is cut too: as it runs, and in two ways that must lose, to show that loss is seen.

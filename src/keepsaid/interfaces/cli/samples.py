@@ -175,7 +175,8 @@ def _text(file: Path) -> str:
     try:
         raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror})", safe="Nothing was changed.") from error
+        told = f"{file} cannot be read ({error.strerror})"
+        raise InputError(told, safe="Nothing was changed.", hint="keepsaid inbox routes test --help") from error
     return raw.decode("utf-8-sig", "replace")
 
 

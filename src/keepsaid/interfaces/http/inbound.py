@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from keepsaid.config import Config
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.text import kind_of
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.problems import BadRequest
 
@@ -51,7 +52,7 @@ def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
     if value is None:
         raise InputError(f"the field {name!r} is missing")
     if not isinstance(value, str):
-        raise InputError(f"the field {name!r} must be text, not {type(value).__name__}")
+        raise InputError(f"the field {name!r} must be text, not {kind_of(value)}")
     return value
 
 

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from keepsaid.domain.text import kind_of
 from keepsaid.errors import (
     Forged,
     HookClosed,
@@ -140,5 +141,5 @@ def parsed(body: bytes) -> dict[str, object]:
     except ValueError as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from error
     if not isinstance(value, dict):
-        raise BadRequest(f"the body must be a JSON object, not a {type(value).__name__}")
+        raise BadRequest(f"the body must be a JSON object, not {kind_of(value)}")
     return value

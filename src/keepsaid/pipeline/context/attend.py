@@ -42,7 +42,7 @@ def _focus(claimed: Claimed, recent: Recent, settled: tuple[Settled, ...]) -> Fo
         return Focus(FocusKind.SLOT, filled.slot.anchor, question.text, "", reason)
     if answer is not None:
         return Focus(FocusKind.ANSWER, answer[0], answer[1], "", "the last thing said to the lane")
-    return Focus(reason="nothing was said in this lane before")
+    return Focus(reason="no answer stands in this lane yet")
 
 
 def _replied(claimed: Claimed, newest: Message) -> Focus | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from keepsaid.domain.text import kind_of
 from keepsaid.errors import InputError
 
 
@@ -99,7 +100,7 @@ class Fields:
         return Fields(value, self.path(name))
 
     def _wrong(self, name: str, wanted: str, value: object) -> InputError:
-        return InputError(f"the field {self.path(name)!r} must be {wanted}, not {type(value).__name__}")
+        return InputError(f"the field {self.path(name)!r} must be {wanted}, not {kind_of(value)}")
 
 
 def attached(kind: str, *facts: object) -> str:
