@@ -73,6 +73,7 @@ def honest(forks: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Path:
         stage.until(lambda: stage.number("verdicts") == 3, server, 30.0, "verdicts of every kind")
         stage.until(lambda: numbers(stage.home, "dead") not in (None, [[]]), server, 30.0, "a batch is refused")
         stage.until(lambda: bool(stage.number("summarised")), server, 30.0, "a lane is summarised")
+        stage.until(lambda: bool(stage.number("filled")), server, 30.0, "a question is answered")
         stage.until(lambda: stage.ledgers.effects.stat().st_size > 0, server, 30.0, "a tool is used")
         stage.stop(load)
         stage.drain(server, 30.0)
@@ -163,6 +164,41 @@ _SWAP_COMMITS = f"""
     ],
 )  # fmt: skip
 def test_what_is_stored_wrongly_is_found(case: Case, statement: str, violation: str) -> None:
+    case.sql(statement)
+    assert case.broken(violation)
+
+
+_FILLED = "(SELECT id FROM slot WHERE state = 'filled' LIMIT 1)"
+_ELSEWHERE = f"SELECT id FROM message WHERE lane_id <> (SELECT lane_id FROM slot WHERE id = {_FILLED}) LIMIT 1"
+_SETTLED = "(SELECT id FROM turn WHERE state = 'committed' AND id NOT IN (SELECT id FROM slot) LIMIT 1)"
+_OBEYED_AGAIN = """
+    INSERT INTO journal (topic, payload, correlation_id, created_at)
+    SELECT topic, payload, correlation_id, 0 FROM journal WHERE topic = 'command.executed' LIMIT 1
+"""
+_COMMAND_HEARD = """
+    UPDATE transcript SET ref = 'message:' || (SELECT id FROM message WHERE text LIKE '/%' AND event = '' LIMIT 1)
+    WHERE (lane_id, position) = (SELECT lane_id, position FROM transcript WHERE role = 'user' LIMIT 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "violation"),
+    [
+        ("DELETE FROM journal WHERE topic = 'command.executed'", "and carried out 0 times"),
+        (_OBEYED_AGAIN, "and carried out 2 times"),
+        (_COMMAND_HEARD, "is heard 1 times in transcripts"),
+        (f"DELETE FROM slot WHERE id = {_FILLED}", "and asked nothing"),
+        (f"UPDATE slot SET id = {_SETTLED} WHERE id = {_FILLED}", "was to ask [], and asked Which number?"),
+        (f"UPDATE slot SET id = 7 WHERE id = {_FILLED}", "something is asked by turn 7, which is not committed"),
+        (f"UPDATE slot SET question = 'which?' WHERE id = {_FILLED}", "and asked which?"),
+        (f"UPDATE slot SET state = 'cleared' WHERE id = {_FILLED}", "and that is cleared"),
+        (f"UPDATE slot SET value = 'x' WHERE id = {_FILLED}", "is taken for the answer x"),
+        (f"UPDATE slot SET opened_at = ended_at + 9999 WHERE id = {_FILLED}", "came too early or too late"),
+        (f"UPDATE slot SET filled_by = 'message:' || ({_ELSEWHERE}) WHERE id = {_FILLED}", "who was not asked there"),
+        ("DROP INDEX slot_open; UPDATE slot SET state = 'open', person = 'x', lane_id = 1", "things at once in lane 1"),
+    ],
+)  # fmt: skip
+def test_a_command_or_a_question_gone_wrong_is_found(case: Case, statement: str, violation: str) -> None:
     case.sql(statement)
     assert case.broken(violation)
 

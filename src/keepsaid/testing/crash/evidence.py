@@ -38,6 +38,13 @@ class Message(NamedTuple):
     external_id: str
     event: str
     text: str
+    sender: str = ""
+    at: int = 0
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it tells the program something: nothing else in this play begins with a slash."""
+        return self.text.startswith("/") and not self.event
 
 
 class Batch(NamedTuple):
@@ -100,6 +107,27 @@ class Reply(NamedTuple):
     url: str | None
     text: str
     notice: int
+
+
+class Slot(NamedTuple):
+    """A question that a turn left open for a person, when it opened and for how long, and what became of it."""
+
+    turn: int
+    lane: int
+    person: str
+    question: str
+    state: str
+    filled_by: str
+    value: str
+    opened: int
+    expires: int
+
+
+class Obeyed(NamedTuple):
+    """A command that a turn carried out."""
+
+    turn: int
+    name: str
 
 
 class Episode(NamedTuple):
@@ -176,6 +204,8 @@ class Evidence:
     episodes: list[Episode]
     stretches: list[Stretch]
     heads: list[Head]
+    slots: list[Slot]
+    obeyed: list[Obeyed]
     broken: list[str]
     """What SQLite's own check says of the files, if it is not "ok"."""
 
@@ -212,6 +242,8 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
             episodes=memory.all(Episode),
             stretches=buffer.all(Stretch),
             heads=buffer.all(Head),
+            slots=buffer.all(Slot),
+            obeyed=buffer.all(Obeyed),
             broken=[*buffer.damage(), *memory.damage()],
         )
 

@@ -2,7 +2,7 @@
 SELECT id, channel, conversation, key, head, batched FROM lane
 
 -- name: Message
-SELECT id, lane_id, number, external_id, event, text FROM message ORDER BY lane_id, number
+SELECT id, lane_id, number, external_id, event, text, sender, received_at FROM message ORDER BY lane_id, number
 
 -- name: Batch
 SELECT id, lane_id, first, last, state, action, reason, task_id, crashes, steered FROM batch ORDER BY lane_id, first
@@ -20,6 +20,12 @@ SELECT turn_id, subject, state FROM step WHERE kind = 'tool' ORDER BY turn_id, n
 
 -- name: Reply
 SELECT id, batch_id, conversation, state, url, text, notice FROM reply ORDER BY id
+
+-- name: Slot
+SELECT id, lane_id, person, question, state, filled_by, value, opened_at, expires_at FROM slot ORDER BY id
+
+-- name: Obeyed
+SELECT CAST(correlation_id AS INTEGER), payload ->> 'name' FROM journal WHERE topic = 'command.executed'
 
 -- name: tasks
 SELECT id FROM task
@@ -82,6 +88,9 @@ SELECT turn_id FROM injection ORDER BY turn_id DESC, memory_id LIMIT 1
 
 -- name: shown_memory
 SELECT memory_id FROM injection ORDER BY turn_id DESC, memory_id LIMIT 1
+
+-- name: filled
+SELECT count(*) FROM slot WHERE state = 'filled'
 
 -- name: summarised
 SELECT count(*) FROM lane_context WHERE summary IS NOT NULL

@@ -26,7 +26,27 @@ from keepsaid.testing.crash.order import Order, Program, program_of, tell
 
 _LOOK_S = 0.003
 _SWITCH_S = 0.0005
-_LIBRARIES = ("keepsaid.adapters.models.provider", "pydantic_ai.models.openai", "pydantic_ai.providers.openai")
+_LIBRARIES = (
+    "anyio._backends._asyncio",
+    "genai_prices.data",
+    "keepsaid.adapters.channels.push",
+    "keepsaid.adapters.models.clients",
+    "keepsaid.adapters.models.plain_openai",
+    "keepsaid.adapters.models.provider",
+    "keepsaid.adapters.sqlite.memory_codes",
+    "numpy.typing",
+    "openai.lib.streaming.chat",
+    "openai.pagination",
+    "openai.resources.chat",
+    "pydantic_ai.models.openai",
+    "pydantic_ai.providers.openai",
+    "typer._adapters",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.auto",
+)
+"""What a life imports on its way to its first answers, a third of a second of work."""
 
 
 class ForkServer:
@@ -82,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--program", required=True, help="what a life runs: MODULE:FUNCTION")
     parser.add_argument("--preload", nargs="*", default=(), help="modules it will need")
     options = parser.parse_args(arguments)
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else numpy starts threads when it is imported
     for name in (*_LIBRARIES, *options.preload):
         import_module(name)
     sys.setswitchinterval(_SWITCH_S)

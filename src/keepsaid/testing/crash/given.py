@@ -17,8 +17,10 @@ from keepsaid.testing.webhooks import Delivery, sign
 SECRET = "no secret at all"  # noqa: S105 - of a play  # gitleaks:allow
 MANY = 1_000_000
 _LOCOMO_CONVERSATIONS = 1
-_TROUBLES = ("[once:{key}]", "[gone]", "[same:{key}]", "[refuse]", "[search]", "[slow]")
+_TROUBLES = ("[once:{key}]", "[gone]", "[same:{key}]", "[refuse]", "[search]", "[slow]", "[pull]")
 _ROOMS = 4
+_CHATS = 7
+_COMMANDS = ("/context", "/reset", "/help", "/compact", "/personality")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,19 @@ def troubles(seed: int, doors: Doors) -> Iterator[Call]:
         room = f"{kind.partition(':')[0].strip('[]')}:{number // len(_TROUBLES) % _ROOMS}"
         fields = {"sender": "person-tostig", "conversation": f"trouble:{room}"}
         fields["text"] = f"Would you {kind.format(key=key)} please? ({key})"
-        fields["reply_url"] = doors.closed if kind == "[gone]" else doors.url
+        if kind != "[pull]":
+            fields["reply_url"] = doors.closed if kind == "[gone]" else doors.url
         yield message(key, fields)
+
+
+def chats(seed: int, doors: Doors) -> Iterator[Call]:
+    """In each of some rooms, one person has a question asked, answers it, and tells the program something."""
+    for number in count():
+        room, spoken = number % _CHATS, number // _CHATS
+        key = f"chat-{seed}-{number}"
+        said = (f"Would you [ask:{key}] please?", str(number), _COMMANDS[spoken // 3 % len(_COMMANDS)])[spoken % 3]
+        fields = {"sender": f"person-{room}", "conversation": f"chat:{room}", "text": said}
+        yield message(key, fields | {"reply_url": doors.url})
 
 
 def message(key: str, fields: Mapping[str, str]) -> Call:

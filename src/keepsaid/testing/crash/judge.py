@@ -28,6 +28,7 @@ from keepsaid.testing.crash.promises import (
     sound,
     turned_in_order,
 )
+from keepsaid.testing.crash.strands import asked, filled, obeyed
 
 Check = Callable[[Evidence], Iterator[str]]
 _SHOWN_MAX = 200
@@ -49,6 +50,9 @@ CHECKS: Sequence[Check] = (
     effected,
     remembered,
     summarised,
+    obeyed,
+    asked,
+    filled,
 )
 
 
@@ -73,6 +77,8 @@ def counts(seen: Evidence) -> dict[str, int]:
         "effects": len(seen.effects),
         "effects_again": len(seen.effects) - len(set(seen.effects)),
         "tasks": len(seen.tasks),
+        "commands": len(seen.obeyed),
+        **dict(sorted(Counter(f"questions_{slot.state}" for slot in seen.slots).items())),
         "replies": len(seen.replies),
         "replies_with_url": sum(reply.url is not None for reply in seen.replies),
         "replies_arrived": len(copies),

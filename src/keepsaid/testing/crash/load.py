@@ -28,7 +28,7 @@ from typing import Any
 
 import httpx2
 
-from keepsaid.testing.crash.given import MANY, SECRET, Call, Doors, hooks, locomo, payloads, talk, troubles
+from keepsaid.testing.crash.given import MANY, SECRET, Call, Doors, chats, hooks, locomo, payloads, talk, troubles
 from keepsaid.testing.crash.owner import Owner
 from keepsaid.testing.webhooks import deliveries
 
@@ -145,6 +145,7 @@ async def run(options: argparse.Namespace) -> None:
             said = talk(100 * seed + talker, doors)
             senders.create_task(send(caller, said, Pace(talker, pause_s, repeats=0.12), stop))
         senders.create_task(send(caller, troubles(seed, doors), Pace(9, pause_s), stop))
+        senders.create_task(send(caller, chats(seed, doors), Pace(13, pause_s, repeats=0.1), stop))
         senders.create_task(send(caller, hooks(deliveries(seed, MANY, SECRET)), Pace(10, pause_s), stop))
         senders.create_task(_look_after(Owner(options.home, client), stop))
         if options.data is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from keepsaid.testing.crash.evidence import Episode, Evidence, Post, Reply
 from keepsaid.testing.crash.promises import by_place, held_by, spans
+from keepsaid.testing.crash.strands import told
 
 _MARK = re.compile(r"\[(once|same):([^\]\s]+)\]")
 _CLOSED = "[gone]"
@@ -21,16 +22,18 @@ def answered(seen: Evidence) -> Iterator[str]:
     places = by_place(seen)
     turns: dict[int | None, int] = {turn.id: turn.batch for turn in seen.turns}
     for batch in seen.batches:
-        texts.setdefault(turns.get(batch.steered, batch.id), []).extend(one.text for one in held_by(batch, places))
+        texts.setdefault(turns.get(batch.steered, batch.id), []).extend(
+            one.text for one in held_by(batch, places) if not one.is_command
+        )
     closed = {batch_id for batch_id, said in texts.items() if any(_CLOSED in text for text in said)}
     replies = Counter(reply.batch for reply in seen.replies if not reply.notice)
-    told = {batch.id for batch in seen.batches if batch.state in ("dead", "review")}
+    given_up = {batch.id for batch in seen.batches if batch.state in ("dead", "review")}
     for turn in seen.turns:
         if turn.state == "committed" and replies[turn.batch] != 1:
             yield f"answered: batch {turn.batch} has {replies[turn.batch]} replies"
     for reply in seen.replies:
         if reply.notice:
-            if reply.batch not in told:
+            if reply.batch not in given_up:
                 yield f"answered: reply {reply.id} is a notice: {reply.text}"
         elif any(squeezed(text) not in squeezed(reply.text) for text in texts[reply.batch]):
             yield f"answered: reply {reply.id} does not answer all messages of its batch"
@@ -41,9 +44,9 @@ def answered(seen: Evidence) -> Iterator[str]:
 def noticed(seen: Evidence) -> Iterator[str]:
     """What was given up left a notice; that of a turn is for all that had joined it."""
     turns: dict[int | None, int] = {turn.id: turn.batch for turn in seen.turns}
-    told = {reply.batch for reply in seen.replies if reply.notice}
+    of = {reply.batch for reply in seen.replies if reply.notice}
     for batch in seen.batches:
-        if batch.state in ("dead", "review") and told.isdisjoint((batch.id, turns.get(batch.steered, batch.id))):
+        if batch.state in ("dead", "review") and of.isdisjoint((batch.id, turns.get(batch.steered, batch.id))):
             yield f"answered: nobody was told of batch {batch.id}, which was given up"
 
 
@@ -104,18 +107,22 @@ def effected(seen: Evidence) -> Iterator[str]:
 
 
 def remembered(seen: Evidence) -> Iterator[str]:
-    """Every message of a done batch and every reply is one episode; dropped ones are none, given up ones may be."""
+    """Every message of a done batch and every answer to one is one episode, dropped ones and commands are none.
+
+    What was given up may be one.
+    """
     episodes = Counter(seen.episodes)
     places = spans(seen, "forward", "spawn")
     for message in seen.messages:
         times = episodes.pop(Episode("message", str(message.id)), 0)
         batch = places.get((message.lane, message.number))
         given_up = batch is not None and batch.state in ("dead", "review")
-        if times != (batch is not None) and not (given_up and times == 0):
+        if times != (batch is not None and not message.is_command) and not (given_up and times == 0):
             yield f"memory: message {message.id} is {times} episodes"
+    settled = told(seen)
     for turn in seen.turns:
         times = episodes.pop(Episode("reply", str(turn.id)), 0)
-        if times != (turn.state == "committed"):
+        if times != any(not message.is_command for message in settled.get(turn.id, ())):
             yield f"memory: the reply of turn {turn.id} is {times} episodes"
     for episode in episodes:
         yield f"memory: an episode of {episode.kind} {episode.ref}, which is not stored"

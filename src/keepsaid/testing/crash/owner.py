@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -22,26 +23,25 @@ class Owner:
         self._requeued: set[int] = set()
 
     async def look(self) -> None:
-        """Do what there is to do, if anybody is there to do it; what fails is tried again at the next look."""
+        """Do all there is to do at once, if anybody is there; what fails is tried again at the next look."""
         found = numbers(self._home, "dead", "done", "unseen", "undelivered", "shown_turn", "shown_memory")
         if found is None:
             return
         dead, done, unseen, undelivered, turns, memories = found
-        try:
-            for batch in [one for one in dead if one not in self._requeued][:_A_FEW]:
-                if await self._call(f"/v1/batches/{show('batch', batch)}/requeue", {"reason": "once more"}):
-                    self._requeued.add(batch)
-            for batch in done:
-                await self._call(f"/v1/batches/{show('batch', batch)}/drop", {"reason": "too late: it must stay done"})
-            for reply in unseen:
-                await self._call(f"/v1/replies/{show('reply', reply)}/seen", {})
-            for reply in undelivered:
-                await self._call(f"/v1/replies/{show('reply', reply)}/resend", {"accept": True})
-            for turn, memory in zip(turns, memories, strict=True):
-                await self._wrong(memory, turn)
-            await self._call("/v1/prune", {})
-        except (FileNotFoundError, httpx2.TransportError):
-            return
+        again = [one for one in dead if one not in self._requeued][:_A_FEW]
+        late: dict[str, object] = {"reason": "too late: it must stay done"}
+        await asyncio.gather(
+            *(self._requeue(batch) for batch in again),
+            *(self._call(f"/v1/batches/{show('batch', batch)}/drop", late) for batch in done),
+            *(self._call(f"/v1/replies/{show('reply', reply)}/seen", {}) for reply in unseen),
+            *(self._call(f"/v1/replies/{show('reply', reply)}/resend", {"accept": True}) for reply in undelivered),
+            *(self._wrong(memory, turn) for turn, memory in zip(turns, memories, strict=True)),
+            self._call("/v1/prune", {}),
+        )
+
+    async def _requeue(self, batch: int) -> None:
+        if await self._call(f"/v1/batches/{show('batch', batch)}/requeue", {"reason": "once more"}):
+            self._requeued.add(batch)
 
     async def _wrong(self, memory: int, turn: int) -> None:
         """Say that a memory was wrong, and take it back, so that what comes to mind stays as it was."""
@@ -50,7 +50,11 @@ class Owner:
             await self._call(f"/v1/memories/{show('memory', memory)}/wrong", {**fields, "undo": undo})
 
     async def _call(self, path: str, fields: dict[str, object]) -> bool:
-        told = json.loads((self._home / "run" / "runtime.json").read_text("utf-8"))
-        headers = {"authorization": f"Bearer {told['token']}"}
-        response = await self._client.post(f"{told['url']}{path}", json=fields, headers=headers)
+        """Whether it is done; not when nobody is there to do it."""
+        try:
+            told = json.loads((self._home / "run" / "runtime.json").read_text("utf-8"))
+            headers = {"authorization": f"Bearer {told['token']}"}
+            response = await self._client.post(f"{told['url']}{path}", json=fields, headers=headers)
+        except (FileNotFoundError, httpx2.TransportError):
+            return False
         return response.is_success

@@ -2,8 +2,8 @@
 
 `python -m keepsaid.testing.crash.world model --seed 1`, `... receiver --seed 1 --ledger FILE`: one line of JSON on
 stdout tells the URL once it listens; SIGTERM or the end of stdin ends it. The model does what the last thing said
-asks of it: `[once:K]` and `[same:K]` call a tool with a key, `[search]` searches memory, `[slow]` takes longer,
-`[refuse]` is refused.
+asks of it: `[once:K]` and `[same:K]` call a tool with a key, `[search]` searches memory, `[ask:K]` asks for a
+number, `[slow]` takes longer, `[refuse]` is refused.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.domain.summary import HEADINGS
+from keepsaid.pipeline.turn.ask import ASK_FOR
 from keepsaid.testing.model_http import Connection
 from keepsaid.testing.model_script import UNAVAILABLE, Call, ChatRequest, Reactor, Refuse, Say, text_of
 from keepsaid.testing.model_script import Reaction as Answering
@@ -29,11 +30,11 @@ from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.reply_receiver import Act, Reaction, ReplyReceiver, refuse, seeded
 
 _OUTAGES = 0.02
-_POOR_SUMMARIES = 0.15
+_POOR_SUMMARIES = 0.3
 _HANG_S = 0.4
 _SLOW_S = 0.25
 _RECALLED = "[Context from memory]"
-_ASKED = re.compile(r"\[(once|same|search|slow|refuse)(?::([^\]\s]+))?\]")
+_ASKED = re.compile(r"\[(once|same|search|ask|slow|refuse)(?::([^\]\s]+))?\]")
 
 
 def scripted(seed: int, thinking_s: float) -> Reactor:
@@ -68,6 +69,8 @@ def _summary(chance: random.Random, thinking_s: float) -> Answering:
 
 
 def _call(name: str, key: str) -> Call:
+    if name == "ask":
+        return Call(ASK_FOR, {"question": f"Which number? ({key})", "type": "number"})
     return Call("memory_search", {"query": "shelf"}) if name == "search" else Call(name, {"key": key})
 
 
