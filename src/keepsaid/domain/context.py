@@ -39,7 +39,7 @@ class Stretch:
 class LaneSummary:
     """A summary with its lane; `messages` and `chars` count all that it and the ones before it took in.
 
-    `external` says that the lane has held words of somebody outside.
+    `external` says that the lane has held words of somebody outside, `left` that the lane began anew after it.
     """
 
     lane: Lane
@@ -47,6 +47,7 @@ class LaneSummary:
     messages: int = 0
     chars: int = 0
     external: bool = False
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)

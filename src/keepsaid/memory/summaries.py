@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from keepsaid.domain.compaction import Cut, SummariesCopied
-from keepsaid.domain.context import LaneSummary, Stretch
+from keepsaid.domain.compaction import SummariesCopied
+from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, summary_key
 from keepsaid.domain.message import Trust
@@ -162,12 +161,5 @@ class OtherLanes:
         known = known_of(await self._contexts.summaries_of(lane, self._terms.keep))
         if not _version(known, self._terms):
             return ""
-        others = [one for one in known if one.lane != lane]
-        pasts = await asyncio.gather(*(self._contexts.past(one.lane) for one in others))
-        stand = [one for one, past in zip(others, pasts, strict=True) if not _left(past, one.summary.version)]
+        stand = [one for one in known if one.lane != lane and not one.left]
         return merged(stand, self._terms.tokens_max) if stand else ""
-
-
-def _left(past: Sequence[Stretch], version: int) -> bool:
-    """Whether the lane began anew after that version."""
-    return any(one.how == Cut.RESET and one.version > version for one in past)

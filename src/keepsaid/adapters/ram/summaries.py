@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.adapters.ram.state import LaneRow, State
-from keepsaid.domain.compaction import SummariesCopied
+from keepsaid.domain.compaction import Cut, SummariesCopied
 from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
@@ -30,7 +30,8 @@ def _of_lane(row: LaneRow, keep: int) -> LaneSummary | None:
         return None
     took = [row.context.took[one.version] for one in old]
     messages, chars = sum(many for many, _ in took), sum(many for _, many in took)
-    return LaneSummary(row.lane, old[-1], messages, chars, _external(row))
+    left = any(one.why is Cut.RESET and one.version > old[-1].version for one in row.context.cuts)
+    return LaneSummary(row.lane, old[-1], messages, chars, _external(row), left)
 
 
 def _external(row: LaneRow) -> bool:

@@ -185,6 +185,20 @@ class CopyContract:
         assert found == [(2, [(2, 4, 18)]), (3, [(1, 2, 9)]), (5, [])]
         assert await store.summaries_of(lane_of("elsewhere"), 0) == []
 
+    async def test_a_summary_says_whether_its_lane_began_anew_since(self, store: Store) -> None:
+        """A guard's cut is no beginning, and the next summary is of what was said after it."""
+        road = await talked(store, "one", "two", "three")
+        assert await store.apply(summarised(0, 2))
+        left = []
+        for commit in (cut(1, 4), cut(2, 6, Cut.RESET), None):
+            if commit is not None:
+                assert await store.apply(commit)
+            else:
+                await road.settle(said("four"))
+                assert await store.apply(summarised(3, 8))
+            left += [(one.summary.version, one.left) for one in await store.summaries_of(lane_of(), 0)]
+        assert left == [(1, False), (1, True), (4, False)]
+
 
 class CutContract:
     """A cut takes a span out of the context, and keeps it in the transcript."""

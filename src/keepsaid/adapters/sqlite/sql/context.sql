@@ -62,7 +62,8 @@ SELECT lane.key, made.version, made.first, made.last, made.text, made.kind, made
   (SELECT sum(chars) FROM lane_summary WHERE lane_id = lane.id AND version <= made.version),
   lane.external_from IS NOT NULL OR EXISTS (
     SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
-  )
+  ),
+  EXISTS (SELECT 1 FROM lane_cut WHERE lane_id = lane.id AND version > made.version AND reason = 'reset')
 FROM lane JOIN lane_summary AS made ON made.lane_id = lane.id AND made.version = (
   SELECT max(version) FROM lane_summary WHERE lane_id = lane.id AND last <= lane.transcript - ?4
 )
