@@ -143,6 +143,14 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
         Scene(claimed(said(5, "who comes?")), past(*TALK.recent.records, summary=SUMMARY), passing=TIMED),
         Budget(),
     ),
+    "left_out": (
+        Scene(
+            claimed(said(5, "who comes?")),
+            replace(past(*TALK.recent.records, summary=SUMMARY), left_out=12),
+            passing=TIMED,
+        ),
+        Budget(),
+    ),
     "session_summary": (
         Scene(
             claimed(said(5, "who comes?", ROOM)),

@@ -20,6 +20,8 @@ HEADINGS = (
     "[messages together",
     "[sent",
     "[attached",
+    "[from",
+    "[system:",
     "[received",
     "[context from",
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, Scene
-from keepsaid.pipeline.context.labels import unforged
+from keepsaid.domain.text import named_short
+from keepsaid.pipeline.context.labels import FROM, unforged
 from keepsaid.pipeline.context.layer import of_lines
 
 _NAME = "extensions"
@@ -27,4 +28,4 @@ def extensions(scene: Scene, chars_max: int) -> tuple[Layer, Layer]:
 
 
 def _written(one: Contribution) -> str:
-    return f"[From {one.name}]\n{unforged(one.text)}"
+    return f"{FROM} {named_short(one.name)}]\n{unforged(one.text)}"

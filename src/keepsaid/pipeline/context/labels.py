@@ -12,6 +12,8 @@ TOGETHER = "[Messages together"
 RECEIVED = "[received"
 SENT = "[sent"
 ATTACHED = "[attached"
+FROM = "[From"
+_LEFT_OUT = "[System:"
 
 _OURS = tuple(
     label.rstrip("]").casefold()
@@ -26,6 +28,8 @@ _OURS = tuple(
         RECEIVED,
         SENT,
         ATTACHED,
+        FROM,
+        _LEFT_OUT,
         "[Pinned context]",
         "[Relevant to",
     )
