@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,13 +16,14 @@ from hypothesis import strategies as st
 from tests.unit.slot_cast import Scripted, Stage
 
 from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.compaction import Cut, CutContext, Summarise
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
-from keepsaid.domain.prompt import Prompt
+from keepsaid.domain.prompt import Prompt, Record
 from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import Answer
+from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store import Store
@@ -154,25 +156,71 @@ class Talk:
         past.told = []
 
 
-async def prompts(store: Store, happenings: list[Happening]) -> list[Prompt]:
-    """The prompts of all turns of a talk."""
-    talk = Talk(store)
+class Shown(NamedTuple):
+    """What the model saw, turn by turn, and what people were told."""
+
+    prompts: list[tuple[str, tuple[tuple[str, Record], ...]]]
+    replies: list[str]
+
+
+async def shown(talk: Talk, happenings: list[Happening], between: Callable[[Talk], Awaitable[None]]) -> Shown:
+    """A talk from beginning to end, with something done before each thing that happens."""
     for one in happenings:
+        await between(talk)
         await talk.happen(one)
     await talk.work()
-    return talk.prompts
+    stories = await talk.stage.store.find(MessageFilter(limit=1_000))
+    sent = [(prompt.system, prompt.parts) for prompt in talk.prompts]
+    return Shown(sent, [reply.draft.text for story in stories for reply in story.replies])
+
+
+async def nothing(_: Talk) -> None:
+    """The process goes on."""
+
+
+async def kept(file: Path, happenings: list[Happening], *, restarts: bool) -> Shown:
+    """A talk over a file; with restarts each thing that happens happens to another process."""
+    talk = Talk(await open_operations(file))
+
+    async def restart(talk: Talk) -> None:
+        await close(talk)
+        talk.stage.store = await open_operations(file)
+        talk.stage.revive()
+
+    try:
+        return await shown(talk, happenings, restart if restarts else nothing)
+    finally:
+        await close(talk)
+
+
+async def close(talk: Talk) -> None:
+    """Let go of the file."""
+    store = talk.stage.store
+    assert isinstance(store, SqliteOperations)
+    await store.close()
 
 
 @given(happenings=HAPPENINGS)
 @settings(max_examples=30, deadline=None)
 def test_a_prompt_shows_the_records_and_summary_of_its_lane_alone(happenings: list[Happening]) -> None:
-    async def both() -> tuple[list[Prompt], list[Prompt]]:
+    async def both() -> tuple[Shown, Shown]:
         with TemporaryDirectory() as folder:
-            file = await open_operations(Path(folder, "buffer.db"))
-            try:
-                return await prompts(RamOperations(), happenings), await prompts(file, happenings)
-            finally:
-                await file.close()
+            ram = await shown(Talk(RamOperations()), happenings, nothing)
+            return ram, await kept(Path(folder, "buffer.db"), happenings, restarts=False)
 
-    ram, kept = asyncio.run(both())
-    assert ram == kept
+    ram, file = asyncio.run(both())
+    assert ram == file
+
+
+@given(happenings=HAPPENINGS)
+@settings(max_examples=15, deadline=None)
+def test_a_restart_between_any_two_messages_changes_nothing_the_model_or_a_person_sees(
+    happenings: list[Happening],
+) -> None:
+    async def both() -> tuple[Shown, Shown]:
+        with TemporaryDirectory() as folder:
+            ram = await shown(Talk(RamOperations()), happenings, nothing)
+            return ram, await kept(Path(folder, "buffer.db"), happenings, restarts=True)
+
+    whole, restarted = asyncio.run(both())
+    assert whole == restarted

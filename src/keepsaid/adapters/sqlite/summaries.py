@@ -24,7 +24,7 @@ def of_conversation(db: apsw.Connection, lane: Lane, keep: int) -> Sequence[Lane
     """Of each lane of a conversation the newest summary that leaves the newest `keep` records out."""
     place = (lane.channel, lane.account, lane.conversation)
     return [
-        LaneSummary(Lane(*place, row[0]), summary_of(row[1:8]), *row[8:10], external=bool(row[10]), left=bool(row[11]))
+        LaneSummary(Lane(*place, row[0]), summary_of(row[1:8]), row[8], row[9], bool(row[10]), bool(row[11]))
         for row in every(db, SQL["of_conversation"], (*place, keep))
     ]
 
