@@ -8,10 +8,13 @@ from html import escape
 from keepsaid.domain.share import Share
 from keepsaid.domain.text import cut
 
-_WIDTH, _MARGIN, _BAR, _ROW = 900, 24, 36, 22
+WIDTH, MARGIN = 900, 24
+"""Of every picture, and what is left free at its sides."""
+
+_BAR, _ROW = 36, 22
 _TOP = 84
 _NAME_CHARS_MAX, _CUT_CHARS_MAX = 40, 90
-_COLOURS = (
+COLOURS = (
     "#3366aa",
     "#aa6633",
     "#338866",
@@ -23,7 +26,7 @@ _COLOURS = (
     "#cc6677",
     "#447744",
 )
-_STYLE = """
+STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1a1a1a }
   .page { fill: #ffffff } .free { fill: none; stroke: #767676; stroke-dasharray: 4 3 } .note { fill: #595959 }
   @media (prefers-color-scheme: dark) {
@@ -37,16 +40,16 @@ def context_bar(title: str, shares: Sequence[Share], window: int) -> str:
     `window` is how many tokens the model takes; what is free of it stands below, and is drawn where a fifth is used.
     """
     total = sum(one.tokens for one in shares)
-    height = _TOP + _BAR + 24 + _ROW * (len(shares) + 1) + _MARGIN
+    height = _TOP + _BAR + 24 + _ROW * (len(shares) + 1) + MARGIN
     used = f"{total:,} of {window:,} tokens ({100 * total / max(1, window):.1f} %)"
     told = f"{title}: {used}. " + ", ".join(f"{one.name} {one.tokens:,}" for one in shares)
     return "\n".join(
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">',
-            f"<title>{_text(told)}</title><style>{_STYLE}\n</style>",
-            f'<rect class="page" width="{_WIDTH}" height="{height}"/>',
-            f'<text x="{_MARGIN}" y="34" font-weight="bold">{_text(title)}</text>',
-            f'<text x="{_MARGIN}" y="58">{_text(used)}</text>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+            f"<title>{text_of(told)}</title><style>{STYLE}\n</style>",
+            f'<rect class="page" width="{WIDTH}" height="{height}"/>',
+            f'<text x="{MARGIN}" y="34" font-weight="bold">{text_of(title)}</text>',
+            f'<text x="{MARGIN}" y="58">{text_of(used)}</text>',
             *_bars(shares, total, window),
             *_lines(shares, total, window),
             "</svg>\n",
@@ -56,34 +59,46 @@ def context_bar(title: str, shares: Sequence[Share], window: int) -> str:
 
 def _bars(shares: Sequence[Share], total: int, window: int) -> Iterator[str]:
     """One rectangle a layer; the whole is the window, or what was sent where that is under a fifth of it."""
-    room, whole = _WIDTH - 2 * _MARGIN, max(1, total, window if 5 * total >= window else 0)
-    at = float(_MARGIN)
+    room, whole = WIDTH - 2 * MARGIN, max(1, total, window if 5 * total >= window else 0)
+    at = float(MARGIN)
     for n, one in enumerate(shares):
         width = room * one.tokens / whole
         label = f"{one.name}: {one.tokens:,} tokens"
         place = f'x="{at:.1f}" y="{_TOP}" width="{width:.1f}" height="{_BAR}"'
-        yield f'<rect {place} fill="{_COLOURS[n % len(_COLOURS)]}"><title>{_text(label)}</title></rect>'
+        yield f'<rect {place} fill="{COLOURS[n % len(COLOURS)]}"><title>{text_of(label)}</title></rect>'
         at += width
     if whole > total:
-        width = _WIDTH - _MARGIN - at
+        width = WIDTH - MARGIN - at
         yield f'<rect class="free" x="{at:.1f}" y="{_TOP}" width="{width:.1f}" height="{_BAR}"/>'
 
 
 def _lines(shares: Sequence[Share], total: int, window: int) -> Iterator[str]:
     y = _TOP + _BAR + 30
     for n, one in enumerate(shares):
-        colour = _COLOURS[n % len(_COLOURS)]
-        yield f'<rect x="{_MARGIN}" y="{y - 11}" width="12" height="12" fill="{colour}"/>'
-        yield f'<text x="{_MARGIN + 20}" y="{y}">{_text(cut(one.name, _NAME_CHARS_MAX))}</text>'
+        colour = COLOURS[n % len(COLOURS)]
+        yield f'<rect x="{MARGIN}" y="{y - 11}" width="12" height="12" fill="{colour}"/>'
+        yield f'<text x="{MARGIN + 20}" y="{y}">{text_of(cut(one.name, _NAME_CHARS_MAX))}</text>'
         yield f'<text x="290" y="{y}" text-anchor="end">{one.tokens:,}</text>'
         yield f'<text x="350" y="{y}" text-anchor="end">{100 * one.tokens / max(1, total):.0f} %</text>'
         if one.cut:
-            yield f'<text class="note" x="370" y="{y}">{_text(cut(one.cut, _CUT_CHARS_MAX))}</text>'
+            yield f'<text class="note" x="370" y="{y}">{text_of(cut(one.cut, _CUT_CHARS_MAX))}</text>'
         y += _ROW
-    yield f'<text class="note" x="{_MARGIN + 20}" y="{y}">free</text>'
+    yield f'<text class="note" x="{MARGIN + 20}" y="{y}">free</text>'
     yield f'<text class="note" x="290" y="{y}" text-anchor="end">{max(0, window - total):,}</text>'
 
 
-def _text(text: str) -> str:
+def one_page(*pictures: str) -> str:
+    """Several pictures below one another, as one file."""
+    heights = [int(picture.split(f'viewBox="0 0 {WIDTH} ', 1)[1].split('"', 1)[0]) for picture in pictures]
+    tops = [sum(heights[:n]) for n in range(len(heights))]
+    placed = (
+        picture.replace("<svg ", f'<svg y="{top}" width="{WIDTH}" height="{height}" ', 1)
+        for picture, top, height in zip(pictures, tops, heights, strict=True)
+    )
+    whole = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {sum(heights)}">'
+    return "\n".join((whole, *placed, "</svg>\n"))
+
+
+def text_of(text: str) -> str:
     """Text as XML takes it: escaped, and without what XML knows no way to write."""
     return escape("".join(one if one.isprintable() or one in " \n" else "\ufffd" for one in text))

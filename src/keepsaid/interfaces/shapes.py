@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Received
-from keepsaid.domain.feedback import Feedback
+from keepsaid.domain.feedback import Feedback, Use
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Memory, is_time
 from keepsaid.domain.message import Message
@@ -18,6 +18,7 @@ from keepsaid.pipeline.context.cache import compared
 
 if TYPE_CHECKING:
     from keepsaid.engine.pruner import Run
+    from keepsaid.interfaces.absence import Absence
 
 Shape = dict[str, Any]
 
@@ -141,6 +142,18 @@ def feedback_shape(said: Feedback) -> Shape:
     """What a person said of a memory that a turn was shown."""
     told = {"state": str(said.state), "by": said.by, "at": when(said.at)}
     return {"turn": show("turn", said.turn_id), "memory": show("memory", said.memory_id), **told}
+
+
+def use_shape(use: Use) -> Shape:
+    """A turn that a memory came up in, and what its trace says of it."""
+    lane = {"channel": use.lane.channel, "conversation": use.lane.conversation, "key": use.lane.key}
+    told = {"at": when(use.at), "how": str(use.how), "found": _candidate(use.found)}
+    return {"turn": show("turn", use.turn_id), "lane": lane, **told}
+
+
+def absence_shape(why: Absence) -> Shape:
+    """Why a memory did not come to mind."""
+    return {"stage": str(why.stage), "why": why.why, "found": _candidate(why.found)}
 
 
 def turn_shape(turn: TurnStory) -> Shape:

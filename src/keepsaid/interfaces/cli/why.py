@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,14 +11,17 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.share import shares_of
+from keepsaid.domain.share import Share, shares_of
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.inbox import standing, waits
-from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, say, show
+from keepsaid.interfaces.cli.output import duration, facts, one_line, say, show
 from keepsaid.interfaces.cli.pruned import gone, unless_pruned
+from keepsaid.interfaces.cli.receipts import judged, memories, searched
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.picture import context_bar
+from keepsaid.interfaces.cli.why_memory import explain_absence, explain_memory
+from keepsaid.interfaces.picture import context_bar, one_page
+from keepsaid.interfaces.ranks import rank_shift
 from keepsaid.interfaces.shapes import turn_shape, when
 from keepsaid.pipeline.context.again import changed_since
 from keepsaid.pipeline.context.cache import compared
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
     from keepsaid.app.reading import Reading
 
 _SEARCHED_MAX = 1_000
-_SHOWN_MAX = 10
 _ENDED = {"fill": "answered", "clear": "cleared", "expire": "expired"}
 
 
@@ -38,15 +40,29 @@ def why(
         str | None, typer.Argument(metavar="TURN", help="A turn, message or batch; by default the last turn.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List every memory that was left out.")] = False,
-    svg: Annotated[Path | None, typer.Option(help="Also draw the context as a bar, into this file.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Also draw the context and how memories were ranked, into this file.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Explain a memory instead: the turns it was shown to or left out of.")
+    ] = None,
+    left_out: Annotated[
+        str | None, typer.Option("--not", metavar="MEMORY", help="Say why this memory did not come to mind.")
+    ] = None,
 ) -> None:
     """Explain one turn: what the model saw, and why.
 
     Every memory that came to mind is listed, chosen or left out, with its reason.
     """
+    if memory is not None:
+        explain_memory(memory)
+        return
     turn = session().read(lambda stores: turn_named(stores, thing), None)
     if turn is None:
         raise InputError("no turn has ended yet: nothing was ever stored here", hint="keepsaid chat")
+    if left_out is not None:
+        explain_absence(turn, left_out)
+        return
     if svg is not None:
         _drawn(turn, svg)
     show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
@@ -101,8 +117,8 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     changed = changed_since(trace)
     lines += [("tried again", f"{changed} since the first attempt")] if changed else []
     yield facts(lines)
-    yield from _memories(trace, everything=everything)
-    yield facts(_ended(turn))
+    yield from memories(trace.get("memory") or {}, everything=everything)
+    yield facts([*judged(turn.feedback), *_ended(turn)])
 
 
 def _drawn(turn: TurnStory, file: Path) -> None:
@@ -111,10 +127,18 @@ def _drawn(turn: TurnStory, file: Path) -> None:
         raise InputError(f"{name('turn', turn.turn_id)} recorded no context to draw", hint="keepsaid why")
     title = f"{name('turn', turn.turn_id)}   {turn.batch.lane.conversation} {turn.batch.lane.key}"
     try:
-        file.write_text(context_bar(title, shares, session().config().compaction.window_tokens), "utf-8")
+        file.write_text(_picture(turn, title, shares), "utf-8")
     except OSError as error:
         raise InputError(f"{file} cannot be written ({error.strerror})", safe="Nothing was changed.") from error
     say(f"drawn in {file}")
+
+
+def _picture(turn: TurnStory, title: str, shares: Sequence[Share]) -> str:
+    """The context as a bar, and below it how the memories were ranked, where there were any."""
+    bar = context_bar(title, shares, session().config().compaction.window_tokens)
+    memory = turn.trace.get("memory") if isinstance(turn.trace, dict) else None
+    candidates: Any = memory.get("candidates") if isinstance(memory, dict) else None
+    return one_page(bar, rank_shift(title, candidates)) if candidates else bar
 
 
 def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
@@ -125,10 +149,7 @@ def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
     total = int(sum(one["tokens"] for one in layers) * trace.get("factor", 1.0) + 0.5)
     lines = [("context", f"{' | '.join(shown)}   about {total:,} tokens")]
     lines += _focus(trace)
-    recall = [f"{memory.get('took_ms', 0):g} ms", f"{counted(len(memory.get('candidates') or []), 'candidate')}"]
-    recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []
-    lines.append(("recall", "   ".join(recall)))
-    return lines + [("missing", leg) for leg in memory.get("missing") or []]
+    return lines + searched(memory)
 
 
 def _prefix(turn: TurnStory) -> list[tuple[str, str]]:
@@ -162,24 +183,6 @@ def _ref(ref: str) -> str:
     if what == "message":
         return name("message", int(number))
     return f"our reply in {name('turn', int(number))}" if what == "reply" else "a notice of ours" if what else ""
-
-
-def _memories(trace: dict[str, Any], *, everything: bool) -> Iterator[str]:
-    candidates = (trace.get("memory") or {}).get("candidates") or []
-    chosen = [one for one in candidates if one["chosen"]]
-    left = [one for one in candidates if not one["chosen"]]
-    yield f"CHOSEN {len(chosen)}"
-    yield from (_candidate(one) for one in chosen)
-    yield f"LEFT OUT {len(left)}"
-    shown = left if everything else left[:_SHOWN_MAX]
-    yield from (_candidate(one) for one in shown)
-    if len(shown) < len(left):
-        yield f"  {len(left) - len(shown)} more: --all lists them"
-
-
-def _candidate(one: dict[str, Any]) -> str:
-    found = f"{one['leg']} #{one['rank']} ({one['score']:g})"
-    return f"  {name('memory', one['id'])}  {found}  [{one['kind']}] {one_line(one['text'])}\n      {one['reason']}"
 
 
 def _ended(turn: TurnStory) -> list[tuple[str, str]]:

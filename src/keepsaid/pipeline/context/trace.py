@@ -101,7 +101,12 @@ def _candidate(rank: int, candidate: Candidate) -> Json:
 
 
 def _legs(places: Sequence[Place]) -> Json:
-    return [[place.leg, place.rank, round(place.score, 4)] for place in places]
+    return [[place.leg, place.rank, round(place.score, 4), *_path(place)] for place in places]
+
+
+def _path(place: Place) -> list[Json]:
+    """How the graph leg came to a memory, step by step: the relation, and the memory or the name it led to."""
+    return [[[step.relation, step.memory_id or step.name] for step in place.path]] if place.path else []
 
 
 def recorded(trace: Json) -> Injection | None:
