@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -133,6 +134,18 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def facts(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
     """Lines of a name and what is to be said about it."""
     return "\n".join(f"{name.ljust(width)} {value}".rstrip() for name, value in pairs)
+
+
+def wrapped(pairs: Iterable[tuple[str, str]], width: int = 11, columns: int = 79) -> str:
+    """Facts for a page of eighty columns: what is longer goes on below, under itself; no word is cut."""
+    lines = []
+    for name, value in pairs:
+        parts = textwrap.wrap(
+            value, columns - width - 1, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+        )
+        named = (name, *("" for _ in parts[1:]))
+        lines += [f"{one.ljust(width)} {part}".rstrip() for one, part in zip(named, parts or [""], strict=True)]
+    return "\n".join(lines)
 
 
 def tallied(counts: dict[str, int], order: Sequence[str] = ()) -> str:

@@ -15,7 +15,7 @@ from keepsaid.domain.share import Share, shares_of
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.inbox import standing, waits
-from keepsaid.interfaces.cli.output import duration, facts, one_line, say, show
+from keepsaid.interfaces.cli.output import duration, one_line, say, show, wrapped
 from keepsaid.interfaces.cli.pruned import gone, unless_pruned
 from keepsaid.interfaces.cli.receipts import judged, memories, searched
 from keepsaid.interfaces.cli.session import session
@@ -112,13 +112,13 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     lines += [("verdict", f"{verdict.action} by rule {verdict.rule}: {verdict.reason}")]
     if turn.state == "open" and turn.batch.error:
         lines.append(("waits", waits(turn.batch)))
-    trace = turn.trace if isinstance(turn.trace, dict) else {}
+    trace: dict[str, Any] = turn.trace if isinstance(turn.trace, dict) else {}
     lines += [*_context(trace), *_prefix(turn)]
     changed = changed_since(trace)
     lines += [("tried again", f"{changed} since the first attempt")] if changed else []
-    yield facts(lines)
+    yield wrapped(lines)
     yield from memories(trace.get("memory") or {}, everything=everything)
-    yield facts([*judged(turn.feedback), *_ended(turn)])
+    yield wrapped([*judged(turn.feedback), *_ended(turn)])
 
 
 def _drawn(turn: TurnStory, file: Path) -> None:

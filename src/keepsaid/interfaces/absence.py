@@ -1,0 +1,93 @@
+"""Absence: why a memory did not come to mind in a turn, from its trace and from who was listening."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from keepsaid.domain.memory import LANE_BOUND, Listener, Memory
+from keepsaid.domain.message import Trust
+from keepsaid.domain.receipt import beyond_in, candidate_in
+from keepsaid.domain.turn import Claimed
+from keepsaid.domain.views import TurnStory
+from keepsaid.domain.words import topic
+from keepsaid.memory.inject import SYSTEM, listener_of
+
+
+class Stage(StrEnum):
+    """How far a memory came: it was shown, fell to a rule, ranked behind, or was never among what was searched."""
+
+    SHOWN = "shown"
+    LEFT_OUT = "left_out"
+    RANK = "rank"
+    NOT_SEARCHED = "not_searched"
+    LATER = "later"
+    SCOPE = "scope"
+    STATE = "state"
+    NOT_FOUND = "not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Where a memory fell, and why; `found` is what the trace says of it, if it knows it."""
+
+    stage: Stage
+    why: str
+    found: dict[str, Any] | None = None
+
+
+def listened(turn: TurnStory) -> Listener:
+    """Who listened in a turn."""
+    said = tuple(one for one in turn.messages if one.inbound.origin.sender != SYSTEM)
+    return listener_of(Claimed(turn.batch, turn.turn_id, turn.messages), said)
+
+
+def absence(turn: TurnStory, memory: Memory, *, heard: bool) -> Absence:
+    """Why the turn was not shown the memory; `heard` says whether who listened may hear it."""
+    found, behind = candidate_in(turn.trace, memory.id), beyond_in(turn.trace, memory.id)
+    if found is not None:
+        shown = bool(found["chosen"])
+        return Absence(Stage.SHOWN if shown else Stage.LEFT_OUT, str(found["reason"]), dict(found))
+    if behind is not None:
+        considered = len(_part(turn, "candidates"))
+        why = f"it was number {behind['rank']} of what was found, and the best {considered} were looked at"
+        return Absence(Stage.RANK, why, dict(behind))
+    skipped = _memory(turn).get("skipped")
+    if skipped or not _memory(turn):
+        return Absence(Stage.NOT_SEARCHED, f"nothing was searched: {skipped or 'the turn recorded no context'}")
+    if memory.recorded_at > turn.started_at:
+        return Absence(Stage.LATER, "it was not known yet: it was recorded after the turn began")
+    if not heard:
+        return Absence(Stage.SCOPE, _unheard(turn, memory))
+    if memory.state != "active":
+        return Absence(Stage.STATE, f"it is no longer valid: {memory.state}")
+    return Absence(Stage.NOT_FOUND, _unfound(turn, memory))
+
+
+def _unheard(turn: TurnStory, memory: Memory) -> str:
+    new, lane = memory.new, turn.batch.lane
+    if new.scope not in listened(turn).scopes:
+        return f"it may not be heard there: its scope is {new.scope}"
+    if new.trust is Trust.EXTERNAL and new.lane != lane:
+        return "it came from outside and is heard in its own lane alone"
+    bound = new.kind in LANE_BOUND and new.lane != lane
+    return "it was said in another lane" if bound else f"it may not be heard there: its scope is {new.scope}"
+
+
+def _unfound(turn: TurnStory, memory: Memory) -> str:
+    said = topic("\n".join(one.text for one in turn.messages))
+    shared = sorted(word for word in said & topic(memory.text) if isinstance(word, str))
+    missing = "; ".join(str(one) for one in _part(turn, "missing"))
+    why = "no leg had it among its best: " + (f"it shares {', '.join(shared[:5])}" if shared else "it shares no word")
+    return why + (f" (missing: {missing})" if missing else "")
+
+
+def _memory(turn: TurnStory) -> dict[str, Any]:
+    memory = turn.trace.get("memory") if isinstance(turn.trace, dict) else None
+    return memory if isinstance(memory, dict) else {}
+
+
+def _part(turn: TurnStory, part: str) -> list[Any]:
+    found = _memory(turn).get(part)
+    return found if isinstance(found, list) else []
