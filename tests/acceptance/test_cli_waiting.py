@@ -40,7 +40,8 @@ def test_an_outage_is_no_secret(answered: Program, capsys: Capture) -> None:
     batch = message["batch"]
     assert (batch["error"], batch["deferrals"], batch["next_try_at"]) == (error, 2, "2099-01-01T00:00:00.000Z")
     assert f"error       {told}" in inside(answered, capsys, "inbox", "show", message["id"]).out
-    assert f"waits       {told}" in inside(answered, capsys, "why", message["id"]).out
+    explained = inside(answered, capsys, "why", message["id"]).out
+    assert f"waits {told}" in " ".join(explained.split())
     status = inside(answered, capsys, "status").out
     assert "1 batch to answer; 1 batch waits for an outage to end" in status
 
