@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import assembling, backlog, context, hung, intake, links, peers, startup, turns
+from bench import assembling, backlog, context, gate, hung, intake, links, peers, startup, turns
 from bench.disk import fsync_rate
 
 SUITES: Mapping[str, Callable[[Path, float], object]] = {
@@ -30,6 +30,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "links": ("irc", links.measure),
     "context": ("locomo", context.measure),
+    "gate": ("locomo", gate.measure),
 }
 """Suites that need a data set, each with the name it goes by."""
 

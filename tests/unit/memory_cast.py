@@ -10,9 +10,11 @@ from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source
 from keepsaid.domain.message import Content, Inbound, Message, Origin, Trust
+from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
+from keepsaid.domain.words import STOPWORDS, fold, root, spelled
 
 R = TypeVar("R")
 LANE = Lane("terminal", "default", "terminal:me", "root:terminal:me")
@@ -63,7 +65,12 @@ class FixedRecall:
 
 
 class ListedMemories:
-    """Memories in a list; keys decide what is kept."""
+    """Memories in a list; keys decide what is kept. Every word is so rare that sharing one is enough.
+
+    `same` are pairs that say the same.
+    """
+
+    same: tuple[tuple[int, int], ...] = ()
 
     def __init__(self, *stored: Memory) -> None:
         self.stored = list(stored)
@@ -80,6 +87,17 @@ class ListedMemories:
 
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
         return [one for one in self.stored if not kinds or one.new.kind in kinds][:limit]
+
+    async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
+        found = [one for one in self.stored if one.new.kind is kind]
+        return sorted(found, key=lambda one: one.new.importance, reverse=True)[:limit]
+
+    async def rarity(self, text: str) -> Rarity:
+        telling = {root(word) for word in spelled(text) if fold(word) not in STOPWORDS}
+        return Rarity(1_000_000, dict.fromkeys(telling, 0))
+
+    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        return tuple(pair for pair in self.same if {*pair} <= {*ids})
 
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
         return next((one for one in self.stored if one.id == memory_id), None)

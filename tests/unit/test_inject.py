@@ -131,12 +131,12 @@ async def test_system_turns_are_left_alone() -> None:
 async def test_small_talk_brings_nothing_to_mind(text: str) -> None:
     injection = await reminded(memory(1, f"{text} good morning everyone, thanks"), about=message(50, text))
     assert injection.block == ""
-    assert reasons(injection) == ["no shared words"]
+    assert reasons(injection)[0] in ("no shared words", "tells nothing that the message does not")
 
 
 async def test_one_real_word_is_enough() -> None:
-    about = message(50, "Good morning! Did the INVOICES arrive?")
-    injection = await reminded(memory(1, "good morning Ana"), memory(2, "the invoice of May"), about=about)
+    about = message(50, "Hello! Did the INVOICES arrive?")
+    injection = await reminded(memory(1, "every one of us"), memory(2, "the invoice of May"), about=about)
     assert [candidate.chosen for candidate in injection.candidates] == [False, True]
 
 
@@ -164,7 +164,7 @@ async def test_what_the_prompt_shows_is_not_said_twice() -> None:
 
 async def test_duplicates_and_what_is_no_longer_valid_are_left_out() -> None:
     injection = await reminded(
-        memory(1, "cat one"), memory(1, "cat one"), memory(2, "CAT  one"), memory(3, "cat x", state="superseded")
+        memory(1, "cat Misha"), memory(1, "cat Misha"), memory(2, "CAT  misha"), memory(3, "cat x", state="superseded")
     )
     assert reasons(injection) == [
         'shares "cat"',
@@ -199,10 +199,11 @@ async def test_pinned_kinds_come_first_whatever_the_message_is_about() -> None:
     todo = memory(1, "fix the auth token", kind=Kind.TODO, speaker="", said_at=0)
     goal = memory(2, "ship by February", kind=Kind.GOAL)
     settings = InjectionSettings(pinned_kinds=(Kind.TODO,))
-    recall = FixedRecall(todo, memory(3, "my cat"))
+    recall = FixedRecall(todo, memory(3, "my cat Misha"))
     injection = await injector(recall, settings, ListedMemories(goal, todo)).remind(claimed(CAT), read(NOTHING))
     assert injection.block == (
-        "[Pinned context]\n[Todo] fix the auth token\n\n[Relevant to this message]\n[Episode] Bob, 2026-11-20: my cat"
+        "[Pinned context]\n[Todo] fix the auth token\n\n"
+        "[Relevant to this message]\n[Episode] Bob, 2026-11-20: my cat Misha"
     )
     assert reasons(injection) == ["pinned", "the same memory again", 'shares "cat"']
 
@@ -234,15 +235,15 @@ async def test_a_broken_recall_is_named_and_gives_nothing() -> None:
 
 async def test_a_recall_that_is_too_slow_is_named() -> None:
     injection = await injector(SilentRecall(), InjectionSettings(deadline_ms=10)).remind(claimed(CAT), read(NOTHING))
-    assert injection == Injection(missing=("recall: slower than 8 ms",))
+    assert (injection.block, injection.missing) == ("", ("recall: slower than 8 ms",))
 
 
 async def test_broken_pins_do_not_cost_the_rest() -> None:
     settings = InjectionSettings(pinned_kinds=(Kind.TODO,))
-    recall = FixedRecall(memory(1, "my cat"))
+    recall = FixedRecall(memory(1, "my cat Misha"))
     injection = await injector(recall, settings, BrokenMemories()).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ("pinned: StoreBroken: the disk is gone",)
-    assert injection.block.endswith("my cat")
+    assert injection.block.endswith("my cat Misha")
 
 
 async def test_pending_episodes_are_recorded_before_recall() -> None:
@@ -255,7 +256,7 @@ async def test_pending_episodes_are_recorded_before_recall() -> None:
 
 async def test_late_recording_is_named_and_goes_on() -> None:
     work, memories = SlowWork(EpisodeWork(1, (message(1, "I have a cat"),))), ListedMemories()
-    slow = injector(FixedRecall(memory(9, "my cat")), InjectionSettings(fresh_ms=1), memories, work)
+    slow = injector(FixedRecall(memory(9, "my cat Misha")), InjectionSettings(fresh_ms=1), memories, work)
     for _ in range(2):
         injection = await slow.remind(claimed(CAT), read(NOTHING))
         assert injection.missing == ("fresh: slower than 1 ms",)
@@ -267,22 +268,22 @@ async def test_late_recording_is_named_and_goes_on() -> None:
 
 
 async def test_a_late_second_look_is_named_and_the_first_is_used() -> None:
-    work, recall = WorkList(EpisodeWork(1, (message(1, "I have a cat"),))), Faltering(memory(9, "my cat"))
+    work, recall = WorkList(EpisodeWork(1, (message(1, "I have a cat"),))), Faltering(memory(9, "my cat Misha"))
     injection = await injector(recall, InjectionSettings(deadline_ms=50), work=work).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ("fresh: slower than 20 ms",)
-    assert injection.block.endswith("my cat")
+    assert injection.block.endswith("my cat Misha")
 
 
 async def test_more_work_than_is_done_in_one_go_is_named() -> None:
     work = WorkList(*(EpisodeWork(n, (message(n, f"cat {n}"),)) for n in range(1, 52)))
-    injection = await injector(FixedRecall(memory(99, "my cat")), work=work).remind(claimed(CAT), read(NOTHING))
+    injection = await injector(FixedRecall(memory(99, "my cat Misha")), work=work).remind(claimed(CAT), read(NOTHING))
     assert injection.missing == ("fresh: recorded 50 batches, more may be waiting",)
     assert injection.block
 
 
 async def test_a_slow_tail_is_left_to_the_turn() -> None:
     slow: asyncio.Future[Recent] = asyncio.get_running_loop().create_future()
-    hasty = injector(FixedRecall(memory(1, "my cat")), InjectionSettings(deadline_ms=1))
+    hasty = injector(FixedRecall(memory(1, "my cat Misha")), InjectionSettings(deadline_ms=1))
     injection = await hasty.remind(claimed(CAT), slow)
     assert injection == Injection(missing=("recall: slower than 1 ms",))
     slow.set_result(NOTHING)
@@ -302,13 +303,15 @@ async def test_failed_recording_is_named() -> None:
         async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
             raise StoreBroken("the disk is gone")
 
-    injection = await injector(FixedRecall(memory(1, "my cat")), work=BrokenWork()).remind(claimed(CAT), read(NOTHING))
+    injection = await injector(FixedRecall(memory(1, "my cat Misha")), work=BrokenWork()).remind(
+        claimed(CAT), read(NOTHING)
+    )
     assert injection.missing == ("fresh: StoreBroken: the disk is gone",)
     assert injection.block
 
 
 async def test_huge_texts_are_told_apart_by_their_start_and_length() -> None:
-    huge = "my cat " * 20_000
+    huge = "my cat Misha " * 10_000
     found = [memory(1, huge), memory(2, huge.upper()), memory(3, f"{huge} and dog")]
     injection = await reminded(*found)
     assert reasons(injection) == ['shares "cat"', "the same words as another memory", 'shares "cat"']

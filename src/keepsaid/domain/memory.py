@@ -43,6 +43,14 @@ IMPORTANCE = {
 }
 """Default importance by kind (seed 001); episodes and summaries have 0.5."""
 
+
+class PinnedOrder(StrEnum):
+    """Which memories of a kind come first: the newest, or the most important."""
+
+    RECENT = "recent"
+    IMPORTANCE = "importance"
+
+
 LANE_BOUND = frozenset({Kind.EPISODE, Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE})
 """Kinds that are heard in another lane on explicit reference only."""
 

@@ -10,15 +10,16 @@ from itertools import islice
 from keepsaid.domain.stems import stem
 
 _STOPWORDS = """
-a about actually after again ah all alright also am an and any are aren as at awesome be because been before being but
-by bye can cannot could couldn d did didn do does doesn doing don done down during each either else ever every few for
-from further get gets getting go goes going gone got had hadn haha has hasn have haven having he hello her here hers
-herself hey hi him himself his hmm how i if in into is isn it its itself just let ll lol m many maybe me might mightn
-mine more most much must mustn my myself needn neither no nor not now o of off oh ok okay on once one only onto or
-other our ours ourselves out over own per please quite re really s same shall shan she should shouldn since so some
-such sure t than thank thanks that the their theirs them themselves then there these they this those though through to
-too under until up upon us ve very was wasn we well were weren what when where whether which while who whom whose why
-will with without won would wouldn wow y yeah yep yes yet you your yours yourself yourselves
+a about actually after again ah all alright also am an and any anybody anyone anything are aren as at awesome be because
+been before being but by bye can cannot could couldn d did didn do does doesn doing don done down during each either
+else ever every everybody everyone everything few for from further get gets getting go goes going gone got had hadn haha
+has hasn have haven having he hello her here hers herself hey hi him himself his hmm how i if in into is isn it its
+itself just let ll lol m many maybe me might mightn mine more most much must mustn my myself needn neither no nor not
+nothing now o of off oh ok okay on once one only onto or other our ours ourselves out over own per please quite re
+really s same shall shan she should shouldn since so some somebody someone something such sure t than thank thanks that
+the their theirs them themselves then there these they this those though through to too under until up upon us ve very
+was wasn we well were weren what when where whether which while who whom whose why will with without won would wouldn
+wow y yeah yep yes yet you your yours yourself yourselves
 """
 STOPWORDS = frozenset(_STOPWORDS.split())
 """English words that queries drop: grammar, interjections, and the pieces apostrophes leave (`don` and `t`)."""

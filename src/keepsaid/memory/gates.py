@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from keepsaid.domain.memory import Candidate, Hit, Kind, Memory
+from keepsaid.domain.ids import show
+from keepsaid.domain.memory import Candidate, Hit, Kind, Memory, PinnedOrder
 from keepsaid.domain.prompt import Record
-from keepsaid.domain.receipt import Cause
+from keepsaid.domain.receipt import Cause, Measure
 from keepsaid.domain.tokens import estimate_tokens
-from keepsaid.domain.words import fold, place, root, spelled, topic
+from keepsaid.domain.words import place
 from keepsaid.memory.block import PINNED, RELEVANT, line
+from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR, Evidence, Relevance, enough
 
-_MESSAGE_CHARS = 4_000
 _MEMORY_CHARS = 8_000
 _KEPT_CHARS_MAX = 1_000
 _BREAK_TOKENS = 1
-_SHOWN = frozenset({Cause.PINNED, Cause.RELEVANT})
+_VECTOR = "vector"
 
 Verdict = tuple[Cause, str]
 """What became of a candidate, and why in words."""
@@ -27,68 +28,86 @@ Verdict = tuple[Cause, str]
 class InjectionSettings:
     """Limits of injection (seed 001; design: section 4.3). Times in milliseconds, tokens estimated.
 
-    `per_leg` is how many memories each leg of recall gives, `chars_max` how much of one memory is shown.
-    Of each of `pinned_kinds` the newest `pinned_each` are shown whatever the message is about.
+    `per_leg` is how many memories each leg of recall gives, `chars_max` how much of one memory is shown, `alike` the
+    cosine above which two say the same. Of each of `pinned_kinds` the first `pinned_each` are shown whatever the
+    message is about: the newest, or the most important.
     """
 
     items_max: int = 25
     tokens_max: int = 2_000
     per_leg: int = 20
     chars_max: int = 1_200
+    alike: float = 0.85
     pinned_kinds: tuple[Kind, ...] = ()
     pinned_each: int = 3
+    pinned_by: PinnedOrder = PinnedOrder.RECENT
     fresh_ms: float = 50.0
     deadline_ms: float = 150.0
 
 
-class Visible:
-    """What the prompt shows without injection: records of the lane, and the messages to be answered.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the prompt shows without injection, and what it was given before.
 
-    `shown` and `own` are references such as `message:17` and `reply:9`; `said` is the combined text of
-    the messages, whose topic decides what is relevant to them.
+    `refs` and `own` are references such as `message:17` and `reply:9`: of the lane's records, and of the messages to
+    be answered. `standing` are the memories that earlier blocks still show, `lately` those that a lane was given a
+    short while ago and is not to be given again, `wrong` those that somebody there said were wrong.
     """
 
-    def __init__(self, shown: frozenset[str], own: frozenset[str], records: Sequence[Record], said: str) -> None:
-        self._shown = shown
-        self._own = own
-        self._all = shown | own
+    refs: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+    standing: frozenset[int] = frozenset()
+    lately: frozenset[int] = frozenset()
+    wrong: frozenset[int] = frozenset()
+
+
+class Visible:
+    """Tells what the prompt shows anyway; `said` is the combined text of the messages."""
+
+    def __init__(self, shown: Shown, records: Sequence[Record], said: str) -> None:
+        self.shown = shown
+        self._all = shown.refs | shown.own
         self._texts = {plain(record.text) for record in records} | {plain(said)}
-        self._topic = topic(said[:_MESSAGE_CHARS])
-        self._initials = {letter for shared in self._topic for letter in (shared[0], shared[0].upper())}
 
-    def overlap(self, memory: Memory, said: str) -> str:
-        """Why the memory, whose plain text is `said`, would tell nothing new; empty when it would."""
+    def overlap(self, memory: Memory, said: str) -> Verdict | None:
+        """Why the memory, whose plain text is `said`, would tell nothing new; None when it would."""
+        shown = self.shown
+        if memory.id in shown.wrong:
+            return Cause.WRONG, "somebody said here that it was wrong"
         refs = {f"{source.kind}:{source.ref}" for source in memory.new.sources} or {memory.new.key}
-        if memory.new.key in self._own or refs <= self._own:
-            return "part of this message"
-        if memory.new.key in self._shown or refs <= self._all or said in self._texts:
-            return "already in this prompt"
-        return ""
+        if memory.new.key in shown.own or refs <= shown.own:
+            return Cause.VISIBLE, "part of this message"
+        if memory.new.key in shown.refs or refs <= self._all or said in self._texts:
+            return Cause.VISIBLE, "already in this prompt"
+        if memory.id in shown.standing:
+            return Cause.VISIBLE, "still shown from an earlier turn"
+        return (Cause.REINJECT, "shown a few turns ago") if memory.id in shown.lately else None
 
-    def shared(self, memory: Memory) -> tuple[int, str] | None:
-        """The first word of the memory that the messages share, counted from 0; None when they share none.
 
-        This is the first version of the relevance test: one word is enough, if it is not a stopword or
-        small talk. It does not depend on ranks, and looks at the first 8,000 characters of the memory.
-        """
-        if self._topic:
-            for n, word in enumerate(spelled(memory.text[:_MEMORY_CHARS])):
-                if (word[0] in self._initials or not word[0].isascii()) and root(word) in self._topic:
-                    return n, fold(word)
-        return None
+@dataclass(frozen=True, slots=True)
+class _Sifted:
+    """A candidate that was looked at: the part of the block it would stand in, or what it fell to."""
+
+    hit: Hit
+    heading: str
+    said: str
+    fallen: Verdict | None
+    evidence: Evidence | None = None
+    least: float = 0.0
 
 
 class Selection:
     """Goes through candidates, best first, and fills the block until a limit is reached.
 
-    Those that are `wrong` for the lane by a person's word are left out.
+    First `sift` what is known, stale or not about the message; what passes may be compared; then `choose`.
     """
 
-    def __init__(self, visible: Visible, settings: InjectionSettings, wrong: frozenset[int] = frozenset()) -> None:
+    def __init__(self, visible: Visible, relevance: Relevance, settings: InjectionSettings) -> None:
         self._visible = visible
+        self._relevance = relevance
         self._settings = settings
-        self._wrong = wrong
-        self._ids: set[int] = set()
+        self._sifted: list[_Sifted] = []
+        self._chosen: set[int] = set()
         self._texts: set[str] = set()
         self._lines: dict[str, list[str]] = {PINNED: [], RELEVANT: []}
         self._tokens_left = settings.tokens_max
@@ -99,47 +118,87 @@ class Selection:
         """The text for the model; empty when nothing was chosen."""
         return "\n\n".join("\n".join((heading, *lines)) for heading, lines in self._lines.items() if lines)
 
-    def consider(self, hit: Hit, heading: str) -> None:
-        """Choose the memory of a hit for the part under `heading`, or note why not."""
-        said = plain(hit.memory.text)
-        cause, reason = self._repeated(hit.memory, said) or self._seen(hit.memory, said) or self._judge(hit, heading)
-        chosen = cause in _SHOWN
-        if chosen:
-            self._texts.add(said)
-        self.candidates.append(Candidate(hit, chosen, reason, cause))
+    def sift(self, pinned: Sequence[Hit], recalled: Sequence[Hit]) -> tuple[int, ...]:
+        """Look at all candidates, pinned ones first; returns those that pass, to be compared."""
+        least = ENOUGH_NEAR if any(one.leg == _VECTOR for hit in recalled for one in hit.places) else ENOUGH
+        evidence = [self._relevance.weigh(hit) for hit in recalled]
+        bar = enough(evidence, least)
+        seen: set[int] = set()
+        for hit in pinned:
+            said = plain(hit.memory.text)
+            self._sifted.append(_Sifted(hit, PINNED, said, self._known(hit.memory, said, seen)))
+        for hit, one in zip(recalled, evidence, strict=True):
+            said = plain(hit.memory.text)
+            fallen = self._known(hit.memory, said, seen) or _gated(one, bar)
+            self._sifted.append(_Sifted(hit, RELEVANT, said, fallen, one, least if bar == float("inf") else bar))
+        return tuple(one.hit.memory.id for one in self._sifted if one.fallen is None)
 
-    def _repeated(self, memory: Memory, said: str) -> Verdict | None:
-        if memory.id in self._ids:
+    def _known(self, memory: Memory, said: str, seen: set[int]) -> Verdict | None:
+        if memory.id in seen:
             return Cause.DUPLICATE, "the same memory again"
-        self._ids.add(memory.id)
+        seen.add(memory.id)
         if memory.state != "active":
             return Cause.INVALID, f"no longer valid: {memory.state}"
-        if memory.id in self._wrong:
-            return Cause.WRONG, "somebody said here that it was wrong"
-        return (Cause.DUPLICATE, "the same words as another memory") if said in self._texts else None
+        return self._visible.overlap(memory, said)
 
-    def _seen(self, memory: Memory, said: str) -> Verdict | None:
-        overlap = self._visible.overlap(memory, said)
-        return (Cause.VISIBLE, overlap) if overlap else None
+    def choose(self, alike: Collection[tuple[int, int]] = ()) -> None:
+        """Fill the block with what passed, leaving out what is `alike` to something the prompt shows already."""
+        same: dict[int, set[int]] = {}
+        for one, other in alike:
+            same.setdefault(one, set()).add(other)
+            same.setdefault(other, set()).add(one)
+        for sifted in self._sifted:
+            memory_id = sifted.hit.memory.id
+            verdict = sifted.fallen or self._repeated(sifted, same.get(memory_id, set())) or self._written(sifted)
+            chosen = verdict[0] in (Cause.PINNED, Cause.RELEVANT)
+            if chosen:
+                self._chosen.add(memory_id)
+                self._texts.add(sifted.said)
+            self.candidates.append(Candidate(sifted.hit, chosen, verdict[1], verdict[0], tuple(_measures(sifted))))
 
-    def _judge(self, hit: Hit, heading: str) -> Verdict:
-        memory = hit.memory
-        shared = (0, "") if heading == PINNED else self._visible.shared(memory)
-        if shared is None:
-            return Cause.GATE, "no shared words"
-        if sum(map(len, self._lines.values())) >= self._settings.items_max:
-            return Cause.BUDGET, f"over the limit of {self._settings.items_max} memories"
-        n, word = shared
-        long = word and len(memory.text) > self._settings.chars_max
-        written = line(memory, self._settings.chars_max, place(memory.text, n) if long else 0)
+    def _repeated(self, one: _Sifted, same: set[int]) -> Verdict | None:
+        if one.said in self._texts:
+            return Cause.DUPLICATE, "the same words as another memory"
+        shown = same & (self._chosen | self._visible.shown.standing)
+        return (Cause.DUPLICATE, f"means the same as {show('memory', min(shown))}") if shown else None
+
+    def _written(self, one: _Sifted) -> Verdict:
+        memory, settings = one.hit.memory, self._settings
+        if sum(map(len, self._lines.values())) >= settings.items_max:
+            return Cause.BUDGET, f"over the limit of {settings.items_max} memories"
+        n, word = one.evidence.first or (0, "") if one.evidence else (0, "")
+        long = word and len(memory.text) > settings.chars_max
+        written = line(memory, settings.chars_max, place(memory.text, n) if long else 0)
         tokens = estimate_tokens(written) + _BREAK_TOKENS
-        if not self._lines[heading]:
-            tokens += estimate_tokens(heading) + _BREAK_TOKENS
+        if not self._lines[one.heading]:
+            tokens += estimate_tokens(one.heading) + _BREAK_TOKENS
         if tokens > self._tokens_left:
             return Cause.BUDGET, "over the token budget"
         self._tokens_left -= tokens
-        self._lines[heading].append(written)
-        return (Cause.RELEVANT, f'shares "{word}"') if word else (Cause.PINNED, "pinned")
+        self._lines[one.heading].append(written)
+        if one.heading == PINNED:
+            return Cause.PINNED, "pinned"
+        return Cause.RELEVANT, f'shares "{word}"' if word else "near in meaning"
+
+
+def _gated(evidence: Evidence, bar: float) -> Verdict | None:
+    """Why a memory does not come to mind for this message; None when it does."""
+    if not evidence.news:
+        return Cause.GATE, "tells nothing that the message does not"
+    if evidence.total >= bar:
+        return None
+    if not evidence.shared and not evidence.nearer:
+        return Cause.GATE, "no shared words"
+    if bar == float("inf"):
+        return Cause.GATE, "no memory is about this message"
+    return Cause.GATE, "too little speaks for it"
+
+
+def _measures(one: _Sifted) -> Iterator[Measure]:
+    if one.evidence is not None:
+        yield Measure("evidence", one.evidence.total, one.least)
+        yield Measure("shared words", one.evidence.shared)
+        yield Measure("nearer", one.evidence.nearer)
 
 
 def plain(text: str) -> str:

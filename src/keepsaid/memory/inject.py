@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from keepsaid.domain.memory import Hit, Injection, Listener, Recalled, person_of, summary_key
+from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, person_of, summary_key
 from keepsaid.domain.message import Message
+from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.memory.block import PINNED, RELEVANT
-from keepsaid.memory.gates import InjectionSettings, Selection, Visible
+from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
 from keepsaid.memory.recall.legs import Missing, ask
 from keepsaid.memory.record import RECORDED_MAX, Recorder
+from keepsaid.memory.relevance import Relevance
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.recall import Recall
@@ -19,8 +20,8 @@ from keepsaid.ports.recall import Recall
 LEG_SHARE = 0.6
 """How much of the deadline one leg of recall may take, so that a slow one leaves time for what the others found."""
 
-_RECALL_SHARE, _FRESH_SHARE, _AGAIN_SHARE = 0.8, 1 / 3, 0.4
-"""Of the deadline: all of recall, recording what is new, and looking again after it."""
+_RECALL_SHARE, _FRESH_SHARE, _AGAIN_SHARE, _ALIKE_SHARE = 0.8, 1 / 3, 0.4, 0.1
+"""Of the deadline: all of recall, recording what is new, looking again after it, and finding what says the same."""
 
 SYSTEM = "system"
 """The sender of messages the program wrote itself; they are never injected into (seed 001)."""
@@ -71,9 +72,10 @@ class Injector:
         listener = listener_of(claimed, said)
         text = "\n".join(message.text for message in said)
         limit = _RECALL_SHARE * self._settings.deadline_ms
-        recalled, pinned = await asyncio.gather(
+        recalled, pinned, rarity = await asyncio.gather(
             ask("recall", self._recalled(claimed, listener, text, missing), limit),
             ask("pinned", self._pinned(listener), limit),
+            ask("rarity", self._memories.rarity(text), limit),
         )
         if isinstance(recalled, Missing):
             recalled = Recalled((), (recalled.why,))
@@ -81,14 +83,27 @@ class Injector:
         if isinstance(pinned, Missing):
             missing.append(pinned.why)
             pinned = []
+        if isinstance(rarity, Missing):
+            missing.append(rarity.why)
+            rarity = Rarity()
+        lately = await asyncio.shield(recent)
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
-        shown = await asyncio.shield(recent)
-        selection = Selection(Visible(shown.shown, own, shown.records, text), self._settings, claimed.around.wrong)
-        for hit in pinned:
-            selection.consider(hit, PINNED)
-        for hit in recalled.hits:
-            selection.consider(hit, RELEVANT)
+        visible = Visible(Shown(lately.shown, own, wrong=claimed.around.wrong), lately.records, text)
+        selection = Selection(visible, Relevance(text, rarity), self._settings)
+        passing = selection.sift(pinned, recalled.hits)
+        selection.choose(await self._alike(passing, missing))
         return selection, recalled
+
+    async def _alike(self, passing: Sequence[int], missing: list[str]) -> Sequence[tuple[int, int]]:
+        """Which of the memories say the same; none when that cannot be told in time."""
+        if len(passing) < 2:
+            return ()
+        limit = _ALIKE_SHARE * self._settings.deadline_ms
+        found = await ask("alike", self._memories.alike(passing, self._settings.alike), limit)
+        if isinstance(found, Missing):
+            missing.append(found.why)
+            return ()
+        return found
 
     async def _recalled(self, claimed: Claimed, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""
@@ -129,8 +144,12 @@ class Injector:
 
     async def _pinned(self, listener: Listener) -> list[Hit]:
         hits: list[Hit] = []
+        each, newest = self._settings.pinned_each, self._settings.pinned_by is PinnedOrder.RECENT
         for kind in self._settings.pinned_kinds:
-            found = await self._memories.find(listener, (kind,), self._settings.pinned_each)
+            if newest:
+                found = await self._memories.find(listener, (kind,), each)
+            else:
+                found = await self._memories.important(listener, kind, each)
             hits += [Hit(memory, "pinned", rank, memory.new.importance) for rank, memory in enumerate(found, start=1)]
         return hits
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory
+from keepsaid.domain.rarity import Rarity
 
 
 class Memories(Protocol):
@@ -19,12 +20,30 @@ class Memories(Protocol):
         """Memories the listener may hear, newest first; no kinds means all."""
         ...
 
+    async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
+        """Memories of a kind the listener may hear, the most important first, then the newest.
+
+        Of episodes none is more important than another; there are none.
+        """
+        ...
+
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
         """One memory, if the listener may hear it."""
         ...
 
     async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
         """Those of the memories that are active or superseded and that the listener may hear, in the order given."""
+        ...
+
+    async def rarity(self, text: str) -> Rarity:
+        """In how many of all pieces the words of a text stand; words that say nothing are left out."""
+        ...
+
+    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Pairs of these memories, the smaller id first, that say the same: their cosine is above `above`.
+
+        What has no vector yet is like nothing.
+        """
         ...
 
     async def counts(self) -> dict[str, int]:

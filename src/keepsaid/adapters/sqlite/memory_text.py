@@ -16,6 +16,7 @@ from keepsaid.adapters.sqlite.memory_score import MOST, scores
 from keepsaid.adapters.sqlite.memory_terms import number
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.pieces import grams
+from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.text import normalise
 from keepsaid.domain.words import STOPWORDS
 
@@ -67,6 +68,15 @@ def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> t
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
     return tuple(Found(memory_id, score / most) for score, _, memory_id in _ranked(idf, found)[:limit])
+
+
+def rarity(db: apsw.Connection, text: str) -> Rarity:
+    """In how many pieces the words of a text stand; of those that say nothing, or stand in none, nothing is told."""
+    words = _words(db, text)
+    if not words:
+        return Rarity()
+    terms, pieces = _counted(db, words)
+    return Rarity(pieces, {stem: term.pieces for stem, term in terms.items()})
 
 
 def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> list[tuple[float, int, int]]:

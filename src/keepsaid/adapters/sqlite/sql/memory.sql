@@ -88,6 +88,13 @@ WHERE memory.state = 'active' AND memory.kind = :kind AND /*heard*/
 ORDER BY memory.said_at DESC, memory.id DESC
 LIMIT :limit
 
+-- name: find_important
+SELECT /*columns*/
+FROM memory
+WHERE memory.state = 'active' AND memory.kind = :kind AND memory.kind <> 'episode' AND /*heard*/
+ORDER BY memory.importance DESC, memory.said_at DESC, memory.id DESC
+LIMIT :limit
+
 -- name: get
 SELECT /*columns*/ FROM memory WHERE memory.id = :id AND memory.state <> 'forgotten' AND /*heard*/
 
