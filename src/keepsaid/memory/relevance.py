@@ -16,7 +16,7 @@ from keepsaid.domain.pieces import grams, said_words
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.words import STOPWORDS, fold, root, spelled
 
-ENOUGH, ENOUGH_NEAR = 13.5, 15.5
+ENOUGH, ENOUGH_NEAR = 15.5, 17.5
 """What speaks for the best candidate before any is shown: by words alone, and where meaning is compared as well."""
 
 SHARE = 0.5

@@ -12,18 +12,18 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite import memory_alike, memory_text
+from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
+from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory
-from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.redaction import masked
 from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.clock import Ids
@@ -31,7 +31,7 @@ from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor, marks_of
 
 
-class SqliteMemories:
+class SqliteMemories(SqliteReminding):
     """Memories in one SQLite file; `writer` must know MEMORY_COMMITS.
 
     `closing` are what `close` closes, in order: nothing where writer and readers belong to another store
@@ -70,10 +70,6 @@ class SqliteMemories:
         """Active memories the listener may hear, newest first; no kinds means all."""
         return await self._readers.run(_find, listener, tuple(kinds), limit)
 
-    async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
-        """Active memories of a kind the listener may hear, the most important first, then the newest; no episodes."""
-        return await self._readers.run(_important, listener, kind, limit)
-
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
         """One memory in any state but forgotten, if the listener may hear it."""
         return await self._readers.run(_get, listener, memory_id)
@@ -89,14 +85,6 @@ class SqliteMemories:
     async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
         """The best full-text matches the listener may hear, active or superseded; any string is a legal query."""
         return await self._readers.run(memory_text.search, listener, query, limit)
-
-    async def rarity(self, text: str) -> Rarity:
-        """In how many of all pieces the words of a text stand."""
-        return await self._readers.run(memory_text.rarity, text)
-
-    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Pairs of these memories whose vectors have a cosine above `above`."""
-        return await self._readers.run(memory_alike.alike, tuple(ids), above)
 
     async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unembedded]:
         """Pieces behind `after` that have no vector in the space, by id."""
@@ -157,11 +145,6 @@ def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limi
     found = [memory(row) for kind in set(kinds) for row in rows(db, "find_kind", {**wanted, "kind": kind})]
     found.sort(key=lambda one: (one.new.said_at, one.id), reverse=True)
     return tuple(found[: wanted["limit"]])
-
-
-def _important(db: apsw.Connection, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
-    wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
-    return tuple(memory(row) for row in rows(db, "find_important", wanted))
 
 
 def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | None:

@@ -1,0 +1,56 @@
+"""The gate: small talk brings nothing to mind, questions bring what answers them.
+
+On a small conversation of our own; and on LoCoMo where KEEPSAID_BENCH_DATA names a directory that has its file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from bench.gate import Weighed, small_talk, weigh
+
+from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR
+from keepsaid.testing.recall_data import jsonl, locomo
+
+TALK = Path(__file__).parent / "talk.jsonl"
+WORDS = {"embedder": "none"}
+DATA = os.environ.get("KEEPSAID_BENCH_DATA", "")
+
+
+def test_the_small_talk_is_two_hundred_messages_in_five_languages() -> None:
+    lines = (Path(__file__).parent / "phatic.txt").read_text("utf-8").splitlines()
+    languages = [line for line in lines if line.startswith("#")]
+    assert languages == ["# en", "# de", "# fr", "# es", "# ru"]
+    said = Counter(small_talk())
+    assert len(said) == 200
+    assert set(said.values()) == {1}
+
+
+async def test_questions_pass_and_small_talk_does_not() -> None:
+    weighed = await weigh(list(jsonl(TALK)), WORDS)
+    assert weighed.through(ENOUGH) == []
+    assert weighed.kept(ENOUGH) == 1.0
+    assert sum(len(gold) for _, gold in weighed.asked) >= 10, "what is not found cannot pass"
+
+
+async def test_a_greeting_has_nothing_to_say_to_one_who_was_only_greeted() -> None:
+    """However few memories there are, one that says no more than the message does not come to mind."""
+    (corpus,) = jsonl(TALK)
+    greeted = type(corpus)("greeted", (corpus.texts[7],), ())
+    weighed = await weigh([greeted], WORDS, ["Good night, sleep well!", "good night"])
+    assert weighed.through(ENOUGH) == []
+
+
+@pytest.mark.skipif(not DATA, reason="KEEPSAID_BENCH_DATA names no directory with locomo/locomo10.json")
+@pytest.mark.parametrize("least", [ENOUGH, ENOUGH_NEAR])
+async def test_on_long_conversations_too(least: float) -> None:
+    models = os.environ.get("KEEPSAID_BENCH_MODELS", "")
+    if least == ENOUGH_NEAR and not models:
+        pytest.skip("KEEPSAID_BENCH_MODELS names no directory of local models")
+    memory = WORDS if least == ENOUGH else {"embedder": "minilm", "models": models}
+    weighed: Weighed = await weigh(list(locomo(Path(DATA) / "locomo" / "locomo10.json")), memory)
+    assert weighed.through(least) == []
+    assert weighed.kept(least) >= 0.85
