@@ -22,7 +22,7 @@ ENOUGH, ENOUGH_NEAR = 15.5, 17.5
 SHARE = 0.5
 """And for each that is shown at least this part of it."""
 
-EACH_WORD, NEARER, TOLD_OF, ASKED, KEPT = 1.0, 10.0, 4.0, 3.0, 6.0
+EACH_WORD, NEARER, TOLD_OF, ASKED, KEPT = 1.0, 10.0, 4.0, 4.0, 6.0
 """A word that is shared, a cosine nearer than others; by somebody who is told of; something is asked; knowledge."""
 
 _MESSAGE_CHARS, _MEMORY_CHARS = 4_000, 8_000
