@@ -23,6 +23,8 @@ from keepsaid.testing.clock import VirtualClock, settle
 
 CAT = message(50, "what is my cat called?")
 NOTHING = Recent()
+AT_LEISURE = InjectionSettings(fresh_ms=5_000, deadline_ms=20_000)
+"""Limits that a busy machine does not reach."""
 
 
 def read(recent: Recent) -> asyncio.Future[Recent]:
@@ -78,7 +80,8 @@ def injector(
     work: WorkList | None = None,
 ) -> Injector:
     clock, kept, due = VirtualClock(), memories or ListedMemories(), work or WorkList()
-    return Injector(recall, kept, Recorder(due, kept, due, clock, PatternRedactor()), clock, settings)
+    recorder = Recorder(due, kept, due, clock, PatternRedactor())
+    return Injector(recall, kept, recorder, clock, settings or AT_LEISURE)
 
 
 async def reminded(*found: Memory, about: Message = CAT, recent: Recent = NOTHING) -> Injection:
