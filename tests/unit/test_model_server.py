@@ -223,7 +223,7 @@ class TestFailures:
                 with pytest.raises(ours) as wrapped:
                     await bench.ask(streamed=streamed)
                 assert wrapped.value.provider_error_code == refuse.code
-            assert len(bench.server._clients) == 1
+            assert bench.server.clients == 1
         assert (plain.value.status_code, plain.value.code) == (refuse.status, refuse.code)
         assert refuse.message in str(plain.value)
 
@@ -356,7 +356,7 @@ class TestRecord:
         async with connected() as bench:
             for _ in range(20):
                 await bench.say()
-            assert len(bench.server._clients) == 1
+            assert bench.server.clients == 1
             answers = await asyncio.gather(*(bench.say() for _ in range(50)))
             assert len({answer.id for answer in answers}) == 50
             assert len(bench.server.requests) == 70

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from tests.unit.deaths import Killed
 from tests.unit.memory_cast import LANE, OWNER_ORIGIN, ListedMemories, WorkList, message
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
@@ -21,10 +22,6 @@ from keepsaid.testing.clock import VirtualClock
 
 HOOK_LANE = Lane("github", "hooks", "github:acme/api#7", "root:github:acme/api#7")
 HOOK = Origin("github", "hooks", "github:acme/api#7", "mallory", trust=Trust.EXTERNAL)
-
-
-class Killed(BaseException):
-    """The process died here."""
 
 
 class FullMemories(ListedMemories):

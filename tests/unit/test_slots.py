@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.deaths import dying_at
 from tests.unit.slot_cast import Scripted, Stage, asking, focus
 
 from keepsaid.adapters.ram.operations import RamOperations
@@ -17,15 +18,10 @@ from keepsaid.domain.message import Marks
 from keepsaid.domain.slot import OnMismatch, SlotState, Terms
 from keepsaid.domain.turn import Answer
 from keepsaid.interfaces.cli.why import explained
-from keepsaid.ports.points import arm
 from keepsaid.ports.store import Store
 
 DAY = asking("Which day?", "date_time")
 LINE = '[Question answered: you asked "Which day?" (date_time); the answer reads as 2026-11-19]'
-
-
-class Killed(BaseException):
-    """The process died here."""
 
 
 @pytest.fixture(params=["ram", "sqlite"])
@@ -140,17 +136,8 @@ async def test_a_replayed_turn_opens_one_question(point: str) -> None:
     store = RamOperations()
     stage = Stage(store, model=Scripted([DAY, Answer("Which day?", model="m"), Answer("Which day?", model="m")]))
     await stage.hear("book a table")
-
-    def die(name: str) -> None:
-        if name == point:
-            raise Killed
-
-    arm(die)
-    try:
-        with pytest.raises(Killed):
-            await stage.work()
-    finally:
-        arm(None)
+    with dying_at(point):
+        await stage.work()
     stage.revive()
     await store.apply(VoidLeases("next", stage.clock.now_ms(), "died", ()))
     if point != "commit.TurnCommit.after":
@@ -171,17 +158,8 @@ async def test_it_survives_a_restart(store: Store) -> None:
 async def test_a_retry_is_told_the_same(store: Store) -> None:
     stage = await asked(store)
     await stage.hear("tomorrow")
-
-    def die(name: str) -> None:
-        if name == "model.after":
-            raise Killed
-
-    arm(die)
-    try:
-        with pytest.raises(Killed):
-            await stage.work()
-    finally:
-        arm(None)
+    with dying_at("model.after"):
+        await stage.work()
     stage.revive()
     await store.apply(VoidLeases("next", stage.clock.now_ms(), "died", ()))
     await stage.work()

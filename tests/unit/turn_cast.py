@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import pytest
+from tests.unit.deaths import dying_at
 
 from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.provider import ProviderChat
@@ -29,17 +29,12 @@ from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.model import Tool
-from keepsaid.ports.points import arm
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.model_script import Script
 from keepsaid.testing.model_server import ModelServer
 
 SECRET_WORD = "quetzalcoatl"
 WINDOWS = {"chat": Window(0)}
-
-
-class Killed(BaseException):
-    """The process died here."""
 
 
 class Remembers:
@@ -130,20 +125,7 @@ def a_tool(run: Callable[[dict[str, Json]], str], kind: ToolClass = ToolClass.PU
 
 async def killed_at(stage: Stage, point: str, times: int = 1) -> None:
     """Work until the process dies at the n-th passage of a point, then start a new one."""
-    left = times
-
-    def kill(name: str) -> None:
-        nonlocal left
-        if name == point:
-            left -= 1
-            if not left:
-                raise Killed
-
-    arm(kill)
-    try:
-        with pytest.raises(Killed):
-            await stage.work()
-    finally:
-        arm(None)
+    with dying_at(point, times):
+        await stage.work()
     stage.revive()
     await stage.store.apply(VoidLeases("new owner", stage.clock.now_ms(), "it died", (900, 901)))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import signal
-import sys
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from keepsaid.testing.listener import Listener, serve, surface
 from keepsaid.testing.model_http import (
     EVENTS,
     JSON,
@@ -63,19 +62,21 @@ class ModelServer:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.script = _script(script)
-        self._port = port
+        self._listener = Listener(self._serve, port)
         self._clock = clock
-        self._listener: asyncio.Server | None = None
-        self._clients: dict[asyncio.Task[None], Connection] = {}
         self._requests: list[ChatRequest] = []
         self._answering = 0
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
-        self._faults: list[BaseException] = []
 
     @property
     def url(self) -> str:
         """The base URL for a client, such as `http://127.0.0.1:40123/v1`."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self._listener.port}/v1"
+
+    @property
+    def clients(self) -> int:
+        """How many are connected."""
+        return self._listener.clients
 
     @property
     def requests(self) -> list[ChatRequest]:
@@ -84,25 +85,15 @@ class ModelServer:
 
     async def __aenter__(self) -> Self:
         """Listen."""
-        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", self._port, backlog=1024)
-        self._port = self._listener.sockets[0].getsockname()[1]
+        await self._listener.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Drop every client, even one that hangs, and raise what a function of the script raised."""
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            listener.close()
-        clients = dict(self._clients)
-        for task, connection in clients.items():
-            connection.abort()
-            task.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
-        if listener is not None:
-            await listener.wait_closed()
-        _surface(self._faults[0] if self._faults else None, error)
+        await self._listener.close()
+        self._listener.surface(error)
 
     async def wait_for(self, count: int, within_s: float = 20.0) -> list[ChatRequest]:
         """Wait until `count` chat requests were seen, and return all seen; raises TimeoutError."""
@@ -127,20 +118,6 @@ class ModelServer:
                 self._waiters.remove(waiter)
                 if not future.done():
                     future.set_result(None)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(reader, writer)
-        if self._listener is None:
-            connection.abort()
-            return
-        task = asyncio.get_running_loop().create_task(self._serve(connection))
-        self._clients[task] = connection
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        del self._clients[task]
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            self._faults.append(fault)
 
     async def _serve(self, connection: Connection) -> None:
         try:
@@ -296,7 +273,9 @@ class ThreadedModelServer:
         loop, stop = self._ready.result()
         loop.call_soon_threadsafe(stop.set)
         self._thread.shutdown()
-        _surface(self._done.exception() if self._done else None, error)
+        fault = self._done.exception() if self._done else None
+        if fault is not None:
+            surface(fault, error)
 
     def wait_for(self, count: int, within_s: float = 20.0) -> list[ChatRequest]:
         """Wait until `count` chat requests were seen, and return all seen; raises TimeoutError."""
@@ -336,26 +315,6 @@ def _retry_headers(retry_after: float | str | None) -> dict[str, str]:
     return {"retry-after": str(ceil(retry_after)), "retry-after-ms": f"{retry_after * 1000:g}"}
 
 
-def _surface(fault: BaseException | None, error: BaseException | None) -> None:
-    # The error of a script explains the error of a test, and must not hide it.
-    if fault is None:
-        return
-    if error is None:
-        raise fault
-    error.add_note(f"a function of the model's script raised {fault!r}")
-
-
-async def _run(script: Script, port: int) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with ModelServer(script, port=port) as server:
-        sys.stdout.write(json.dumps({"url": server.url}) + "\n")
-        sys.stdout.flush()
-        await stop.wait()
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; one line of JSON on stdout tells the URL once it listens."""
     parser = argparse.ArgumentParser(prog="python -m keepsaid.testing.model_server", description=main.__doc__)
@@ -363,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--script", type=Path, help="a JSON file of reactions")
     options = parser.parse_args(arguments)
     script = Script.from_json(options.script.read_bytes()) if options.script else Script()
-    asyncio.run(_run(script, options.port))
+    asyncio.run(serve(ModelServer(script, port=options.port)))
     return 0
 
 

@@ -11,9 +11,7 @@ import argparse
 import asyncio
 import json
 import random
-import signal
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from keepsaid.domain.prompt import Json
+from keepsaid.testing.listener import Listener, serve
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
 
 _CLOSE = {"connection": "close"}
@@ -121,10 +120,8 @@ class ReplyReceiver:
         self.react = react or scripted()
         self.accepted: list[Posted] = []
         self.connections = 0
-        self._port = port
+        self._listener = Listener(self._begin, port)
         self._ledger = ledger
-        self._listener: asyncio.Server | None = None
-        self._clients: dict[asyncio.Task[None], Connection] = {}
         self._news = asyncio.Condition()
 
     @property
@@ -135,28 +132,19 @@ class ReplyReceiver:
     @property
     def host(self) -> str:
         """The host with its port, as an allow-list names it."""
-        return f"127.0.0.1:{self._port}"
+        return f"127.0.0.1:{self._listener.port}"
 
     async def __aenter__(self) -> Self:
         """Listen."""
-        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", self._port, backlog=1024)
-        self._port = self._listener.sockets[0].getsockname()[1]
+        await self._listener.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Drop every client, also those that wait for an answer."""
-        listener, self._listener = self._listener, None
-        if listener is None:
-            return
-        listener.close()
-        clients = dict(self._clients)
-        for task, connection in clients.items():
-            connection.abort()
-            task.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
-        await listener.wait_closed()
+        """Drop every client, also those that wait for an answer, and raise what went wrong in answering."""
+        await self._listener.close()
+        self._listener.surface(error)
 
     async def wait_for(self, count: int, within_s: float = 5.0) -> list[Posted]:
         """Wait until `count` posts were accepted, and return all; raises TimeoutError."""
@@ -164,16 +152,10 @@ class ReplyReceiver:
             await self._news.wait_for(lambda: len(self.accepted) >= count)
         return list(self.accepted)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(reader, writer)
-        if self._listener is None:
-            connection.abort()
-            return
+    def _begin(self, connection: Connection) -> Coroutine[object, object, None]:
         reaction = self.react(self.connections)
         self.connections += 1
-        task = asyncio.get_running_loop().create_task(self._serve(connection, reaction))
-        self._clients[task] = connection
-        task.add_done_callback(self._clients.pop)
+        return self._serve(connection, reaction)
 
     async def _serve(self, connection: Connection, reaction: Reaction) -> None:
         try:
@@ -227,17 +209,6 @@ def _told(fields: Mapping[str, Json]) -> bytes:
     return json.dumps(dict(fields)).encode()
 
 
-async def _run(receiver: ReplyReceiver) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with receiver:
-        sys.stdout.write(json.dumps({"url": receiver.url}) + "\n")
-        sys.stdout.flush()
-        await stop.wait()
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Receive until SIGTERM or SIGINT; one line of JSON on stdout tells the URL once it listens."""
     parser = argparse.ArgumentParser(prog="python -m keepsaid.testing.reply_receiver", description=main.__doc__)
@@ -247,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, help="a file that gets one JSON line for each accepted post")
     options = parser.parse_args(arguments)
     react = seeded(options.seed, options.trouble) if options.seed is not None else scripted()
-    asyncio.run(_run(ReplyReceiver(react, port=options.port, ledger=options.ledger)))
+    asyncio.run(serve(ReplyReceiver(react, port=options.port, ledger=options.ledger)))
     return 0
 
 
