@@ -5,36 +5,53 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.ports.progress import Progress
 
 _PIECES_MAX = 10_000
+_AHEAD = "an earlier message here has to be answered first: "
 
 
 class ProgressHub:
-    """Listeners by message id."""
+    """Listeners by message id, each with the lane of its message where it is known."""
 
     def __init__(self) -> None:
-        self._listeners: dict[int, set[asyncio.Queue[Progress]]] = {}
+        self._listeners: dict[int, dict[asyncio.Queue[Progress], Lane | None]] = {}
 
     def tell(self, messages: Sequence[Message], progress: Progress) -> None:
-        """Tell everybody who waits for one of the messages; one who does not keep up misses pieces."""
+        """Tell everybody who waits for one of the messages; one who does not keep up misses pieces.
+
+        That a message waits is told to those who wait behind it in its lane, too.
+        """
         if not self._listeners:
             return
         for message in messages:
             for queue in self._listeners.get(message.id, ()):
-                if not queue.full():
-                    queue.put_nowait(progress)
+                _put(queue, progress)
+        if progress.kind == "waiting" and messages:
+            told = {message.id for message in messages}
+            behind = replace(progress, text=_AHEAD + progress.text)
+            for id_, queues in self._listeners.items():
+                for queue, lane in queues.items():
+                    if id_ not in told and lane == messages[0].lane:
+                        _put(queue, behind)
 
     @contextmanager
-    def listening(self, message_id: int) -> Iterator[asyncio.Queue[Progress]]:
-        """A queue of what happens to a message while the block runs."""
+    def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[Progress]]:
+        """A queue of what happens to a message, and ahead of it in its lane, while the block runs."""
         queue: asyncio.Queue[Progress] = asyncio.Queue(_PIECES_MAX)
-        self._listeners.setdefault(message_id, set()).add(queue)
+        self._listeners.setdefault(message_id, {})[queue] = lane
         try:
             yield queue
         finally:
-            self._listeners[message_id].discard(queue)
+            del self._listeners[message_id][queue]
             if not self._listeners[message_id]:
                 del self._listeners[message_id]
+
+
+def _put(queue: asyncio.Queue[Progress], progress: Progress) -> None:
+    if not queue.full():
+        queue.put_nowait(progress)

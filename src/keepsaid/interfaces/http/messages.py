@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Intake
 from keepsaid.domain.ids import read
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import Inbound, Message
 from keepsaid.domain.views import Story
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.gate import Gate
@@ -87,12 +87,12 @@ class Messages:
         if told.has_all(story):
             await self._pull(story)
             return Response(status_code=204)
-        return StreamingResponse(self._stream(story.message.id, told), media_type=_EVENTS, headers=headers)
+        return StreamingResponse(self._stream(story.message, told), media_type=_EVENTS, headers=headers)
 
-    async def _stream(self, message_id: int, told: Told) -> AsyncIterator[str]:
+    async def _stream(self, message: Message, told: Told) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\n\n"
-        with self._instance.hub.listening(message_id) as queue:
-            while (story := await self._instance.operations.story(message_id)) is not None:
+        with self._instance.hub.listening(message.id, message.lane) as queue:
+            while (story := await self._instance.operations.story(message.id)) is not None:
                 for text in told.news(story):
                     yield text
                 if story.state in SETTLED:
