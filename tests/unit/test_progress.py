@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 from tests.unit.memory_cast import LANE, message
 
@@ -11,7 +10,7 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.ports.progress import Progress
 
 FIRST, SECOND = message(1, "first"), message(2, "second")
-ELSEWHERE = replace(LANE, key="root:elsewhere")
+ELSEWHERE = LANE._replace(key="root:elsewhere")
 
 
 def heard(queue: asyncio.Queue[Progress]) -> list[str]:
