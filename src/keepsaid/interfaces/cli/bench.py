@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.bench_latency import latency
 from keepsaid.interfaces.cli.output import Table, say, show
 from keepsaid.interfaces.cli.progress import Tell, progress
 from keepsaid.interfaces.cli.session import session
@@ -48,6 +49,9 @@ def recall(
     with progress(sum(len(corpus.questions) for corpus in corpora), "questions") as tell:
         means = asyncio.run(_measured(corpora, {} if words else _embedder(), tell))
     _show(data.partition("=")[0], means)
+
+
+app.command("latency")(latency)
 
 
 def _embedder() -> Mapping[str, str]:

@@ -14,6 +14,7 @@ import yaml
 from keepsaid.errors import ConfigError, HomeError, ModelError
 from keepsaid.interfaces.cli.failure import FAILED
 from keepsaid.interfaces.cli.model_line import with_model
+from keepsaid.interfaces.cli.models import offered
 from keepsaid.interfaces.cli.output import say, show
 from keepsaid.interfaces.cli.remote import running
 from keepsaid.interfaces.cli.session import session
@@ -51,7 +52,8 @@ def init(
     home = session().home
     config = session().config()
     home.make()
-    chosen = _chosen(config, model, ask=not non_interactive and sys.stdin.isatty())
+    ask = not non_interactive and sys.stdin.isatty()
+    chosen = _chosen(config, model, ask=ask)
     wrote = _write_model(home, chosen.name)
     templates = _write_templates(home.agent(config.agent))
     stands = chosen.name or config.models.chat
@@ -65,6 +67,7 @@ def init(
     lines += [f"wrote  {file}" for file in templates]
     lines.append(f"made   {home.data}")
     show({**shape, "wrote": [str(home.config_file)] * wrote + [str(file) for file in templates]}, *lines)
+    offered(home, config, ask=ask)
     _advise(home, stands, chosen.silent)
     if chosen.silent and chosen.name is None:
         raise typer.Exit(FAILED)

