@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.testing.contracts.graph import GraphContract
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
 from keepsaid.testing.contracts.recall import PieceContract, VectorContract
+from keepsaid.testing.contracts.uses import UsesContract
 
 
 class Counting:
@@ -47,6 +48,10 @@ class TestHearing(HearingContract):
 
 
 class TestText(TextContract):
+    pass
+
+
+class TestUses(UsesContract):
     pass
 
 

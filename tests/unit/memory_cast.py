@@ -8,7 +8,7 @@ from typing import TypeVar
 from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source
+from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source, Used
 from keepsaid.domain.message import Content, Inbound, Message, Origin, Trust
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.route import Action, Verdict
@@ -75,9 +75,11 @@ class ListedMemories:
     def __init__(self, *stored: Memory) -> None:
         self.stored = list(stored)
         self.writes = 0
+        self.used: list[Used] = []
 
-    async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
+    async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         self.writes += 1
+        self.used.extend(used)
         known = {one.new.key: one.id for one in self.stored}
         for new in memories:
             if new.key not in known:

@@ -10,7 +10,7 @@ from tests.unit.memory_cast import LANE, OWNER_ORIGIN, ListedMemories, WorkList,
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Kind, NewMemory, Source
+from keepsaid.domain.memory import Kind, NewMemory, Source, Used
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.redaction import Mark, Redaction
 from keepsaid.domain.turn import NO_MODEL
@@ -27,7 +27,7 @@ HOOK = Origin("github", "hooks", "github:acme/api#7", "mallory", trust=Trust.EXT
 class FullMemories(ListedMemories):
     """A store on a full disk."""
 
-    async def keep(self, memories: object, at: int) -> tuple[int, ...]:
+    async def keep(self, memories: object, at: int, used: object = ()) -> tuple[int, ...]:
         raise StoreFull("no space left")
 
 
@@ -183,3 +183,12 @@ async def test_it_knows_when_nothing_is_due() -> None:
     hint.set()
     known.append(one.caught_up)
     assert known == [False, False, True, False], "not at the start, nor while there may be more, nor after a hint"
+
+
+async def test_what_a_turn_used_goes_with_its_episodes_and_needs_none() -> None:
+    told = EpisodeWork(1, (message(17, "hello"),), 9, "hi", 4_000, "m", used=(3, 4))
+    silent, unused = EpisodeWork(2, (message(18, "/wrong"),), 10, used=(3,)), EpisodeWork(3, (message(19, "/help"),), 11)
+    memories = ListedMemories()
+    assert await recorder(WorkList(told, silent, unused), memories).catch_up() == 3
+    assert memories.used == [Used(9, (3, 4), 4_000), Used(10, (3,), 5_000)]
+    assert memories.writes == 1

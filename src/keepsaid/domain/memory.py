@@ -158,13 +158,24 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Used:
+    """The memories that one turn was shown or opened; `at` is milliseconds UTC."""
+
+    turn_id: int
+    memories: tuple[int, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """A stored memory."""
+    """A stored memory; `access_count` turns were shown or opened it, the last at `last_access_at` (None for none)."""
 
     id: int
     new: NewMemory
     state: str
     recorded_at: int
+    access_count: int = 0
+    last_access_at: int | None = None
 
     @property
     def text(self) -> str:

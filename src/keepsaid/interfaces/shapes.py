@@ -134,6 +134,8 @@ def memory_shape(memory: Memory) -> Shape:
         "importance": new.importance,
         "said_at": when(new.said_at),
         "recorded_at": when(memory.recorded_at),
+        "access_count": memory.access_count,
+        "last_access_at": when(memory.last_access_at),
         "sources": [f"{source.kind}:{source.ref}" for source in new.sources],
     }
 

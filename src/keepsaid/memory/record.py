@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, episode_scope
+from keepsaid.domain.memory import Kind, NewMemory, Source, Used, conversation_scope, episode_scope
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.redaction import Mark, Redaction, masked
 from keepsaid.domain.turn import NO_MODEL
@@ -77,9 +77,14 @@ class Recorder:
     async def _record(self, work: Sequence[EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
         found = await marks_of(self._redactor, [episode.text for episode in said])
-        if said:
+        used = [
+            Used(batch.turn_id, batch.used, batch.replied_at or self._clock.now_ms())
+            for batch in work
+            if batch.turn_id is not None and batch.used
+        ]
+        if said or used:
             fit = [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
-            await self._memories.keep(fit, self._clock.now_ms())
+            await self._memories.keep(fit, self._clock.now_ms(), used)
         point("episodes.kept")
         await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory
-from keepsaid.domain.rarity import Rarity
+from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Rarity, Used, domain, from, import, keepsaid, rarity
 
 
 class Memories(Protocol):
     """Keeps memories. Every read says who listens."""
 
-    async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
-        """Write memories, each under its key; one that is there already is left as it is. Returns their ids."""
+    async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
+        """Write memories, each under its key; one that is there already is left as it is. Returns their ids.
+
+        With them goes what turns `used`, which is counted once for every turn, however often it is told.
+        """
         ...
 
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from keepsaid.adapters.sqlite import memory_uses
 from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.memory_blocks import pack
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
@@ -16,7 +17,7 @@ from keepsaid.adapters.sqlite.memory_index import settle, settled
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.memory import NewMemory
+from keepsaid.domain.memory import NewMemory, Used
 from keepsaid.domain.space import NewVector, VectorSpace
 from keepsaid.domain.text import digest, normalise
 
@@ -30,11 +31,13 @@ class KeepMemories(Commit[tuple[int, ...]]):
     `ids` are for those that are new. One whose key is there already keeps its id, and all but for a higher version
     leaves it as it is;
     one that was forgotten, by key or by content, is not written and has id 0. `at` is milliseconds UTC.
+    With them goes what turns used, each counted once.
     """
 
     ids: tuple[int, ...]
     memories: tuple[NewMemory, ...]
     at: int
+    used: tuple[Used, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int
     for statement in ("keep_audiences", "keep", "keep_sources"):
         rows(db, statement, bound)
     settle(db)
+    memory_uses.count(db, [use for commit in commits for use in commit.used])
     kept = iter(rows(db, "kept", bound))
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
 

@@ -80,7 +80,7 @@ def audience(memory: NewMemory) -> tuple[str | int, ...]:
 def memory(row: Row) -> Memory:
     """The memory of a row of `columns`."""
     (id_, key, kind, state, scope, trust, channel, account, conversation, lane_key, said_at, recorded_at) = row[:12]
-    importance, subject, speaker, text, derived, version, metadata, sources = row[12:]
+    importance, subject, speaker, text, derived, version, metadata, sources, access_count, last_access_at = row[12:]
     new = NewMemory(
         key=key,
         kind=Kind(kind),
@@ -97,4 +97,4 @@ def memory(row: Row) -> Memory:
         version=version,
         metadata=metadata,
     )
-    return Memory(id_, new, state, recorded_at)
+    return Memory(id_, new, state, recorded_at, access_count, last_access_at)

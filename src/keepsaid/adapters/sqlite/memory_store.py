@@ -23,7 +23,7 @@ from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembed
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory
+from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
 from keepsaid.domain.redaction import masked
 from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.clock import Ids
@@ -54,17 +54,19 @@ class SqliteMemories(SqliteReminding):
         self._vectors = VectorIndex()
         self.graph = SqliteGraph(writer, readers, redactor)
 
-    async def keep(self, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
+    async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.
+
+        What turns `used` is counted with them, each turn once.
 
         All of a call are kept or none. Raises a StoreError with nothing kept.
         """
-        if not memories:
+        if not memories and not used:
             return ()
         if self._redactor is not None:
             memories = await _redacted(self._redactor, memories)
         ids = tuple(self._ids.next() for _ in memories)
-        return await self._writer.apply(KeepMemories(ids, tuple(memories), at))
+        return await self._writer.apply(KeepMemories(ids, tuple(memories), at, tuple(used)))
 
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
         """Active memories the listener may hear, newest first; no kinds means all."""

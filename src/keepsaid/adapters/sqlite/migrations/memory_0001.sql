@@ -115,6 +115,12 @@ CREATE TABLE memory_change (
   at INTEGER NOT NULL
 ) STRICT;
 
+-- Turns whose uses of memories are counted, so that telling of one again counts nothing.
+CREATE TABLE memory_use (
+  turn_id INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE memory_tombstone (
   hash BLOB PRIMARY KEY,
   created_at INTEGER NOT NULL

@@ -57,7 +57,8 @@ memory.speaker, memory.text, memory.derived, memory.version, memory.metadata,
 (
   SELECT json_group_array(json_array(source.kind, source.ref) ORDER BY source.n)
   FROM memory_source AS source WHERE source.memory_id = memory.id
-)
+),
+memory.access_count, memory.last_access_at
 
 -- name: same_lane
 (
