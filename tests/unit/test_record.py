@@ -187,7 +187,10 @@ async def test_it_knows_when_nothing_is_due() -> None:
 
 async def test_what_a_turn_used_goes_with_its_episodes_and_needs_none() -> None:
     told = EpisodeWork(1, (message(17, "hello"),), 9, "hi", 4_000, "m", used=(3, 4))
-    silent, unused = EpisodeWork(2, (message(18, "/wrong"),), 10, used=(3,)), EpisodeWork(3, (message(19, "/help"),), 11)
+    silent, unused = (
+        EpisodeWork(2, (message(18, "/wrong"),), 10, used=(3,)),
+        EpisodeWork(3, (message(19, "/help"),), 11),
+    )
     memories = ListedMemories()
     assert await recorder(WorkList(told, silent, unused), memories).catch_up() == 3
     assert memories.used == [Used(9, (3, 4), 4_000), Used(10, (3,), 5_000)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Rarity, Used, domain, from, import, keepsaid, rarity
+from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Used
+from keepsaid.domain.rarity import Rarity
 
 
 class Memories(Protocol):
