@@ -96,13 +96,13 @@ async def test_of_several_one_is_named_by_its_number_or_its_name(tmp_path: Path)
         say = talking(instance)
         ids = [await instance.remember(note(text, "fact", instance.clock.now_ms())) for text in (BOILER, KETTLE)]
         await instance.start()
-        await say("tell me of the boiler")
+        await say("when is the boiler serviced, and where does the kettle boil?")
         listed = await say("/wrong")
         assert listed.startswith("Which one? /wrong and its number:\n1. [fact] ")
         number, name = re.findall(rf"(\d)\. \[fact\] {re.escape(KETTLE)} \((mem_\w+)\)", listed)[0]
         assert (await say("/wrong 7")).startswith("7 is not among them.")
         assert KETTLE in await say(f"/wrong {number}")
-        shown = await say("tell me more of the boiler")
+        shown = await say("so where does the kettle boil, and when is the boiler serviced?")
         assert BOILER in shown
         assert KETTLE not in shown
         assert KETTLE in await say(f"/wrong {name}")
