@@ -92,9 +92,11 @@ def test_every_secret_of_the_settings_and_of_the_models_is_known(monkeypatch: py
         server={"token": OURS},
         channels={"github": {"secret": "webhook-and-more"}},
         models={"api_key": "key-in-the-settings", "base_url": "http://me:pass%20word-99@models.test/v1"},
+        memory={"embedder_url": "http://me:other-word-98@vectors.test/v1"},
     )
     redactor = redactor_of(config)
-    for secret in (OURS, "key-in-the-environment", "webhook-and-more", "key-in-the-settings", "pass word-99"):
+    keys = "key-in-the-environment", "webhook-and-more", "key-in-the-settings"
+    for secret in (OURS, *keys, "pass word-99", "other-word-98"):
         assert redactor.redacted(f"so {secret} it is") == "so [redacted: own secret] it is"
 
 

@@ -18,7 +18,7 @@ from keepsaid.ports.redactor import Redactor
 def redactor_of(config: Config) -> PatternRedactor:
     """A redactor that knows the config's secrets, the keys in the environment that models read, and its patterns."""
     patterns = [re.compile(pattern) for pattern in config.redaction.patterns]
-    return PatternRedactor((*_secrets(config), *keys_in(os.environ), *_in_address(config.models.base_url)), patterns)
+    return PatternRedactor((*_secrets(config), *keys_in(os.environ), *_in_addresses(config)), patterns)
 
 
 def plain_redactor() -> Redactor:
@@ -41,11 +41,12 @@ def _secrets(value: object) -> Iterator[str]:
             yield from _secrets(inner)
 
 
-def _in_address(address: str | None) -> Iterator[str]:
-    """The password in an address, if it has one."""
-    try:
-        password = urlsplit(address or "").password
-    except ValueError:
-        return
-    if password:
-        yield unquote(password)
+def _in_addresses(config: Config) -> Iterator[str]:
+    """The passwords in the addresses of models."""
+    for address in (config.models.base_url, config.memory.embedder_url):
+        try:
+            password = urlsplit(address or "").password
+        except ValueError:
+            continue
+        if password:
+            yield unquote(password)

@@ -79,7 +79,7 @@ class SummaryFailed(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class SummariesCopied(Commit[int]):
-    """Memory has copies of these versions of lanes' summaries; returns of how many none was newer."""
+    """Memory has copies of these versions of lanes' summaries; returns of how many no newer one was known."""
 
     copies: tuple[tuple[Lane, int], ...]
 

@@ -57,10 +57,6 @@ class Calibration:
         share = 2 if was > _EVIDENCE_MAX else 1
         return Calibration(self.model, was // share, told // share)
 
-    def applied(self, tokens: int) -> int:
-        """An estimate, corrected."""
-        return int(tokens * self.factor + 0.5)
-
 
 def estimate_tokens(text: str) -> int:
     """Estimated tokens of a text.
