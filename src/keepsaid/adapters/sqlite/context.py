@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.lane_view import lane_id_of
 from keepsaid.adapters.sqlite.query import Row, every, one, only
+from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed

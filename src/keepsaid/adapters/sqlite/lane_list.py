@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import apsw
 
 from keepsaid.adapters.sqlite.context import summary_of
-from keepsaid.adapters.sqlite.lane_view import lane_id_of
 from keepsaid.adapters.sqlite.query import Row, every, one
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.summary import Summary

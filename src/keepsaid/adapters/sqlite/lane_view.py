@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.leases import SQL as LEASES
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.receipts import feedback_of_turn
-from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.session_view import surroundings
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
@@ -36,12 +36,6 @@ def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
     trace, joined = rows.trace(db, turn_id), steered_into(db, turn_id)
     claimed = Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
     return replace(claimed, around=surroundings(db, batch.lane, claimed.heard))
-
-
-def lane_id_of(db: apsw.Connection, lane: Lane) -> int | None:
-    """The row of a lane, if it is known."""
-    row = one(db, ROUTING["lane"], (lane.channel, lane.account, lane.conversation, lane.key))
-    return row[0] if row else None
 
 
 def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:

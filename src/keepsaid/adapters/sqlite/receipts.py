@@ -11,7 +11,7 @@ import apsw
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import Row, every, one
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Judge
 from keepsaid.domain.feedback import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use
@@ -77,8 +77,7 @@ class SqliteReceipts:
 
 
 def _reminded(db: apsw.Connection, lane: Lane) -> Reminded | None:
-    row = one(db, ROUTING["lane"], lane)
-    shown = every(db, SQL["reminded"], row[:1]) if row else []
+    shown = every(db, SQL["reminded"], (lane_id_of(db, lane),))
     return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
@@ -101,8 +100,7 @@ def _uses(db: apsw.Connection, memory_id: int, turns: int) -> Sequence[Use]:
 
 
 def _wrong(db: apsw.Connection, lane: Lane) -> Sequence[Feedback]:
-    row = one(db, ROUTING["lane"], lane)
-    return [_feedback(said) for said in every(db, SQL["wrong_of_lane"], row[:1])] if row else []
+    return [_feedback(said) for said in every(db, SQL["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
 def _all_feedback(db: apsw.Connection, memory_id: int) -> Sequence[Feedback]:

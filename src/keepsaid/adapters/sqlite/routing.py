@@ -59,10 +59,15 @@ class _Written:
     lanes: list[_Row] = field(default_factory=list)
 
 
+def lane_id_of(db: apsw.Connection, lane: Lane) -> int | None:
+    """The row of a lane, if it is known."""
+    row = one(db, SQL["lane"], lane)
+    return row[0] if row else None
+
+
 def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
     """A lane's row id, head and last batched number."""
-    identity = (lane.channel, lane.account, lane.conversation, lane.key)
-    row = one(db, SQL["lane"], identity)
+    row = one(db, SQL["lane"], lane)
     if row is None:
         raise LookupError(f"no lane {lane}")
     return row

@@ -9,7 +9,7 @@ import apsw
 from keepsaid.adapters.sqlite import receipts, rows, sessions, slots, standing
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.routing import SQL as ROUTING
+from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sessions import SQL
 from keepsaid.domain.attachment import in_words
 from keepsaid.domain.focus import Said, Surroundings
@@ -43,24 +43,19 @@ class SqliteSessions:
         return await self._readers.run(standing.personalities, scopes)
 
 
-def _lane_id(db: apsw.Connection, lane: Lane) -> int | None:
-    row = one(db, ROUTING["lane"], lane)
-    return row[0] if row else None
-
-
 def _sessions(db: apsw.Connection, lane: Lane, limit: int) -> Sequence[Session]:
-    lane_id = _lane_id(db, lane)
+    lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else sessions.sessions(db, lane_id, limit)
 
 
 def _slots(db: apsw.Connection, lane: Lane, limit: int) -> Sequence[Slot]:
-    lane_id = _lane_id(db, lane)
+    lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else slots.slots(db, lane_id, limit)
 
 
 def surroundings(db: apsw.Connection, lane: Lane, messages: Sequence[Message]) -> Surroundings:
     """What is asked in a lane, and what these messages reply to in its conversation, in whatever lane that was."""
-    lane_id = _lane_id(db, lane)
+    lane_id = lane_id_of(db, lane)
     targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
     found = (_said(db, lane, target) for target in targets if target is not None)
     asked = () if lane_id is None else slots.pending(db, lane_id)

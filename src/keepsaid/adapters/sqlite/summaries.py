@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import apsw
 
 from keepsaid.adapters.sqlite.context import SQL, summary_of
-from keepsaid.adapters.sqlite.lane_view import lane_id_of
 from keepsaid.adapters.sqlite.query import every, run
+from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.domain.compaction import SummariesCopied
 from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
