@@ -51,7 +51,7 @@ async def test_the_next_fitting_message_answers_it_and_the_model_is_told(store: 
     assert stage.quoted == LINE
     assert turn.records[0].text == "tomorrow please"
     assert focus(turn) == ("slot", slot.anchor)
-    said = "\n".join(explained(turn))
+    said = " ".join(" ".join(explained(turn)).split())
     assert "focus" in said
     assert "Which day? (date_time), asked in" in said
     assert "answered: 2026-11-19" in said
