@@ -154,8 +154,10 @@ def show_one(
 
 
 def _session_line(one: Session) -> str:
-    ended = f", ended by {one.ended_reason}" if one.ended_reason else ""
-    return f"{one.state} since {when(one.started_at)} ({one.started_reason}){ended}"
+    began = f"{when(one.started_at)} ({one.started_reason})"
+    if one.ended_at is None:
+        return f"{one.state} since {began}"
+    return f"none now; the last ended {when(one.ended_at)} by {one.ended_reason} and began {began}"
 
 
 def _summary_shape(one: Summary) -> dict[str, Any]:
