@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import assembling, backlog, context, gate, hung, intake, links, peers, startup, turns
+from bench import assembling, backlog, context, gate, hung, intake, links, peers, recall_latency, startup, turns
 from bench.disk import fsync_rate
 
 SUITES: Mapping[str, Callable[[Path, float], object]] = {
@@ -25,6 +25,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "assembling": assembling.measure,
     "hung": hung.measure,
     "startup": startup.measure,
+    "recall_latency": recall_latency.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {
