@@ -72,6 +72,13 @@ def test_a_text_has_the_same_vector_alone_and_among_others(tmp_path: Path) -> No
     assert not np.allclose(together[0], bert.vectors([[1, 2, 5]])[0], atol=1e-3), "order counts"
 
 
+def test_a_text_goes_through_the_model_layer_by_layer_for_queries_to_come_between(tmp_path: Path) -> None:
+    bert = Bert(weights(tmp_path))
+    steps = list(bert.steps([[1, 5, 2], [4]]))
+    assert [step.shape for step in steps] == [(4, SIZE), (4, SIZE), (2, SIZE)], "two layers, then a row a text"
+    assert np.array_equal(steps[-1], bert.vectors([[1, 5, 2], [4]]))
+
+
 async def test_weights_that_are_missing_or_others_are_refused(tmp_path: Path) -> None:
     for content in (None, b"something else"):
         for name in (WEIGHTS, TOKENS):

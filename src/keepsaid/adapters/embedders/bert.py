@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -113,6 +113,11 @@ class Bert:
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> Floats:
         """A row for each text, given as the numbers of its tokens, of which there must be one at least."""
+        *_, made = self.steps(texts)
+        return made
+
+    def steps(self, texts: Sequence[Sequence[int]]) -> Iterator[Floats]:
+        """What `vectors` gives, layer by layer: something else can be done in between. Only the last is the answer."""
         edges = np.concatenate(([0], np.cumsum([len(text) for text in texts])))
         places = np.concatenate([np.arange(len(text)) for text in texts])
         x: Floats = self._words[np.concatenate([np.asarray(text) for text in texts])] + self._places[places]
@@ -120,9 +125,9 @@ class Bert:
         marks = edges.tolist()
         for layer in self._layers:
             x = layer(x, marks)
+            yield x
         sums = np.add.reduceat(x, edges[:-1], axis=0)
-        made: Floats = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return made
+        yield sums / np.linalg.norm(sums, axis=1, keepdims=True)
 
 
 def _tensors(file: Path) -> dict[str, Floats]:

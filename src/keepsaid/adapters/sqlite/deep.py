@@ -60,6 +60,7 @@ def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
             astray += _counts(db, mend=mend)
         if "memory" in parts:
             astray += _text(db, mend=mend)
+            astray += _vectors(db, mend=mend)
         return DeepLook(path, messages, tuple(damaged), damage, tuple(astray), mend)
 
 
@@ -108,6 +109,18 @@ def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
                 db.execute(SQL["mark_stale"])
                 settle(db)
         yield "the full text does not match the memories"
+
+
+def _vectors(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+    """Pieces without the vector their space says they have, and blocks of other vectors than those that are there."""
+    spaces, blocks = every(db, SQL["spaces_astray"]), every(db, SQL["blocks_astray"])
+    if mend:
+        db.executemany(SQL["fill_again"], spaces)
+        db.executemany(SQL["drop_block"], blocks)
+    if spaces:
+        yield f"{len(spaces)} spaces lack vectors of what they reached; they are filled in the background"
+    if blocks:
+        yield f"{len(blocks)} blocks are not of the vectors that are there"
 
 
 def _parity(db: apsw.Connection, *, word_by_word: bool) -> bool:

@@ -66,3 +66,24 @@ WHERE n <> coalesce((SELECT tally.n FROM tally WHERE tally.what = counted.what A
 
 -- name: mend_tally
 INSERT INTO tally (what, name, n) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = excluded.n
+
+-- name: spaces_astray
+SELECT space.id FROM space
+WHERE EXISTS (
+  SELECT 1 FROM memory_piece AS piece
+  WHERE piece.id <= space.reached
+  AND NOT EXISTS (SELECT 1 FROM vector WHERE vector.piece_id = piece.id AND vector.space = space.id)
+)
+
+-- name: fill_again
+UPDATE space SET reached = 0 WHERE id = ?1
+
+-- name: blocks_astray
+SELECT block.space, block.number FROM vector_block AS block
+WHERE block.vectors <> (
+  SELECT count(*) FROM vector
+  WHERE vector.space = block.space AND vector.id >= block.number * 8192 AND vector.id < (block.number + 1) * 8192
+)
+
+-- name: drop_block
+DELETE FROM vector_block WHERE space = ?1 AND number = ?2
