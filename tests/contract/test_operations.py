@@ -125,6 +125,10 @@ class TestInterrupt(suite.InterruptContract):
     """See the contract."""
 
 
+class TestParked(suite.ParkedContract):
+    """What waits for a person with the turn it had joined."""
+
+
 class TestSteer(suite.SteerContract):
     """See the contract."""
 

@@ -43,6 +43,7 @@ class Work:
     replies: list[Letter] = field(default_factory=list)
     steered: int | None = None
     steered_at: int = 0
+    parked_with: int | None = None
     ended_at: int = 0
     turned: bool = False
     pruned: bool = False
@@ -215,11 +216,20 @@ class Joining(Waiting):
         """Its turn will not end: what had joined it is on its own, or parked when it may have asked for too much."""
         for one in self.joined(work):
             if one.steered_at < max(work.unrepeatable, default=-1):
-                one.ended_at = now
+                one.ended_at, one.parked_with = now, work.id
                 one.leave("review")
             else:
                 one.steered = None
         work.forget_turn()
+
+    def requeue(self, work: Work, now: int) -> None:
+        """A person wants it tried again, and what was parked with it."""
+        for one in (work, *(one for one in self.batches if one.parked_with == work.id and not one.pruned)):
+            for message in one.messages:
+                self.begun.pop(message.id, None)
+            one.steered = one.parked_with = None
+            one.state, one.forwarded, one.requeued, one.ready_at, one.later = "queued", True, True, now, True
+            one.attempts = one.crashes = one.deferrals = 0
 
     def told(self, work: Work) -> list[Letter]:
         """Its own replies, and that of the turn it joined."""

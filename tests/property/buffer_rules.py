@@ -361,14 +361,8 @@ class Recovery(Turns):
         over = [work for work in self.plan.batches if work.state in ("dead", "dropped", "review")]
         work = over[pick % len(over)]
         assert self.apply(Requeue(work.id, self.now, "by hand")) == (not work.pruned)
-        if work.pruned:
-            return
-        for message in work.messages:
-            self.plan.begun.pop(message.id, None)
-        work.steered = None
-        work.state, work.forwarded, work.requeued, work.ready_at = "queued", True, True, self.now
-        work.later = True
-        work.attempts = work.crashes = work.deferrals = 0
+        if not work.pruned:
+            self.plan.requeue(work, self.now)
 
     @precondition(lambda self: any(w.state in ("queued", "done") for w in self.plan.batches))
     @rule(pick=PICK)

@@ -146,7 +146,8 @@ class Fail(Commit[str]):
     """Charge an attempt to a batch that raised its own error, or park it for review; returns its new state.
 
     `retry` becomes `bury` at the third attempt. When the batch ends dead or in review its turn is
-    abandoned and the notice, if any, goes to the outbox.
+    abandoned and the notice, if any, goes to the outbox. What is parked with it and wants its replies at
+    another address is told there, under the next of `reply_ids`, while they last.
     """
 
     batch_id: int
@@ -156,6 +157,7 @@ class Fail(Commit[str]):
     at: int
     not_before: int = 0
     notice: ReplyDraft | None = None
+    reply_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,10 @@ class Relinquish(Commit[int]):
 
 @dataclass(frozen=True, slots=True)
 class Requeue(Commit[bool]):
-    """Queue a dead, dropped or parked batch again, by a person's word; False when it is none of these."""
+    """Queue a dead, dropped or parked batch again, by a person's word; False when it is none of these.
+
+    What was parked because it had joined a turn of this batch is queued again with it.
+    """
 
     batch_id: int
     at: int

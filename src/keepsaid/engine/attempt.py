@@ -35,6 +35,9 @@ TOO_LATE = "it took longer than a message that stopped the program twice may tak
 TAKEN = "this try was broken off; the message is taken up again"
 """What those hear who wait for a batch that was interrupted, or that another owner has."""
 
+_ADDRESSES_MAX = 16
+"""So many more addresses are told when others had joined the turn; what has none is still listed as in review."""
+
 _HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
 """Trying again cannot help before a person does something."""
 
@@ -136,6 +139,8 @@ class Attempt:
         notice = ReplyDraft(self._ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
         reason = error.what if isinstance(error, KeepsaidError) else f"{type(error).__name__}"
         retry_at = self._clock.due_ms() + self._patience.wait_ms(batch.attempts)
-        state = await self._operations.apply(Fail(batch.id, batch.fence, how, reason, now, retry_at, notice))
+        more_ids = tuple(self._ids.next() for _ in range(_ADDRESSES_MAX))
+        failure = Fail(batch.id, batch.fence, how, reason, now, retry_at, notice, more_ids)
+        state = await self._operations.apply(failure)
         self._progress.tell(claimed.messages, Progress("settled" if state != "queued" else "waiting", reason))
         return state

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.route import Action
@@ -49,24 +51,27 @@ def _next(lane: LaneRow, after: int) -> BatchRow | None:
     return None if touched else batch
 
 
-def abandon(batch: BatchRow, reason: str, at: int) -> None:
+def abandon(batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
     """End the open turn of a batch; what was steered into it waits for a turn of its own.
 
     But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
-    might ask for the same again.
+    might ask for the same again. Returns what is parked.
     """
     turn = batch.open_turn
     if turn is None:
-        return
+        return ()
+    parked = []
     doubtful = max((step.n for step in turn.recorded if not step.repeatable), default=-1)
     for one in steered_into(turn):
         if one.steered_at < doubtful:
             one.go("park")
             one.error, one.later, one.ended_at = JOINED_DOUBT, False, at
+            parked.append(one)
         else:
             one.steered = None
     turn.state = move("turn", turn.state, "abandon")
     turn.reason, turn.ended_at = reason, at
+    return parked
 
 
 def steer(state: State, commit: Steer) -> tuple[Steered, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from keepsaid.adapters.ram.busy import abandon, leave_unseen
-from keepsaid.adapters.ram.outbox import keep_notice
+from keepsaid.adapters.ram.busy import abandon, leave_unseen, steered_into
+from keepsaid.adapters.ram.outbox import keep_notices
 from keepsaid.adapters.ram.state import BatchRow, State, TurnRow
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
@@ -113,16 +113,16 @@ def fail(state: State, commit: Fail) -> str:
     batch.attempts, batch.crashes, batch.error = attempts, 0, commit.error
     batch.ready_at, batch.later = max(commit.not_before, commit.at), True
     if batch.state != "queued":
-        _end(batch, commit.error, commit.at)
+        parked = _end(batch, commit.error, commit.at)
         if commit.notice is not None:
-            keep_notice(state, batch, commit.notice, commit.at)
+            keep_notices(state, (batch, *parked), commit.notice, iter(commit.reply_ids), commit.at)
     return batch.state
 
 
-def _end(batch: BatchRow, reason: str, at: int) -> None:
-    """Nobody goes on with this batch by itself: its turn is over."""
+def _end(batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
+    """Nobody goes on with this batch by itself: its turn is over; returns what is parked with it."""
     batch.ended_at = at
-    abandon(batch, reason, at)
+    return abandon(batch, reason, at)
 
 
 def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
@@ -142,11 +142,11 @@ def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
             batch.go("expire")
             continue
         batch.go("bury")
-        _end(batch, _CRASHED, commit.at)
+        parked = _end(batch, _CRASHED, commit.at)
         dead.append(batch.id)
         reply_id = next(reply_ids, None)
         if reply_id is not None:
-            keep_notice(state, batch, ReplyDraft(reply_id, commit.notice), commit.at)
+            keep_notices(state, (batch, *parked), ReplyDraft(reply_id, commit.notice), reply_ids, commit.at)
     return tuple(dead)
 
 
@@ -167,13 +167,15 @@ def _give_back(batches: Sequence[BatchRow], verb: str) -> int:
 
 
 def requeue(state: State, commit: Requeue) -> bool:
-    """Queue a settled batch again by a person's word, which is a verdict of its own."""
+    """Queue a settled batch again by a person's word, and what was parked because it had joined it."""
     batch = state.batches.get(commit.batch_id)
     if batch is None or batch.state not in ("dead", "dropped", "review") or batch.pruned_at is not None:
         return False
-    batch.go("requeue")
-    batch.attempts = batch.crashes = batch.deferrals = 0
-    batch.ready_at, batch.later, batch.ended_at, batch.error = commit.at, True, None, ""
-    batch.steered = batch.deferred_from = None
-    batch.verdict = replace(batch.verdict, action=Action.FORWARD, reason=commit.reason)
+    joined = [one for turn in batch.turns for one in steered_into(turn)]
+    for one in (batch, *(one for one in joined if one.state == "review" and one.pruned_at is None)):
+        one.go("requeue")
+        one.attempts = one.crashes = one.deferrals = 0
+        one.ready_at, one.later, one.ended_at, one.error = commit.at, True, None, ""
+        one.steered = one.deferred_from = None
+        one.verdict = replace(one.verdict, action=Action.FORWARD, reason=commit.reason)
     return True

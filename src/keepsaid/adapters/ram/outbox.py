@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.ram.intake import name_target
@@ -20,11 +20,25 @@ def keep_reply(state: State, batch: BatchRow, draft: ReplyDraft, made: tuple[int
     batch.replies.append(reply)
 
 
-def keep_notice(state: State, batch: BatchRow, draft: ReplyDraft, at: int) -> None:
-    """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply."""
+def keep_notices(
+    state: State, batches: Sequence[BatchRow], draft: ReplyDraft, reply_ids: Iterator[int], at: int
+) -> None:
+    """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply.
+
+    The others among `batches` had joined it: they are told as well where they want their replies elsewhere.
+    """
+    told = {_keep_notice(state, batches[0], draft, at)}
+    for batch in batches[1:]:
+        url, _ = address(batch.messages)
+        if url not in told and (reply_id := next(reply_ids, None)) is not None:
+            told.add(_keep_notice(state, batch, ReplyDraft(reply_id, draft.text), at))
+
+
+def _keep_notice(state: State, batch: BatchRow, draft: ReplyDraft, at: int) -> str | None:
     url, reply_to = address(batch.messages)
     placed = replace(draft, notice=True, url=draft.url or url, reply_to=draft.reply_to or reply_to)
     keep_reply(state, batch, placed, (None, at))
+    return placed.url
 
 
 def first_to_push(state: State, channels: tuple[str, ...]) -> Iterator[ReplyRow]:

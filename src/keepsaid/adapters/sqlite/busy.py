@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import apsw
 
 from keepsaid.adapters.sqlite import rows
@@ -37,16 +39,18 @@ def interrupt(db: apsw.Connection, commit: Interrupt) -> int | None:
     return int(batch_id)
 
 
-def abandon(db: apsw.Connection, batch_id: int, reason: str, at: int) -> None:
+def abandon(db: apsw.Connection, batch_id: int, reason: str, at: int) -> Sequence[int]:
     """End the open turn of a batch; what was steered into it waits for a turn of its own.
 
     But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
-    might ask for the same again.
+    might ask for the same again. Returns what is parked.
     """
-    for joined_id, state in every(db, SQL["in_doubt"], (batch_id,)):
+    doubtful = every(db, SQL["in_doubt"], (batch_id,))
+    for joined_id, state in doubtful:
         db.execute(SQL["park"], (joined_id, move("batch", state, "park"), JOINED_DOUBT, at))
     db.execute(SQL["unsteer"], (batch_id,))
     db.execute(SQL["abandon"], (batch_id, reason, at))
+    return [joined_id for joined_id, _ in doubtful]
 
 
 def steer(db: apsw.Connection, commit: Steer) -> tuple[Steered, ...]:

@@ -6,7 +6,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.busy import abandon
 from keepsaid.adapters.sqlite.claims import wake
-from keepsaid.adapters.sqlite.outbox import keep_notice
+from keepsaid.adapters.sqlite.outbox import keep_notices
 from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import load
@@ -60,9 +60,9 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
     bound = (commit.batch_id, state, charge, commit.error, max(commit.not_before, commit.at), ended_at)
     db.execute(SQL["settle"], bound)
     if state != "queued":
-        abandon(db, commit.batch_id, commit.error, commit.at)
+        parked = abandon(db, commit.batch_id, commit.error, commit.at)
         if commit.notice is not None:
-            keep_notice(db, commit.batch_id, commit.notice, commit.at)
+            keep_notices(db, (commit.batch_id, *parked), commit.notice, iter(commit.reply_ids), commit.at)
     refresh_ready(db, lane_id)
     return state
 
@@ -70,6 +70,7 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
 def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
     """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
     dead: list[int] = []
+    reply_ids = iter(commit.reply_ids)
     wake(db, None)
     db.execute(SQL["close_windows"], (commit.at,))
     for batch_id, lane_id, before, attempts, alone in every(db, SQL["in_flight"], (commit.owner,)):
@@ -78,10 +79,10 @@ def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
         error = "the process died while working on it"
         db.execute(SQL["crashed"], (batch_id, state, error, commit.at if bury else None, commit.at))
         if bury:
-            abandon(db, batch_id, error, commit.at)
-            if len(dead) < len(commit.reply_ids):
-                draft = ReplyDraft(commit.reply_ids[len(dead)], commit.notice, notice=True)
-                keep_notice(db, batch_id, draft, commit.at)
+            parked = abandon(db, batch_id, error, commit.at)
+            if (reply_id := next(reply_ids, None)) is not None:
+                draft = ReplyDraft(reply_id, commit.notice, notice=True)
+                keep_notices(db, (batch_id, *parked), draft, reply_ids, commit.at)
             dead.append(batch_id)
         refresh_ready(db, lane_id)
     return tuple(dead)
@@ -105,11 +106,13 @@ def _back(db: apsw.Connection, batches: list[tuple[int, int, str]], verb: str) -
 
 
 def requeue(db: apsw.Connection, commit: Requeue) -> bool:
-    """Queue a settled batch again by a person's word."""
+    """Queue a settled batch again by a person's word, and what was parked because it had joined it."""
     row = one(db, SQL["state"], (commit.batch_id,))
     if row is None or row[0] not in ("dead", "dropped", "review") or row[2] is not None:
         return False
-    state = move("batch", row[0], "requeue")
-    db.execute(SQL["requeue"], (commit.batch_id, state, commit.at, commit.reason))
+    again = [(commit.batch_id, row[0]), *every(db, SQL["parked_with"], (commit.batch_id,))]
+    for batch_id, before in again:
+        state = move("batch", before, "requeue")
+        db.execute(SQL["requeue"], (batch_id, state, commit.at, commit.reason))
     refresh_ready(db, row[1])
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 
 import apsw
 
@@ -25,12 +26,26 @@ def keep_reply(
     db.execute(SQL["keep"], (draft.id, lane_id, *made_by, *content, at))
 
 
-def keep_notice(db: apsw.Connection, batch_id: int, draft: ReplyDraft, at: int) -> None:
-    """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply."""
+def keep_notices(
+    db: apsw.Connection, batches: Sequence[int], draft: ReplyDraft, reply_ids: Iterator[int], at: int
+) -> None:
+    """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply.
+
+    The others among `batches` had joined it: they are told as well where they want their replies elsewhere.
+    """
+    told = {_keep_notice(db, batches[0], draft, at)}
+    for batch_id in batches[1:]:
+        url, _ = address(rows.messages_of(db, batch_id))
+        if url not in told and (reply_id := next(reply_ids, None)) is not None:
+            told.add(_keep_notice(db, batch_id, ReplyDraft(reply_id, draft.text, notice=True), at))
+
+
+def _keep_notice(db: apsw.Connection, batch_id: int, draft: ReplyDraft, at: int) -> str | None:
     lane_id = only(db, SQL["lane_of_batch"], (batch_id,))[0]
     url, reply_to = address(rows.messages_of(db, batch_id))
     placed = ReplyDraft(draft.id, draft.text, True, draft.url or url, draft.reply_to or reply_to)
     keep_reply(db, lane_id, (None, batch_id), placed, at)
+    return placed.url
 
 
 def take(db: apsw.Connection, commit: TakeReplies) -> tuple[Reply, ...]:

@@ -40,9 +40,20 @@ class Lane:
         assert await self.started(n, repeatable=repeatable)
         assert await self.store.apply(StepEnd(self.claimed.turn_id, self.claimed.batch.fence, n, "done", Usage(), 0))
 
-    async def more(self, text: str = "more", rule: str = "default") -> Queued:
+    async def more(self, text: str = "more", rule: str = "default", url: str | None = None) -> Queued:
         """Somebody writes meanwhile."""
-        return await self.road.queue(said(text), by=verdict(rule=rule))
+        return await self.road.queue(replace(said(text), reply_url=url), by=verdict(rule=rule))
+
+    async def joined_in_doubt(self, *newer: Queued) -> None:
+        """These join the turn, and then it begins something that must not be repeated."""
+        assert [one.batch_id for one in await self.steer(1)] == [one.batch_id for one in newer]
+        await self.finished(1)
+        await self.started(2, repeatable=False)
+
+    async def fail(self, *reply_ids: int, how: Failure = Failure.PARK) -> str:
+        """The turn is given up, with a notice."""
+        notice, held = ReplyDraft(self.road.new_id(), "I could not", notice=True), self.claimed.batch
+        return await self.store.apply(Fail(held.id, held.fence, how, "it broke", 0, 0, notice, reply_ids))
 
     async def interrupt(self, window: Window = AT_ONCE) -> int | None:
         """The newest message wants the lane."""
@@ -262,29 +273,6 @@ class SteerContract:
             await lane.road.answer(own)
             assert (await lane.road.story(newer.first.id)).turn_id == own.turn_id
 
-    async def test_what_a_broken_turn_may_have_done_for_it_is_not_done_again(self, store: Store) -> None:
-        """It is parked with the turn; a person queues it again, and it is nobody's then."""
-        road = Road(store)
-        for how in (Failure.BURY, Failure.PARK):
-            lane = await busy(road)
-            newer = await lane.more()
-            await lane.steer(1)
-            await lane.finished(1)
-            late = await lane.more("late")
-            await lane.finished(2, repeatable=False)
-            await lane.steer(3)
-            await lane.finished(3)
-            await store.apply(Fail(lane.claimed.batch.id, lane.claimed.batch.fence, how, "it broke", 0))
-            assert (await road.batch(newer)).state == "review"
-            own = await road.claim_one(50)
-            assert own.batch.id == late.batch_id, "what came after that call asked for nothing yet"
-            await road.answer(own)
-            assert await store.apply(Requeue(newer.batch_id, 60, "it was not done"))
-            own = await road.claim_one(70)
-            assert (own.batch.id, own.steps) == (newer.batch_id, ())
-            await road.answer(own)
-            assert (await road.story(newer.first.id)).turn_id == own.turn_id
-
     async def test_only_the_holder_is_shown_anything(self, store: Store) -> None:
         """An old fence sees nothing, and takes nothing."""
         lane = await busy(Road(store))
@@ -310,3 +298,72 @@ class SteerContract:
         lane = await busy(Road(store), direct)
         await lane.road.queue(replace(said("more"), origin=replace(mine.origin, sender="eve", direct=True)))
         assert await lane.steer(1) == ()
+
+
+class ParkedContract:
+    """What had joined a turn before it began something that must not be repeated waits for a person."""
+
+    async def test_what_a_broken_turn_may_have_done_for_it_is_not_done_again(self, store: Store) -> None:
+        """It is parked with the turn; a person queues it again, and it is nobody's then."""
+        road = Road(store)
+        for how in (Failure.BURY, Failure.PARK):
+            lane = await busy(road)
+            newer = await lane.more()
+            await lane.steer(1)
+            await lane.finished(1)
+            late = await lane.more("late")
+            await lane.finished(2, repeatable=False)
+            await lane.steer(3)
+            await lane.finished(3)
+            await store.apply(Fail(lane.claimed.batch.id, lane.claimed.batch.fence, how, "it broke", 0))
+            assert (await road.batch(newer)).state == "review"
+            own = await road.claim_one(50)
+            assert own.batch.id == late.batch_id, "what came after that call asked for nothing yet"
+            await road.answer(own)
+            assert await store.apply(Requeue(newer.batch_id, 60, "it was not done"))
+            own = await road.claim_one(70)
+            assert (own.batch.id, own.steps) == (newer.batch_id, ())
+            await road.answer(own)
+            assert (await road.story(newer.first.id)).turn_id == own.turn_id
+
+    async def test_what_is_parked_with_a_turn_is_told_at_its_own_address(self, store: Store) -> None:
+        """Once at each; whoever is answered where the first one is hears of it there."""
+        lane = await busy(Road(store), replace(said("first"), reply_url="https://a.test/"))
+        urls = ("https://a.test/", "https://b.test/", "https://b.test/", None, "https://c.test/")
+        joined = [await lane.more(rule=str(n), url=url) for n, url in enumerate(urls)]
+        await lane.joined_in_doubt(*joined)
+        assert await lane.fail(901, 902) == "review"
+        told = [(await lane.road.story(one.first.id)).replies for one in (lane.queued, *joined)]
+        first, _, second, _, pulled, _ = told
+        assert [[reply.draft.url for reply in replies] for replies in told] == [
+            ["https://a.test/"], [], ["https://b.test/"], [], [None], []
+        ]  # fmt: skip
+        assert [reply.id for reply in (*second, *pulled)] == [901, 902], "for the last one there is no id"
+        drafts = {(reply.draft.text, reply.draft.notice) for reply in (*first, *second, *pulled)}
+        assert drafts == {("I could not", True)}
+
+    async def test_a_death_tells_those_who_joined_as_well(self, store: Store) -> None:
+        """A turn that is shown something, and kills the process until it is given up."""
+        lane = await busy(Road(store))
+        newer = await lane.more(url="https://b.test/")
+        await lane.joined_in_doubt(newer)
+        for at in range(4):
+            await lane.road.crash(at=at, owner=f"next {at}")
+            await lane.road.claim_one(at=at, owner=f"dead {at}")
+        assert await lane.road.crash(at=9, reply_ids=(901, 902)) == (lane.queued.batch_id,)
+        assert [reply.id for reply in (await lane.road.story(lane.queued.first.id)).replies] == [901]
+        [told] = (await lane.road.story(newer.first.id)).replies
+        assert (told.id, told.draft.url, told.draft.notice) == (902, "https://b.test/", True)
+
+    async def test_what_is_parked_with_a_turn_is_queued_again_with_it(self, store: Store) -> None:
+        """By one word of a person; each has a turn of its own then, in order."""
+        lane = await busy(Road(store))
+        joined = [await lane.more(rule=rule) for rule in ("a", "b")]
+        await lane.joined_in_doubt(*joined)
+        await lane.fail(how=Failure.BURY)
+        assert [(await lane.road.batch(one)).state for one in (lane.queued, *joined)] == ["dead", "review", "review"]
+        assert await store.apply(Requeue(lane.queued.batch_id, 60, "it was not done"))
+        for one in (lane.queued, *joined):
+            own = await lane.road.claim_one(70)
+            assert (own.batch.id, own.steps) == (one.batch_id, ())
+            await lane.road.answer(own)

@@ -7,7 +7,7 @@ Subclass every class of `CONTRACTS` in a test module with a fixture `store` that
 
 from __future__ import annotations
 
-from keepsaid.testing.contracts.busy import InterruptContract, SteerContract
+from keepsaid.testing.contracts.busy import InterruptContract, ParkedContract, SteerContract
 from keepsaid.testing.contracts.context import CopyContract, CutContract, SummaryContract, TailContract
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
@@ -46,6 +46,7 @@ CONTRACTS: tuple[type, ...] = (
     DropContract,
     InterruptContract,
     SteerContract,
+    ParkedContract,
     StepContract,
     TurnContract,
     TranscriptContract,
@@ -98,6 +99,7 @@ __all__ = [
     "MarkContract",
     "MergingContract",
     "OutageContract",
+    "ParkedContract",
     "PersonalityContract",
     "PointsContract",
     "PrunedContract",

@@ -36,6 +36,9 @@ from keepsaid.testing.simulator.watch import Watched
 T = TypeVar("T")
 _HOME = Home.at(Path("simulated-home"))
 _STOP_S = 5.0
+BY_HAND = "a person wants it"
+"""Why a batch is tried again: its verdict says so, and that of whatever had been parked with it."""
+
 _COMPACTION = CompactionConfig(
     messages=2,
     keep=1,
@@ -186,7 +189,7 @@ class House:
 
     async def requeue(self, batch_id: int) -> bool:
         """A person wants a batch tried again."""
-        return await self._ask(lambda one: one.requeue(batch_id, "a person wants it"))
+        return await self._ask(lambda one: one.requeue(batch_id, BY_HAND))
 
     async def _ask(self, work: Callable[[Instance], Coroutine[Any, Any, T]]) -> T:
         runtime = self.newest

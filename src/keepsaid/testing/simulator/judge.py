@@ -10,6 +10,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Story
+from keepsaid.testing.simulator.house import BY_HAND
 from keepsaid.testing.simulator.ledger import Asked, Seen
 from keepsaid.testing.simulator.model import word_of, words_of
 from keepsaid.testing.simulator.strands import is_command
@@ -134,7 +135,8 @@ class Judge:
             yield f"{lane} was answered out of order: {numbers}"
 
     def _was_requeued(self, story: Story) -> bool:
-        return story.batch is not None and story.batch.id in self._seen.requeued
+        batch = story.batch
+        return batch is not None and (batch.id in self._seen.requeued or batch.verdict.reason == BY_HAND)
 
     def _delivered(self) -> Iterator[str]:
         times = Counter(one.reply_id for one in self._seen.shown)

@@ -216,7 +216,7 @@ class Watched(Views):
         if isinstance(commit, TurnCommit) and commit.reply is not None:
             ids = (commit.reply.id,)
         elif isinstance(commit, Fail) and commit.notice is not None:
-            ids = (commit.notice.id,)
+            ids = (commit.notice.id, *commit.reply_ids)
         elif isinstance(commit, VoidLeases):
             ids = commit.reply_ids
         for reply_id in ids:

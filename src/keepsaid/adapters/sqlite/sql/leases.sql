@@ -32,6 +32,10 @@ SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leas
 -- name: expired
 SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leased' AND lease_until <= ? ORDER BY id
 
+-- name: parked_with
+SELECT id, state FROM batch
+WHERE steered IN (SELECT id FROM turn WHERE batch_id = ?) AND state = 'review' AND pruned_at IS NULL
+
 -- name: requeue
 UPDATE batch SET state = ?2, action = 'forward', attempts = 0, crashes = 0, deferrals = 0, ready_at = ?3, later = 1, ended_at = NULL,
   error = '', reason = ?4, steered = NULL, steered_at = NULL, deferred_from = NULL WHERE id = ?1
