@@ -71,12 +71,37 @@ def _root(word: str) -> str:
     return stem(fold(word))
 
 
+_LEANING_WORDS = """
+why how which who whom whose what when where that those this these it its one ones other others them they he she him
+her there then else more
+"""
+_LEANING = frozenset(_LEANING_WORDS.split())
+_ASKING = frozenset(["why", "how", "which", "who", "whom", "whose", "what", "when", "where", "and", "but", "or"])
+_QUESTION_MARKS = ("?", "？", "؟")
+
+
 def topic(text: str) -> frozenset[str]:
     """The stems of the words that can say what a text is about: no stopwords, no English small talk.
 
     Empty for "good morning", for a bare "Morning, everyone!" and for text without words.
     """
     said = [fold(word) for word in spelled(text)]
+    telling = {word for word in _beside_small_talk(said) if word not in STOPWORDS}
+    if len(said) <= 3 and telling <= _GREETINGS:
+        return frozenset()
+    return frozenset(root(word) for word in telling)
+
+
+def leans(text: str) -> bool:
+    """Whether a text asks about what was said before it, with no word of its own: "why that one?" but not "thanks"."""
+    if topic(text):
+        return False
+    rest = _beside_small_talk([fold(word) for word in spelled(text)])
+    asks = text.rstrip().endswith(_QUESTION_MARKS) or (bool(rest) and rest[0] in _ASKING)
+    return asks and not _LEANING.isdisjoint(rest)
+
+
+def _beside_small_talk(said: list[str]) -> list[str]:
     rest: list[str] = []
     at = 0
     while at < len(said):
@@ -84,10 +109,7 @@ def topic(text: str) -> frozenset[str]:
         if not length:
             rest.append(said[at])
         at += length or 1
-    telling = {word for word in rest if word not in STOPWORDS}
-    if len(said) <= 3 and telling <= _GREETINGS:
-        return frozenset()
-    return frozenset(root(word) for word in telling)
+    return rest
 
 
 def _phrase_at(said: list[str], at: int) -> int:

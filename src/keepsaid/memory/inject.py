@@ -10,6 +10,7 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
+from keepsaid.memory.recall.asking import query_of
 from keepsaid.memory.recall.legs import Missing, ask
 from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.memory.relevance import Relevance
@@ -70,7 +71,8 @@ class Injector:
         self, claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
         listener = listener_of(claimed, said)
-        text = "\n".join(message.text for message in said)
+        recent = asyncio.ensure_future(recent)
+        text = await query_of(claimed, said, asyncio.shield(recent))
         limit = _RECALL_SHARE * self._settings.deadline_ms
         recalled, pinned, rarity = await asyncio.gather(
             ask("recall", self._recalled(claimed, listener, text, missing), limit),

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.unit.memory_cast import claimed, message
+
+from keepsaid.domain.focus import Said, Surroundings
+from keepsaid.domain.message import Marks, Message
+from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.slot import Expected, Question, Slot
+from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.words import leans
+from keepsaid.memory.recall.asking import query_of
+
+LATELY = Recent(
+    (
+        Record(Role.USER, "Long ago"),
+        Record(Role.USER, "Which hotel in Lisbon?", speaker="Ana"),
+        Record(Role.ASSISTANT, "The Memmo, " + "by the river, " * 40),
+        Record(Role.TOOL, "a tool's words"),
+        Record(Role.USER, "And a table for two?", speaker="Ana"),
+        Record(Role.ASSISTANT, "At Prado."),
+    )
+)
+SLOT = Slot(7, "me", Question("When does the ferry leave?", Expected.DATE_TIME), "reply:7", 0, 1_000)
+
+
+def replying(text: str) -> Message:
+    one = message(9, text)
+    return replace(one, inbound=replace(one.inbound, marks=Marks(reply_to="x-1")))
+
+
+async def asked(batch: Claimed, recent: Recent = LATELY) -> str:
+    read: asyncio.Future[Recent] = asyncio.get_running_loop().create_future()
+    read.set_result(recent)
+    return await query_of(batch, batch.messages, read)
+
+
+FOLLOW_UPS = ["why that one?", "Which one?", "and the other?", "what about her?", "how so, and when"]
+OTHERS = ["thanks!", "good morning", "how are you?", "what's up?", "ok", "", "?", "yes", "why that hotel?", "you too"]
+
+
+@pytest.mark.parametrize("text", FOLLOW_UPS)
+def test_a_follow_up_leans_on_what_was_said(text: str) -> None:
+    assert leans(text)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_neither_small_talk_nor_a_question_of_its_own_does(text: str) -> None:
+    assert not leans(text)
+
+
+async def test_a_follow_up_is_asked_with_the_last_exchanges() -> None:
+    query = await asked(claimed(message(9, "why that one?")))
+    lines = query.split("\n")
+    assert lines[:2] == ["why that one?", "Which hotel in Lisbon?"]
+    assert lines[2].startswith("The Memmo, by the river")
+    assert len(lines[2]) == 400
+    assert lines[3:] == ["And a table for two?", "At Prado."]
+    assert await asked(claimed(message(9, "why that one?")), Recent()) == "why that one?"
+
+
+async def test_what_has_words_of_its_own_is_asked_alone() -> None:
+    never: asyncio.Future[Recent] = asyncio.get_running_loop().create_future()
+    batch = claimed(message(8, "hello"), message(9, "a quiet hotel?"))
+    assert await query_of(batch, batch.messages, never) == "hello\na quiet hotel?"
+
+
+async def test_what_it_replies_to_is_asked_with_it() -> None:
+    around = Surroundings(said=(Said("x-1", "reply:3", "The Memmo in Lisbon " + "x" * 600),))
+    for text in ("why that one?", "book it for Friday"):
+        query = await asked(replace(claimed(replying(text)), around=around))
+        assert query == f"{text}\nThe Memmo in Lisbon " + "x" * 480
+    assert await asked(claimed(replying("book it"))) == "book it", "an unknown target says nothing"
+
+
+async def test_the_question_it_answers_is_asked_with_it() -> None:
+    around = Surroundings(slots=(SLOT,))
+    batch = replace(claimed(message(9, "tomorrow")), around=around)
+    assert await asked(batch) == "tomorrow\nWhen does the ferry leave?"
+    for slot, text in (
+        (SLOT, "the cat sleeps"),
+        (replace(SLOT, person="someone else"), "tomorrow"),
+        (replace(SLOT, expires_at=9), "tomorrow"),
+    ):
+        batch = replace(claimed(message(9, text)), around=Surroundings(slots=(slot,)))
+        assert await asked(batch) == text
