@@ -194,3 +194,48 @@ async def test_a_broken_graph_leg_is_named_and_costs_nothing_else() -> None:
     recalled = await Recollection(legs, SHELF, VirtualClock(), (), GraphLeg(walk)).recall(LISTENER, "cat", 9)
     assert [hit.memory for hit in recalled.hits] == [A]
     assert (recalled.missing, recalled.answered) == (("graph: ValueError: no such table",), True)
+
+
+async def test_what_was_said_in_the_time_asked_for_comes_first_and_nothing_is_left_out() -> None:
+    day = 86_400_000
+    old, may, near = (memory(n, "x", said_at=at) for n, at in ((1, 1), (2, 125 * day), (3, 160 * day)))
+
+    async def search(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        return Found(old.id, 1.0), Found(near.id, 0.98), Found(may.id, 0.97)
+
+    recall = Recollection([Leg("text", search)], Shelf(old, may, near), VirtualClock(), ())
+
+    async def found(query: str) -> list[int]:
+        return [hit.memory.id for hit in (await recall.recall(LISTENER, query, 9)).hits]
+
+    assert await found("what happened?") == [old.id, near.id, may.id]
+    assert await found("what happened in May 1970?") == [may.id, near.id, old.id]
+    assert await found("what happened before 1971?") == [old.id, near.id, may.id]
+
+
+async def test_before_something_is_before_the_memory_of_it() -> None:
+    day = 86_400_000
+    told = ((1, "our trip!", 200), (2, "x", 100), (3, "x", 300), (4, "a trip, once", 400))
+    trip, earlier, later, other = (memory(n, text, said_at=at * day) for n, text, at in told)
+
+    async def search(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        return Found(trip.id, 1.0), Found(other.id, 0.5), Found(earlier.id, 0.4), Found(later.id, 0.4)
+
+    recall = Recollection([Leg("text", search)], Shelf(trip, earlier, later, other), VirtualClock(), ())
+    for query, nearer, further in (("who rang before the trip?", 2, 3), ("who rang after the trip?", 3, 2)):
+        ids = [hit.memory.id for hit in (await recall.recall(LISTENER, query, 9)).hits]
+        assert ids == [trip.id, other.id, nearer, further]
+
+
+async def test_days_are_looked_for_by_name_where_little_else_is_asked() -> None:
+    asked: list[str] = []
+
+    async def search(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        asked.append(query)
+        return ()
+
+    recall = Recollection([Leg("text", search)], SHELF, VirtualClock(), ())
+    for query in ("what did Ana say on 2023-05-08?", "who sold the old boat with a green sail on 2023-05-08?"):
+        await recall.recall(LISTENER, query, 9)
+    assert asked[0] == "what did Ana say on 2023-05-08? 8 May 2023 Monday"
+    assert asked[1].endswith("2023-05-08?")

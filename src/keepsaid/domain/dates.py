@@ -15,7 +15,7 @@ overmorrow übermorgen послезавтра 后天
 _DAYS: Mapping[str, int] = {
     word: n for n, words in enumerate(_DAY_WORDS.strip().splitlines()) for word in words.split()
 }
-_WEEKDAYS: Mapping[str, int] = {
+WEEKDAYS: Mapping[str, int] = {
     word: n
     for n, words in enumerate(
         """monday mon montag lundi lunes lunedì понедельник
@@ -28,7 +28,7 @@ _WEEKDAYS: Mapping[str, int] = {
     )
     for word in words.split()
 }
-_MONTHS: Mapping[str, int] = {
+MONTHS: Mapping[str, int] = {
     word: n
     for n, words in enumerate(
         """january jan januar janvier enero gennaio января
@@ -159,7 +159,7 @@ def _relative_day(moment: _Moment, words: list[str], n: int) -> bool:
 
 
 def _weekday(moment: _Moment, words: list[str], n: int) -> bool:
-    wanted = _WEEKDAYS.get(words[n].rstrip("."))
+    wanted = WEEKDAYS.get(words[n].rstrip("."))
     if wanted is None or moment.day is not None:
         return False
     today = moment.now.date()
@@ -176,7 +176,7 @@ def _named_time(moment: _Moment, words: list[str], n: int) -> bool:
 
 
 def _month(moment: _Moment, words: list[str], n: int) -> bool:
-    month = _MONTHS.get(words[n].rstrip("."))
+    month = MONTHS.get(words[n].rstrip("."))
     if month is None or moment.month is not None:
         return False
     moment.month = month
@@ -213,7 +213,7 @@ def _dated(today: date, year: int | None, month: int, day: int) -> date | None:
 
 def _of_month(moment: _Moment, words: list[str], n: int) -> bool:
     """The day or the year beside the name of a month."""
-    if not any(word.rstrip(".") in _MONTHS for word in words):
+    if not any(word.rstrip(".") in MONTHS for word in words):
         return False
     found = re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th|er|\.)?|(\d{4})", words[n])
     if found is None:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Sequence
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Hit, Listener, Recalled
 from keepsaid.domain.receipt import Beyond, Searched
+from keepsaid.domain.spans import When, times_in
+from keepsaid.domain.words import topic
 from keepsaid.memory.recall.fusion import Share, fuse, places, weighed
 from keepsaid.memory.recall.legs import GraphLeg, Leg, Missing, ask
 from keepsaid.ports.clock import Clock
@@ -20,6 +22,9 @@ _DEPTH, _DEPTH_EACH = 200, 2
 
 _READ_MIN, _READ_EACH = 40, 2
 """How many of the best are read, so that what stands in them can change their order."""
+
+_FEW_WORDS = 3
+"""A query of so few words that speaks of some days looks for what was said on them by their names."""
 
 _WALKED_MAX = 50
 """So many memories the graph leg gives at most."""
@@ -55,14 +60,16 @@ class Recollection:
         began = self._clock.monotonic_ms()
         limit = max(0, limit)
         depth = max(_DEPTH, limit * _DEPTH_EACH) if limit else 0
-        answers = await asyncio.gather(*(self._asked(leg, leg.search(listener, query, depth)) for leg in self._legs))
+        when = times_in(query, self._clock.now_ms())
+        sought = _sought(query, when)
+        answers = await asyncio.gather(*(self._asked(leg, leg.search(listener, sought, depth)) for leg in self._legs))
         shares = [share for _, share in answers if share is not None]
         if self._graph is not None and depth and shares:
             answers.append(await self._walked(self._graph, listener, query, shares))
             shares += [share for _, share in answers[-1:] if share is not None]
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
-        read = await ask("memories", self._read(listener, query, shares, limit), self._limit_ms)
+        read = await ask("memories", self._read(listener, (query, when), shares, limit), self._limit_ms)
         answered = bool(shares)
         if isinstance(read, Missing):
             missing.append(read.why)
@@ -89,7 +96,7 @@ class Recollection:
         return await self._asked(graph, graph.walk(listener, query, seeds, _WALKED_MAX))
 
     async def _read(
-        self, listener: Listener, query: str, shares: Sequence[Share], limit: int
+        self, listener: Listener, asked: tuple[str, When], shares: Sequence[Share], limit: int
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
         fused = fuse(shares)
@@ -97,10 +104,16 @@ class Recollection:
         if not first:
             return (), ()
         found = {memory.id: memory for memory in await self._memories.fetch(listener, [one.memory_id for one in first])}
-        ranked = weighed(query, first, found)
+        ranked = weighed(asked[0], first, found, asked[1])
         best = ranked[:limit]
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
         there = places(shares, [one.memory_id for one in (*best, *after)])
         hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
         beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)
+
+
+def _sought(query: str, when: When) -> str:
+    """What the legs are asked: where a query is about little but some days, these by their names too."""
+    about = [word for word in topic(query) if not word.isdigit()] if when.spans else ()
+    return f"{query} {when.days()}".rstrip() if when.spans and len(about) <= _FEW_WORDS else query

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from keepsaid.domain.memory import Found, Memory
 from keepsaid.domain.receipt import Place
+from keepsaid.domain.spans import NO_TIME, Anchor, When
 from keepsaid.domain.words import fold, root, spelled
 
 SPEAKER = 0.2
@@ -15,6 +16,9 @@ SPEAKER = 0.2
 
 ASKING = 0.1
 """How much less a memory counts that only asks: an answer is looked for among what was told."""
+
+TIMELY = 0.1
+"""How much more a memory counts that was said in the time the query speaks of; one said near it, so much less."""
 
 IMPORTANT, RECENT = 1e-4, 1e-5
 """Importance, then the time it was said, tell apart what is otherwise equal, and nothing else."""
@@ -69,17 +73,32 @@ def places(shares: Sequence[Share], memory_ids: Iterable[int]) -> dict[int, tupl
     return {id_: tuple(place for _, place in sorted(there)) for id_, there in found.items()}
 
 
-def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory]) -> list[Fused]:
-    """The memories that are there with their final value, best first; the newer first among equals."""
+def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory], when: When = NO_TIME) -> list[Fused]:
+    """The memories that are there with their final value, best first; the newer first among equals.
+
+    `when` are the times the query speaks of.
+    """
     asked = {root(word) for word in spelled(query)}
-    valued = [Fused(id_, _value(value, memories[id_], asked)) for id_, value in fused if id_ in memories]
+    there = [one for one in fused if one.memory_id in memories]
+    if when.anchor is not None:
+        when = _anchored(when.anchor, [memories[one.memory_id] for one in there])
+    valued = [Fused(id_, _value(value, memories[id_], asked, when)) for id_, value in there]
     valued.sort(key=lambda one: (one.value, memories[one.memory_id].new.said_at, one.memory_id), reverse=True)
     return valued
 
 
-def _value(value: float, memory: Memory, asked: set[str]) -> float:
+def _anchored(anchor: Anchor, ranked: Sequence[Memory]) -> When:
+    """The time of what the anchor names: of the memories with most of its words the best."""
+    told = [(len(anchor.stems.intersection(map(root, spelled(one.text)))), one.new.said_at) for one in ranked]
+    most = max((shared for shared, _ in told), default=0)
+    return When((anchor.span(next(at for shared, at in told if shared == most)),)) if most else NO_TIME
+
+
+def _value(value: float, memory: Memory, asked: set[str], when: When) -> float:
     if any(root(fold(word)) in asked for word in spelled(memory.new.speaker)):
         value *= 1 + SPEAKER
     if memory.text.rstrip().endswith(_ASKS):
         value *= 1 - ASKING
+    if when.spans and memory.new.said_at:
+        value *= 1 + TIMELY * when.closeness(memory.new.said_at)
     return round(value, 5) + IMPORTANT * memory.new.importance
