@@ -35,7 +35,7 @@ CARRIES: Mapping[str, float] = {
 }
 """How much of what makes one memory worth recalling goes over to the other (seed 001)."""
 
-SEEDS, WEIGHTY_SEEDS, IMPORTANT = 10, 20, 0.8
+SEEDS, WEIGHTY_SEEDS, IMPORTANT = 10, 10, 0.8
 """A walk starts from so many of the best seeds, and from so many of this importance that the query has a word of."""
 
 NAMED = 0.5
@@ -45,7 +45,7 @@ FANS, FURTHER = (20, 5), 0.5
 """Of each node the walk follows so many of the strongest edges, in its first and in its second step; and what is two
 steps away counts half."""
 
-NODES_MAX = 64
+NODES_MAX = 32
 """Only from so many of the strongest nodes each step is taken."""
 
 _NAME_WORDS_MAX, _QUERY_WORDS_MAX = 4, 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -98,11 +98,16 @@ class _Node(NamedTuple):
 
 
 class _Trail(NamedTuple):
-    """A way from a seed to a node, and how much of the seed's strength came so far."""
+    """A way from a seed to a node, its last step and the way before it, and how much of the seed's strength came."""
 
     strength: float
     start: _Node
-    path: tuple[Step, ...]
+    step: Step
+    before: _Trail | None = None
+
+    def path(self) -> tuple[Step, ...]:
+        """All its steps."""
+        return (*(self.before.path() if self.before else ()), self.step)
 
 
 _Level = dict[_Node, list[_Trail]]
@@ -110,13 +115,21 @@ _Level = dict[_Node, list[_Trail]]
 
 def walk(db: apsw.Connection, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
     """The best way to each memory counts, times its importance; of equal ones the larger id first."""
+    [(related,)] = db.execute(SQL["related"]).fetchall()
+    if not related:
+        return ()
     bindings = bound(listener)
-    level = _starts(db, bindings, query, seeds)
-    best: dict[int, Found] = {}
-    for fan, carried in zip(FANS, (1.0, FURTHER), strict=True):
-        level = _stepped(db, {**bindings, "fan": fan}, level, carried, best)
-    ranked = sorted(best.values(), key=lambda one: (one.score, one.memory_id), reverse=True)
-    return tuple(ranked[: max(0, limit)])
+    bindings["audiences"] = _json(row[0] for row in _rows(db, "heard", bindings))
+    best: dict[int, tuple[float, _Trail]] = {}
+    first = _starts(db, bindings, query, seeds)
+    second: _Level = {}
+    for node, importance, gone in _stepped(db, {**bindings, "fan": FANS[0]}, first, 1.0):
+        _keep_two(second.setdefault(node, []), gone)
+        _keep_best(best, node, importance, gone)
+    for node, importance, gone in _stepped(db, {**bindings, "fan": FANS[1]}, second, FURTHER):
+        _keep_best(best, node, importance, gone)
+    ranked = sorted(((round(score, 6), id_) for id_, (score, _) in best.items() if score > 0), reverse=True)
+    return tuple(Found(id_, score, best[id_][1].path()) for score, id_ in ranked[: max(0, limit)])
 
 
 def _starts(db: apsw.Connection, bindings: Mapping[str, Any], query: str, seeds: Sequence[Seed]) -> _Level:
@@ -133,11 +146,11 @@ def _starts(db: apsw.Connection, bindings: Mapping[str, Any], query: str, seeds:
                 first[id_] = max(others[id_], NAMED)
     heard = [row[0] for row in _rows(db, "starts", {**bindings, "ids": _json(first)})]
     level: _Level = {
-        node: [_Trail(first[node.id], node, (Step("", node.id),))] for node in (_Node(0, id_) for id_ in heard)
+        node: [_Trail(first[node.id], node, Step("", node.id))] for node in (_Node(0, id_) for id_ in heard)
     }
     for id_, name in named:
         node = _Node(1, id_)
-        level[node] = [_Trail(NAMED, node, (Step("", name=name),))]
+        level[node] = [_Trail(NAMED, node, Step("", name=name))]
     return level
 
 
@@ -146,12 +159,11 @@ def _shares_word(asked: frozenset[str], text: str) -> bool:
 
 
 def _stepped(
-    db: apsw.Connection, bindings: Mapping[str, Any], level: _Level, carried: float, best: dict[int, Found]
-) -> _Level:
-    """The nodes one step further; the best way to each memory goes into `best`."""
+    db: apsw.Connection, bindings: Mapping[str, Any], level: _Level, carried: float
+) -> Iterator[tuple[_Node, float, _Trail]]:
+    """Every way that goes one step further: the node it comes to, how important that is, and the way."""
     strongest = sorted(level, key=lambda node: (-level[node][0].strength, node))[:NODES_MAX]
     edges = _edges(db, bindings, strongest)
-    reached: _Level = {}
     for node in strongest:
         for weight, entity, id_, relation, importance, name in edges.get(node, ()):
             other = _Node(entity, id_)
@@ -159,28 +171,24 @@ def _stepped(
             step = Step(relation, name=name) if entity else Step(relation, id_)
             for trail in level[node]:
                 if trail.start != other:
-                    gone = _Trail(trail.strength * share, trail.start, (*trail.path, step))
-                    _keep_two(reached.setdefault(other, []), gone)
-                    if not entity:
-                        _keep_best(best, Found(id_, round(gone.strength * importance, 6), gone.path))
-    return {node: trails for node, trails in reached.items() if trails}
+                    yield other, importance, _Trail(trail.strength * share, trail.start, step, trail)
+
+
+def _keep_best(best: dict[int, tuple[float, _Trail]], node: _Node, importance: float, gone: _Trail) -> None:
+    score = gone.strength * importance
+    if not node.entity and (node.id not in best or best[node.id][0] < score):
+        best[node.id] = score, gone
 
 
 def _keep_two(trails: list[_Trail], gone: _Trail) -> None:
     """Of the ways to a node the best from two different seeds are enough: one never leads back to where it began."""
-    same = next((trail for trail in trails if trail.start == gone.start), None)
-    if same is not None:
-        if same.strength >= gone.strength:
-            return
-        trails.remove(same)
-    trails.append(gone)
-    trails.sort(key=lambda trail: -trail.strength)
-    del trails[2:]
+    others = [trail for trail in trails if trail.start != gone.start]
+    same = [trail for trail in (*trails, gone) if trail.start == gone.start]
+    trails[:] = sorted((max(same, key=_strength), *others), key=_strength, reverse=True)[:2]
 
 
-def _keep_best(best: dict[int, Found], found: Found) -> None:
-    if found.score > 0 and (found.memory_id not in best or best[found.memory_id].score < found.score):
-        best[found.memory_id] = found
+def _strength(trail: _Trail) -> float:
+    return trail.strength
 
 
 def _edges(db: apsw.Connection, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:

@@ -17,6 +17,9 @@ from keepsaid.domain.space import VectorSpace
 
 Row = tuple[Any, ...]
 
+_KINDS = {str(kind): kind for kind in Kind}
+_TRUSTS = {str(trust): trust for trust in Trust}
+
 
 def statements(page: str) -> Mapping[str, str]:
     """The statements of a page, each with the one rule of who hears what, and the columns, written in."""
@@ -83,10 +86,10 @@ def memory(row: Row) -> Memory:
     importance, subject, speaker, text, derived, version, metadata, sources, access_count, last_access_at = row[12:]
     new = NewMemory(
         key=key,
-        kind=Kind(kind),
+        kind=_KINDS[kind],
         text=text,
         scope=scope,
-        trust=Trust(trust),
+        trust=_TRUSTS[trust],
         lane=None if lane_key is None else Lane(channel, account, conversation, lane_key),
         speaker=speaker,
         subject=subject,

@@ -20,8 +20,8 @@ NO_EMBEDDER = "vector: no embedder"
 _DEPTH, _DEPTH_EACH = 200, 2
 """How many memories each leg gives at least, and at least for each that is wanted."""
 
-_READ_MIN, _READ_EACH = 40, 2
-"""How many of the best are read, so that what stands in them can change their order."""
+_READ_MIN, _READ_SHARE = 30, 1.5
+"""How many of the best are read, and for each that is wanted, so that what stands in them can change their order."""
 
 _FEW_WORDS = 3
 """A query of so few words that speaks of some days looks for what was said on them by their names."""
@@ -100,7 +100,7 @@ class Recollection:
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
         fused = fuse(shares)
-        first = fused[: max(_READ_MIN, limit * _READ_EACH)]
+        first = fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
         if not first:
             return (), ()
         found = {memory.id: memory for memory in await self._memories.fetch(listener, [one.memory_id for one in first])}

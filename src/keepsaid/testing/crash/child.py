@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -19,6 +19,9 @@ from types import ModuleType
 from typing import Any
 
 import keepsaid.app.instance as opened
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.domain.graph import Mention
+from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.pipeline.flow import Mind
@@ -34,6 +37,8 @@ _RENEW_MS = 100
 
 _KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 _CLAIMED = "commit.Claim.after"
+
+Keep = Callable[[SqliteMemories, Sequence[NewMemory], int], Awaitable[tuple[int, ...]]]
 
 
 def lived(program: Program, order: Order, began: float) -> int:
@@ -66,6 +71,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
     _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
+    _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
 
 
 def _armed(order: Order, events: int, began: float) -> Callable[[str], None]:
@@ -85,14 +91,25 @@ def _armed(order: Order, events: int, began: float) -> Callable[[str], None]:
     return pass_by
 
 
-def _found(module: ModuleType, name: str) -> Any:
-    return getattr(module, name)
+def _found(place: ModuleType | type, name: str) -> Any:
+    return getattr(place, name)
 
 
-def _replace(module: ModuleType, name: str, value: object) -> None:
-    """Let a module find something else under a name it imported; fails when it has no such name any more."""
-    _found(module, name)
-    setattr(module, name, value)
+def _replace(place: ModuleType | type, name: str, value: object) -> None:
+    """Let a module or class have something else under a name; fails when it has no such name any more."""
+    _found(place, name)
+    setattr(place, name, value)
+
+
+def _mentioning(keep: Keep) -> Keep:
+    """Each memory that is kept mentions a thing of its own: that is written too, and leads from none to another."""
+
+    async def kept(store: SqliteMemories, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
+        ids = await keep(store, memories, at)
+        await store.graph.relate([], [Mention(id_, f"thing:{id_}", f"thing {id_}") for id_ in ids if id_], at)
+        return ids
+
+    return kept
 
 
 def _mind(also: Sequence[Tool], *parts: Any) -> Mind:

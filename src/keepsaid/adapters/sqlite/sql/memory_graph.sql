@@ -25,6 +25,12 @@ WHERE memory.state <> 'forgotten'
 ON CONFLICT DO UPDATE SET name = excluded.name, words = excluded.words, weight = excluded.weight
 RETURNING 1
 
+-- name: related
+SELECT EXISTS (SELECT 1 FROM association) OR EXISTS (SELECT 1 FROM mention)
+
+-- name: heard
+/*audiences*/
+
 -- name: named
 WITH RECURSIVE named (words, entity_id) AS (
   SELECT wanted.value, (SELECT min(mention.entity_id) FROM mention WHERE mention.words = wanted.value)
@@ -39,7 +45,7 @@ WITH RECURSIVE named (words, entity_id) AS (
 SELECT named.entity_id, (
   SELECT mention.name FROM mention CROSS JOIN memory ON memory.id = mention.memory_id
   WHERE mention.words = named.words AND mention.entity_id = named.entity_id
-  AND memory.state IN ('active', 'superseded') AND /*heard*/
+  AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
   LIMIT 1
 ) AS name
 FROM named WHERE named.entity_id IS NOT NULL AND name IS NOT NULL
@@ -51,12 +57,12 @@ SELECT memory.id, memory.text, memory.speaker, EXISTS (
   WHERE mention.memory_id = memory.id AND mention.entity_id IN (SELECT value FROM json_each(:entities))
 )
 FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
-WHERE memory.importance >= :importance AND memory.state IN ('active', 'superseded') AND /*heard*/
+WHERE memory.importance >= :importance AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
 ORDER BY wanted.key LIMIT :limit
 
 -- name: starts
 SELECT memory.id FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
-WHERE memory.state IN ('active', 'superseded') AND /*heard*/
+WHERE memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
 ORDER BY wanted.key
 
 -- name: from_memories
@@ -66,7 +72,7 @@ SELECT
     SELECT json_group_array(json_array(weight, 0, id, relation, importance, '')) FROM (
       SELECT edge.weight, memory.id, edge.relation, memory.importance
       FROM association AS edge CROSS JOIN memory ON memory.id = edge.target_id
-      WHERE edge.source_id = node.value AND memory.state IN ('active', 'superseded') AND /*heard*/
+      WHERE edge.source_id = node.value AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
       ORDER BY edge.weight DESC, edge.target_id DESC, edge.relation LIMIT :fan
     )
   ),
@@ -74,7 +80,7 @@ SELECT
     SELECT json_group_array(json_array(weight, 0, id, relation, importance, '')) FROM (
       SELECT edge.weight, memory.id, edge.relation, memory.importance
       FROM association AS edge CROSS JOIN memory ON memory.id = edge.source_id
-      WHERE edge.target_id = node.value AND memory.state IN ('active', 'superseded') AND /*heard*/
+      WHERE edge.target_id = node.value AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
       ORDER BY edge.weight DESC, edge.source_id DESC, edge.relation LIMIT :fan
     )
   ),
@@ -93,7 +99,7 @@ SELECT
     SELECT json_group_array(json_array(weight, 0, id, 'mentions', importance, '')) FROM (
       SELECT mention.weight, memory.id, memory.importance
       FROM mention CROSS JOIN memory ON memory.id = mention.memory_id
-      WHERE mention.entity_id = node.value AND memory.state IN ('active', 'superseded') AND /*heard*/
+      WHERE mention.entity_id = node.value AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
       ORDER BY mention.weight DESC, mention.memory_id DESC LIMIT :fan
     )
   )
