@@ -12,10 +12,11 @@ import pytest
 
 from keepsaid import Episode, Keepsaid
 from keepsaid.adapters.embedders import fetch
-from keepsaid.adapters.embedders.bert import Bert
+from keepsaid.adapters.embedders.bert import Bert, Layer
 from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, MiniLM
+from keepsaid.adapters.embedders.onnx_layer import OnnxLayer, graph
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.space import VectorSpace
 from keepsaid.errors import EmbedderError
@@ -77,6 +78,26 @@ def test_a_text_goes_through_the_model_layer_by_layer_for_queries_to_come_betwee
     steps = list(bert.steps([[1, 5, 2], [4]]))
     assert [step.shape for step in steps] == [(4, SIZE), (4, SIZE), (2, SIZE)], "two layers, then a row a text"
     assert np.array_equal(steps[-1], bert.vectors([[1, 5, 2], [4]]))
+
+
+def test_onnxruntime_gives_the_same_vectors(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="it is optional")
+    texts = [[1, 5, 2], [1, 2], [1, 7, 9, 11, 3, 2], [4]]
+    file = weights(tmp_path)
+    assert np.allclose(Bert(file, OnnxLayer).vectors(texts), Bert(file).vectors(texts), atol=1e-5)
+
+
+def test_a_layer_is_written_for_onnxruntime_with_all_its_weights(tmp_path: Path) -> None:
+    written: list[bytes] = []
+
+    def noted(layer: Layer) -> Layer:
+        written.append(graph(layer))
+        assert layer.narrow.weight.tobytes() in written[-1]
+        return layer
+
+    Bert(weights(tmp_path), noted)
+    assert len(written) == 2, "two layers"
+    assert written[0] != written[1]
 
 
 async def test_weights_that_are_missing_or_others_are_refused(tmp_path: Path) -> None:

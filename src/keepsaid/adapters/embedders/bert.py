@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-_HEAD_SIZE = 32
-_EPSILON = np.float32(1e-12)
+HEAD_SIZE = 32
+EPSILON = np.float32(1e-12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class _Norm:
 
     def __call__(self, x: Floats) -> Floats:
         x = x - x.mean(axis=1, keepdims=True)
-        scale: Floats = 1 / np.sqrt(np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1]) + _EPSILON)
+        scale: Floats = 1 / np.sqrt(np.einsum("ij,ij->i", x, x) / np.float32(x.shape[1]) + EPSILON)
         x *= scale[:, None]
         x *= self.weight
         x += self.bias
@@ -48,7 +48,9 @@ class _Dense:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class Layer:
+    """A layer's weights, and what it makes of texts that stand one after another, each from one edge to the next."""
+
     attend: _Dense
     attended: _Dense
     attended_norm: _Norm
@@ -65,7 +67,7 @@ class _Layer:
         """Every token looks at the tokens of its own text; queries come scaled."""
         size = attending.shape[1] // 3
         found = np.empty((len(attending), size), np.float32)
-        parts = attending.reshape(len(attending), 3, size // _HEAD_SIZE, _HEAD_SIZE)
+        parts = attending.reshape(len(attending), 3, size // HEAD_SIZE, HEAD_SIZE)
         for start, end in pairwise(edges):
             query, key, value = (parts[start:end, part].transpose(1, 0, 2) for part in range(3))
             seen = query @ key.transpose(0, 2, 1)
@@ -94,17 +96,20 @@ def _gelu(x: Floats) -> Floats:
     return made
 
 
-class Bert:
-    """One model: token numbers in, a vector of length 1 a text out."""
+Runs = Callable[[Floats, Sequence[int]], Floats]
 
-    def __init__(self, file: Path) -> None:
+
+class Bert:
+    """One model: token numbers in, a vector of length 1 a text out. `runs` may give a layer another engine."""
+
+    def __init__(self, file: Path, runs: Callable[[Layer], Runs] = lambda layer: layer) -> None:
         tensors = _tensors(file)
         self._words = tensors["embeddings.word_embeddings.weight"]
         places = tensors["embeddings.position_embeddings.weight"]
         self._places: Floats = places + tensors["embeddings.token_type_embeddings.weight"][0]
         self._norm = _norm(tensors, "embeddings.LayerNorm")
         count = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("encoder.layer."))
-        self._layers = [_layer(tensors, f"encoder.layer.{n}") for n in range(count)]
+        self._layers = [runs(_layer(tensors, f"encoder.layer.{n}")) for n in range(count)]
 
     @property
     def dimension(self) -> int:
@@ -153,14 +158,14 @@ def _dense(tensors: dict[str, Floats], *names: str, scaled: bool = False) -> _De
     weights = [tensors[f"{name}.weight"].T for name in names]
     biases = [tensors[f"{name}.bias"] for name in names]
     if scaled:
-        scale = np.float32(_HEAD_SIZE**-0.5)
+        scale = np.float32(HEAD_SIZE**-0.5)
         weights[0], biases[0] = weights[0] * scale, biases[0] * scale
     return _Dense(np.ascontiguousarray(np.concatenate(weights, axis=1)), np.concatenate(biases))
 
 
-def _layer(tensors: dict[str, Floats], name: str) -> _Layer:
+def _layer(tensors: dict[str, Floats], name: str) -> Layer:
     own = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
-    return _Layer(
+    return Layer(
         attend=_dense(tensors, *own, scaled=True),
         attended=_dense(tensors, f"{name}.attention.output.dense"),
         attended_norm=_norm(tensors, f"{name}.attention.output.LayerNorm"),

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on this machine: its files in a folder, checked by hash, run in numpy."""
+"""all-MiniLM-L6-v2 on this machine: its files in a folder, checked by hash, run in numpy or by onnxruntime."""
 
 from __future__ import annotations
 
@@ -102,10 +102,12 @@ class MiniLM:
             from tokenizers import Tokenizer  # noqa: PLC0415 - a program that embeds nothing starts without
 
             from keepsaid.adapters.embedders.bert import Bert  # noqa: PLC0415 - imports numpy
+            from keepsaid.adapters.embedders.onnx_layer import OnnxLayer, is_installed  # noqa: PLC0415 - imports numpy
 
             check(self._folder)
             tokens = Tokenizer.from_file(str(self._folder / TOKENS))
             tokens.no_padding()
             tokens.enable_truncation(_TOKENS_MAX)
-            self._model = Bert(self._folder / WEIGHTS), tokens
+            weights = self._folder / WEIGHTS
+            self._model = Bert(weights, OnnxLayer) if is_installed() else Bert(weights), tokens
         return self._model
