@@ -6,7 +6,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.figures import Figures, Sheet
+
+# How fast an example is says how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 _SHEET = pytest.StashKey[Sheet]()
 
