@@ -9,6 +9,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.testing.contracts.graph import GraphContract
+from keepsaid.testing.contracts.library import LibraryContract
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
 from keepsaid.testing.contracts.recall import PieceContract, VectorContract
 from keepsaid.testing.contracts.uses import UsesContract
@@ -48,6 +49,10 @@ class TestHearing(HearingContract):
 
 
 class TestText(TextContract):
+    pass
+
+
+class TestLibrary(LibraryContract):
     pass
 
 

@@ -49,7 +49,7 @@ from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
 from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.memory.summaries import COPIED_MAX
-from keepsaid.memory.tools import memory_search
+from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.pipeline.context.sources import Sources
@@ -195,7 +195,9 @@ class Instance:
         if self.config.memory.injection == "off":
             return (ask_for(claimed), *self._more_tools)
         listener = replace(listener_of(claimed, claimed.messages), cross=True)
-        return (memory_search(self.search, listener), ask_for(claimed), *self._more_tools)
+        library = self.memories.library
+        search = memory_search(self.search, library, listener)
+        return (search, memory_open(self.memories, library, listener), ask_for(claimed), *self._more_tools)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""

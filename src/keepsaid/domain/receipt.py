@@ -9,6 +9,9 @@ from typing import NamedTuple
 from keepsaid.domain.graph import Step
 from keepsaid.domain.prompt import Json
 
+MEMORY_OPEN = "memory_open"
+"""The tool by which a model opens a memory; its answer begins with the memory's id."""
+
 
 class Cause(StrEnum):
     """Why a candidate was shown (`pinned`, `relevant`) or what it fell to, in one word."""

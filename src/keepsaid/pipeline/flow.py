@@ -46,6 +46,7 @@ from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.pipeline.turn.ask import asked_in
 from keepsaid.pipeline.turn.commands import Commands, Obedience
 from keepsaid.pipeline.turn.offers import Offers
+from keepsaid.pipeline.turn.opened import opened_in
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.speak import set_in, set_personality
 from keepsaid.pipeline.turn.steps import StepLog
@@ -221,7 +222,7 @@ class Flow:
         delta = partial(self._tell, offers)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)
         text, records, model = await run(turn, steps)
-        outcome = Outcome(text, records, steps.usage, model, chosen(trace))
+        outcome = Outcome(text, records, steps.usage, model, chosen(trace), opened=opened_in(records))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
         effects = (*slots, *set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
         outcome = obedience.with_answer(replace(outcome, effects=effects))

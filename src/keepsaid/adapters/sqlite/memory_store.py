@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
+from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
 from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
@@ -52,6 +53,7 @@ class SqliteMemories(SqliteReminding):
         self._closing = closing
         self._redactor = redactor
         self._vectors = VectorIndex()
+        self.library = SqliteLibrary(readers)
         self.graph = SqliteGraph(writer, readers, redactor)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:

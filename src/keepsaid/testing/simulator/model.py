@@ -148,7 +148,8 @@ class SimModel:
         names = [name for name in chance.sample(known, 2) if name != "pay" or not paid]
         turn = " ".join(words_of(request.prompt.user))
         told = json.dumps({"word": word, "depth": depth, "query": word, "turn": turn})
-        return tuple(ToolCall(f"call-{chance.randrange(1_000_000)}", name, told) for name in names)
+        asked = {"memory_search": json.dumps({"query": word})}
+        return tuple(ToolCall(f"call-{chance.randrange(1_000_000)}", name, asked.get(name, told)) for name in names)
 
 
 def tools(net: Net, seen: Seen) -> tuple[Tool, ...]:

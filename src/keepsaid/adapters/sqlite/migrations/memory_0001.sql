@@ -11,6 +11,7 @@ CREATE TABLE memory_audience (
   lane_key TEXT NOT NULL,
   UNIQUE (scope, external, bound, laned, channel, account, conversation, lane_key)
 ) STRICT;
+CREATE INDEX memory_audience_lane ON memory_audience (conversation, lane_key) WHERE laned = 1;
 
 CREATE TABLE memory (
   id INTEGER PRIMARY KEY,

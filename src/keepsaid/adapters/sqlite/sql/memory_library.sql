@@ -1,0 +1,51 @@
+-- name: narrowed
+SELECT memory.id
+FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+WHERE memory.state IN ('active', 'superseded') AND /*heard*/
+AND (:kind IS NULL OR memory.kind = :kind)
+AND (:since IS NULL OR memory.said_at >= :since)
+AND (:until IS NULL OR memory.said_at <= :until)
+AND (:as_of IS NULL OR (
+  coalesce(memory.valid_from, memory.said_at) <= :as_of AND (memory.valid_to IS NULL OR memory.valid_to > :as_of)
+))
+ORDER BY wanted.key
+
+-- name: sources
+SELECT /*columns*/
+FROM json_each(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
+WHERE memory.state IN ('active', 'superseded') AND /*heard*/
+ORDER BY memory.said_at, memory.id
+LIMIT :limit
+
+-- name: around
+WITH beside (id) AS (
+  SELECT audience.id FROM memory_audience AS audience
+  WHERE audience.laned = 1 AND audience.lane_key = :of_key AND audience.conversation = :of_conversation
+  AND audience.account = :of_account AND audience.channel = :of_channel
+)
+SELECT /*columns*/
+FROM memory
+WHERE memory.id IN (
+  SELECT id FROM (
+    SELECT memory.id, memory.said_at FROM beside CROSS JOIN memory ON memory.id IN (
+      SELECT before.id FROM memory AS before
+      WHERE before.kind = 'episode' AND before.state IN ('active', 'superseded') AND before.audience = beside.id
+      AND (before.said_at, before.id) < (:said_at, :id)
+      ORDER BY before.said_at DESC, before.id DESC LIMIT :each
+    )
+    WHERE /*heard*/
+    ORDER BY memory.said_at DESC, memory.id DESC LIMIT :each
+  )
+  UNION ALL
+  SELECT id FROM (
+    SELECT memory.id, memory.said_at FROM beside CROSS JOIN memory ON memory.id IN (
+      SELECT after.id FROM memory AS after
+      WHERE after.kind = 'episode' AND after.state IN ('active', 'superseded') AND after.audience = beside.id
+      AND (after.said_at, after.id) >= (:said_at, :id)
+      ORDER BY after.said_at, after.id LIMIT :each + 1
+    )
+    WHERE /*heard*/
+    ORDER BY memory.said_at, memory.id LIMIT :each + 1
+  )
+)
+ORDER BY memory.said_at, memory.id
