@@ -29,6 +29,7 @@ _OWNER = Listener(None, everything=True)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
 _ROWS_MAX = 10_000
+_FIELD_WIDTH = 14
 
 
 @app.command("search")
@@ -97,7 +98,7 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
         raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
     shape = memory_shape(found)
     lines = [(field, _told(value)) for field, value in shape.items() if field != "text"]
-    show({"memory": shape}, found.text, facts(lines))
+    show({"memory": shape}, found.text, facts(lines, _FIELD_WIDTH))
 
 
 def _told(value: Any) -> str:

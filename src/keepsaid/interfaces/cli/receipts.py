@@ -89,7 +89,7 @@ def uses(found: Sequence[Use]) -> Iterator[str]:
     """The turns a memory came up in, newest first."""
     for use in found:
         one: dict[str, Any] = use.found if isinstance(use.found, dict) else {}
-        why = f"{one['reason']}{_measured(one)}" if one.get("reason") else ""
+        why = str(one.get("reason") or "")
         why = why or (f"it was number {one['rank']}" if use.how is How.BEYOND and one else "")
         yield f"  {name('turn', use.turn_id)}  {when(use.at)}  {_HOW[use.how]}"
         yield shortened(f"{_INDENT}{use.lane.channel} {use.lane.key}" + (f": {why}" if why else ""))
