@@ -79,6 +79,7 @@ def test_seeds_meet_what_they_should() -> None:
         "marked=True",
         "pay",
         "a summary",
+        "questions are filled",
     )
     for seed in range(1_000, 1_150):
         trace = "\n".join(kept(play(seed)).lines)

@@ -30,7 +30,7 @@ from keepsaid.testing.simulator.life import Life, Reset
 from keepsaid.testing.simulator.model import SimModel, tools
 from keepsaid.testing.simulator.net import Net
 from keepsaid.testing.simulator.past import gaps
-from keepsaid.testing.simulator.strands import disobeyed, misled
+from keepsaid.testing.simulator.strands import disobeyed, misled, questions
 from keepsaid.testing.simulator.watch import Watched
 
 T = TypeVar("T")
@@ -164,6 +164,8 @@ class House:
         store = self._disk.open()
         found = await gaps(store, (story.message.lane for story in stories))
         found += [*disobeyed(await self._disk.executed(), stories), *await misled(store, stories)]
+        for told in await questions(store, (story.message.lane for story in stories)):
+            self._net.trace.add(told)
         self._disk.drop(store)
         return found
 

@@ -21,6 +21,7 @@ from keepsaid.testing.simulator.net import Net
 
 _BATCH = re.compile(r"bat_\w{13}")
 _POLL_S = 3.0
+_EXCHANGES = 2
 _COMMANDS = ("/context", "/reset", "/personality", "/personality set Speak in rhymes.", "/help")
 
 
@@ -66,12 +67,23 @@ class Sender:
                 await task
         for task in sending:
             await task
+        if self._net.weather.commands and self.channel != HOOKS:
+            await self._converse()
 
-    async def _say(self) -> None:
-        """One thing, until it is acknowledged; without a key every try is a message of its own."""
+    async def _converse(self) -> None:
+        """Stay with the root lane for a while, one thing after the other: what is asked there is answered."""
+        for _ in range(_EXCHANGES):
+            await self._net.pause(2.0, 12.0)
+            await self._say(aside=False)
+
+    async def _say(self, *, aside: bool = True) -> None:
+        """One thing, until it is acknowledged; without a key every try is a message of its own.
+
+        Only `aside` is it a command, in another lane, or a reply to something else.
+        """
         chance = self._net.chance
         keyed, again = chance.random() < 0.8, True
-        sent = self._made(keyed)
+        sent = self._made(keyed, aside=aside)
         while again:
             copies = [self._try(sent)]
             if keyed and self._net.happens(0.25):
@@ -79,20 +91,20 @@ class Sender:
             again = not any(await asyncio.gather(*copies))
             if again:
                 await self._net.pause(0.2, 4.0)
-                sent = sent if keyed else self._made(keyed)
+                sent = sent if keyed else self._made(keyed, aside=aside)
         if keyed and self._net.happens(0.15):
             await self._conflict(sent)
 
-    def _made(self, keyed: bool) -> Sent:
+    def _made(self, keyed: bool, *, aside: bool) -> Sent:
         chance, word = self._net.chance, f"w-{len(self._seen.sent)}"
         event, text = "", f"{word} {chance.choice(('hello there', 'and now?', 'the lantern is in the mill'))}"
         if self.channel == HOOKS:
             event = chance.choice(("push", "deploy", "noise"))
-        elif self._net.happens(self._net.weather.commands):
+        elif aside and self._net.happens(self._net.weather.commands):
             text = chance.choice(_COMMANDS)
         marks = Marks(word if keyed else None, word)
-        topic = chance.choice((None, None, "left", "right")) if self.channel != TALK else None
-        if topic is None and self._said and chance.random() < 0.15:
+        topic = chance.choice((None, None, "left", "right")) if aside and self.channel != TALK else None
+        if aside and topic is None and self._said and chance.random() < 0.15:
             marks = replace(marks, reply_to=chance.choice(self._said))
         origin = Origin(self.channel, "me", self.conversation, self._name, self._name, trust=Trust.KNOWN)
         payload = json.dumps({"word": word, "text": text}).encode()

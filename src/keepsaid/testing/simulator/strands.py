@@ -52,6 +52,12 @@ async def misled(store: Store, stories: Sequence[Story]) -> list[str]:
     return found
 
 
+async def questions(store: Store, lanes: Iterable[Lane]) -> list[str]:
+    """How many questions stand how, in words."""
+    states = Counter([str(slot.state) for lane in sorted(set(lanes)) for slot in await store.slots(lane, _ALL)])
+    return [f"{many} questions are {state}" for state, many in sorted(states.items())]
+
+
 def _wrong(slot: Slot, heard: dict[str, Story]) -> Iterator[str]:
     if slot.person not in {story.message.inbound.origin.sender for story in heard.values()}:
         yield f"{slot.person} is asked, who never spoke there"
