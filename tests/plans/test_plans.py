@@ -21,6 +21,7 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_graph import SQL as GRAPH
 from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.query import numbers
 from keepsaid.adapters.sqlite.statements import load
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
@@ -122,6 +123,19 @@ def test_indexing_a_memory_walks_no_memory(tmp_path: Path, name: str) -> None:
         migrate(db, path, "memory")
         sql = load("memory_index")[name]
         assert scans(db, sql, dict.fromkeys(re.findall(r":(\w+)", sql)), frozenset()) == []
+
+
+@pytest.mark.parametrize("name", sorted(load("memory_vectors").keys() - {"unembedded", "changed"}))
+def test_vectors_are_read_and_written_by_their_ids(tmp_path: Path, name: str) -> None:
+    """But for what goes on from where it stood: pieces, and the log of changes, behind a number."""
+    with closing(open_writer(path := tmp_path / "memory.db")) as db:
+        migrate(db, path, "memory")
+        sql = load("memory_vectors")[name]
+        named = dict.fromkeys(re.findall(r":(\w+)", sql))
+        places: tuple[object, ...] = (None,) * len(set(re.findall(r"\?(\d)", sql)))
+        if "carray" in sql:
+            places = (numbers((1,)),)
+        assert scans(db, sql, named or places, frozenset()) == []
 
 
 def test_a_walk_is_found(large: apsw.Connection, partial: frozenset[str]) -> None:
