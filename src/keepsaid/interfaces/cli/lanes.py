@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from keepsaid.domain.compaction import tokens as tokens_of
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.tokens import estimate_tokens
@@ -76,7 +77,7 @@ def _lane_shape(lane: Lane) -> dict[str, str]:
 
 def _tokens(tail: LaneTail) -> int:
     """Estimated tokens of what a turn would be shown of a lane."""
-    return estimate_tokens(tail.standing_for) + sum(estimate_tokens(one.text) for one in tail.recent.records)
+    return estimate_tokens(tail.standing_for) + tokens_of(tail.recent.records)
 
 
 async def lane_named(stores: Reading, thing: str) -> Lane:
@@ -89,9 +90,9 @@ async def lane_named(stores: Reading, thing: str) -> Lane:
         return named[0]
     if not named:
         raise InputError(f"there is no lane {thing}", safe="Nothing was changed.", hint="keepsaid lanes ls")
-    told = ", ".join(f"{lane.conversation} {lane.key}" for lane in named[:3])
+    told = ", ".join(f"{lane.channel} {lane.conversation} {lane.key}" for lane in named[:3])
     what = f"{thing} names {len(named)} lanes: {told}" + (" and others" if len(named) > 3 else "")
-    raise InputError(what, safe="Nothing was changed.", hint='keepsaid lanes show "CONVERSATION LANE"')
+    raise InputError(what, safe="Nothing was changed.", hint='keepsaid lanes show "CHANNEL CONVERSATION LANE"')
 
 
 def _names(lane: Lane) -> tuple[str, ...]:
