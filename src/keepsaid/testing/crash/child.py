@@ -21,7 +21,7 @@ from typing import Any
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.domain.graph import Mention
-from keepsaid.domain.memory import NewMemory
+from keepsaid.domain.memory import NewMemory, Used
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.pipeline.flow import Mind
@@ -38,7 +38,7 @@ _RENEW_MS = 100
 _KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 _CLAIMED = "commit.Claim.after"
 
-Keep = Callable[[SqliteMemories, Sequence[NewMemory], int], Awaitable[tuple[int, ...]]]
+Keep = Callable[[SqliteMemories, Sequence[NewMemory], int, Sequence[Used]], Awaitable[tuple[int, ...]]]
 
 
 def lived(program: Program, order: Order, began: float) -> int:
@@ -104,8 +104,10 @@ def _replace(place: ModuleType | type, name: str, value: object) -> None:
 def _mentioning(keep: Keep) -> Keep:
     """Each memory that is kept mentions a thing of its own: that is written too, and leads from none to another."""
 
-    async def kept(store: SqliteMemories, memories: Sequence[NewMemory], at: int) -> tuple[int, ...]:
-        ids = await keep(store, memories, at)
+    async def kept(
+        store: SqliteMemories, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()
+    ) -> tuple[int, ...]:
+        ids = await keep(store, memories, at, used)
         await store.graph.relate([], [Mention(id_, f"thing:{id_}", f"thing {id_}") for id_ in ids if id_], at)
         return ids
 
