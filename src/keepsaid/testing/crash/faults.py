@@ -110,9 +110,9 @@ async def _only_said(_channel: Any, _reply: Reply) -> Any:
     return SendResult(Delivered.CONFIRMED, "it was not")
 
 
-async def _forgotten(memories: Any, said: Any, at: int) -> Any:
+async def _forgotten(memories: Any, said: Any, *given: Any) -> Any:
     """Remember all but the first thing said."""
-    return (0, *await memories.keep(said[1:], at)) if len(said) > 1 else (0,)
+    return (0, *await memories.keep(said[1:], *given)) if len(said) > 1 else (0,)
 
 
 FAULTS: Mapping[str, Wraps] = MappingProxyType(
