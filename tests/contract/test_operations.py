@@ -149,6 +149,10 @@ class TestTail(suite.TailContract):
     """See the contract."""
 
 
+class TestReminders(suite.RemindersContract):
+    """See the contract."""
+
+
 class TestSummary(suite.SummaryContract):
     """See the contract."""
 

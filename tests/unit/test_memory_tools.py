@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.unit.memory_cast import LANE, FixedRecall, memory
@@ -48,13 +49,12 @@ async def test_it_lists_one_memory_a_line() -> None:
     )
 
 
-async def test_it_hears_other_lanes_and_never_everything() -> None:
+async def test_it_hears_what_its_listener_hears_and_never_everything() -> None:
     recall = FixedRecall()
-    everything = Listener(LANE, "owner", direct=True, everything=True)
-    await memory_search(recall, Books(), OWNER_HERE).run({"query": "cat"})
-    await memory_search(recall, Books(), everything).run({"query": "cat", "limit": 3})
     crossing = Listener(LANE, "owner", direct=True, cross=True)
-    assert recall.asked == [(crossing, "cat", 10), (crossing, "cat", 3)]
+    await memory_search(recall, Books(), OWNER_HERE).run({"query": "cat"})
+    await memory_search(recall, Books(), replace(crossing, everything=True)).run({"query": "cat", "limit": 3})
+    assert recall.asked == [(OWNER_HERE, "cat", 10), (crossing, "cat", 3)]
 
 
 async def test_it_says_what_was_not_found_and_not_searched() -> None:

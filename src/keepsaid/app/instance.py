@@ -29,7 +29,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Injection, NewMemory
+from keepsaid.domain.memory import Injection, Kind, NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed, Recent
@@ -177,7 +177,8 @@ class Instance:
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
         terms = config.sessions.terms(), config.slots.terms()
-        course = Course(config.table(), windows, budget, limits, busy, stale, *terms)
+        again = config.memory.history_blocks, config.memory.reinject_turns
+        course = Course(config.table(), windows, budget, limits, busy, stale, *terms, *again)
         stores = Stores(self.operations, self.operations, self.operations)
         return Flow(stores, mind, course, self.clock, self.ids)
 
@@ -188,13 +189,17 @@ class Instance:
             tokens_max=memory.tokens_max,
             per_leg=memory.per_leg,
             deadline_ms=memory.deadline_ms,
+            pinned_kinds=tuple(map(Kind, memory.pinned_kinds)),
+            pinned_each=memory.pinned_each,
+            pinned_by=memory.pinned_by,
+            cross=self.config.lanes.cross == "always",
         )
         return Injector(self.recall, self.memories, self.recorder, self.clock, settings)
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         if self.config.memory.injection == "off":
             return (ask_for(claimed), *self._more_tools)
-        listener = replace(listener_of(claimed, claimed.messages), cross=True)
+        listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
         library = self.memories.library
         search = memory_search(self.search, library, listener)
         return (search, memory_open(self.memories, library, listener), ask_for(claimed), *self._more_tools)

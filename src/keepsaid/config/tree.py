@@ -17,6 +17,7 @@ from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Busy
 from keepsaid.domain.lane import LaneRules
+from keepsaid.domain.memory import PinnedOrder
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.priority import Ageing
 from keepsaid.domain.retention import DAY_MS, Terms
@@ -186,6 +187,10 @@ class LanesConfig(Section):
     """on: in conversations of several people, what a message without topic and reply target answers is inferred: it
     joins that lane, or opens one where it answers nothing. off: such messages share the conversation's root lane."""
 
+    cross: Literal["never", "explicit", "always"] = "explicit"
+    """What was said in another lane of a conversation, and its summary: never comes to mind; explicit: when the model
+    searches memory for it; always: before a turn as well."""
+
     def rules(self) -> LaneRules:
         """The rules as the intake applies them."""
         return LaneRules(self.reply == "join", self.infer)
@@ -206,6 +211,19 @@ class MemoryConfig(Section):
     """Candidates each leg may bring."""
     deadline_ms: int = Field(150, ge=1, le=10_000)
     """Milliseconds recall may take before a turn."""
+    pinned_kinds: tuple[
+        Literal["identity", "goal", "decision", "todo", "preference", "fact", "event", "observation"], ...
+    ] = ()
+    """Kinds of memory that every turn is shown first, whatever it is about."""
+    pinned_each: int = Field(3, ge=0, le=50)
+    """Memories of each pinned kind."""
+    pinned_by: PinnedOrder = PinnedOrder.RECENT
+    """recent: the newest of a pinned kind; importance: the most important."""
+    history_blocks: int = Field(0, ge=0, le=20)
+    """Blocks of earlier turns that a prompt shows again; what they show is not injected again. 0: a block is seen in
+    its own turn only, and what was sent before stays byte for byte the same."""
+    reinject_turns: int = Field(0, ge=0, le=1_000)
+    """Turns of a lane for which a memory is not injected again. 0: whenever it is relevant and not to be seen."""
     embedder: Literal["auto", "none", "minilm", "endpoint", "hashed"] = "auto"
     """What finds memories by meaning. auto: minilm where its files are, else none; minilm: all-MiniLM-L6-v2 on this
     machine; endpoint: an OpenAI-compatible one; hashed: words alone, for tests."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record
@@ -51,6 +51,23 @@ class LaneSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """What an earlier turn was reminded of: the text it was shown, the memories in it, and where its records begin."""
+
+    position: int
+    text: str
+    memories: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reminders:
+    """What a lane was reminded of: `blocks` that are shown again, oldest first, and the memories given `lately`."""
+
+    blocks: tuple[Block, ...] = ()
+    lately: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class LaneTail:
     """The summary in force and the records after it.
 
@@ -59,6 +76,7 @@ class LaneTail:
     `head` the last of all; `positions` are those of the records. `left_out` counts the messages the guard cut off.
     After `attempts` summaries in a row that came to nothing none is tried before `next_at`. `used` is the most that a
     call of the lane's last turn was charged for, in tokens; 0 when the context changed since, or nobody knows.
+    `reminders` are those of earlier turns.
     """
 
     recent: Recent = Recent()
@@ -72,6 +90,19 @@ class LaneTail:
     attempts: int = 0
     next_at: int = 0
     used: int = 0
+    reminders: Reminders = Reminders()
+
+    @property
+    def blocks(self) -> dict[int, Block]:
+        """The earlier blocks that are shown, by the position of the record they stand before."""
+        shown = set(self.positions)
+        return {block.position: block for block in self.reminders.blocks if block.position in shown}
+
+    @property
+    def recalling(self) -> Recent:
+        """The records, with the memories that earlier blocks show, and those that are not to be given again."""
+        standing = frozenset(one for block in self.blocks.values() for one in block.memories)
+        return replace(self.recent, standing=standing, lately=self.reminders.lately)
 
     @property
     def standing_for(self) -> str:

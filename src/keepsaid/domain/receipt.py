@@ -78,6 +78,13 @@ def beyond_in(trace: Json, memory_id: int) -> dict[str, Json] | None:
     return _named(trace, "beyond", memory_id)
 
 
+def block_in(trace: Json) -> str:
+    """The block that a trace says its turn was shown; empty when it was shown none."""
+    memory = trace.get("memory") if isinstance(trace, dict) else None
+    block = memory.get("block") if isinstance(memory, dict) else None
+    return block if isinstance(block, str) else ""
+
+
 def _named(trace: Json, part: str, memory_id: int) -> dict[str, Json] | None:
     memory = trace.get("memory") if isinstance(trace, dict) else None
     named = memory.get(part) if isinstance(memory, dict) else None

@@ -151,12 +151,15 @@ class Outcome:
 class Recent:
     """The tail of a lane's transcript: records, and beside each the message or reply it shows, or "".
 
-    `left_out` older records were read and did not fit the prompt.
+    `left_out` older records were read and did not fit the prompt. `standing` are the memories that blocks of earlier
+    turns still show, `lately` those that are not to be given again yet.
     """
 
     records: tuple[Record, ...] = ()
     refs: tuple[str, ...] = ()
     left_out: int = 0
+    standing: frozenset[int] = frozenset()
+    lately: frozenset[int] = frozenset()
 
     @property
     def shown(self) -> frozenset[str]:

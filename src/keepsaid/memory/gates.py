@@ -30,7 +30,8 @@ class InjectionSettings:
 
     `per_leg` is how many memories each leg of recall gives, `chars_max` how much of one memory is shown, `alike` the
     cosine above which two say the same. Of each of `pinned_kinds` the first `pinned_each` are shown whatever the
-    message is about: the newest, or the most important.
+    message is about: the newest, or the most important. With `cross` other lanes' episodes come to
+    mind, and their summaries.
     """
 
     items_max: int = 25
@@ -43,6 +44,7 @@ class InjectionSettings:
     pinned_by: PinnedOrder = PinnedOrder.RECENT
     fresh_ms: float = 50.0
     deadline_ms: float = 150.0
+    cross: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, person_of, summary_key
 from keepsaid.domain.message import Message
@@ -70,7 +71,7 @@ class Injector:
     async def _select(
         self, claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
-        listener = listener_of(claimed, said)
+        listener = replace(listener_of(claimed, said), cross=self._settings.cross)
         recent = asyncio.ensure_future(recent)
         text = await query_of(claimed, said, asyncio.shield(recent))
         limit = _RECALL_SHARE * self._settings.deadline_ms
@@ -88,9 +89,11 @@ class Injector:
         if isinstance(rarity, Missing):
             missing.append(rarity.why)
             rarity = Rarity()
-        lately = await asyncio.shield(recent)
+        before = await asyncio.shield(recent)
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
-        visible = Visible(Shown(lately.shown, own, wrong=claimed.around.wrong), lately.records, text)
+        visible = Visible(
+            Shown(before.shown, own, before.standing, before.lately, claimed.around.wrong), before.records, text
+        )
         selection = Selection(visible, Relevance(text, rarity), self._settings)
         passing = selection.sift(pinned, recalled.hits)
         selection.choose(await self._alike(passing, missing))

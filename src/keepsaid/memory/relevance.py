@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import fsum
 
 from keepsaid.domain.memory import LANE_BOUND, Hit, Memory
 from keepsaid.domain.pieces import grams, said_words
@@ -26,6 +28,7 @@ EACH_WORD, NEARER, TOLD_OF, ASKED, KEPT = 1.0, 10.0, 4.0, 4.0, 6.0
 """A word that is shared, a cosine nearer than others; by somebody who is told of; something is asked; knowledge."""
 
 _MESSAGE_CHARS, _MEMORY_CHARS = 4_000, 8_000
+_DAY_MS = 86_400_000
 _WORD = re.compile(r"[^\W_]+")
 _ASKS = ("?", "？", "؟", "¿")
 _VECTOR = "vector"
@@ -62,10 +65,10 @@ class Relevance:
         found, first, news = self._read(memory)
         names = {root(word) for word in (*spelled(memory.new.speaker), *spelled(memory.new.subject))}
         about = found - names
-        found |= {stem for stem in names if stem in self._worth}
+        found |= self._worth.keys() & names
         if memory.new.said_at and self._worth:
-            found |= {stem for stem in map(root, spelled(said_words(memory.new.said_at))) if stem in self._worth}
-        shared = sum(self._worth[stem] for stem in found)
+            found |= self._worth.keys() & _day(memory.new.said_at // _DAY_MS)
+        shared = fsum(self._worth[stem] for stem in found)
         nearer = next((place.score for place in hit.places if place.leg == _VECTOR), 0.0)
         total = self._base + shared + EACH_WORD * len(found) + NEARER * nearer
         if about and names & self._told_of:
@@ -87,8 +90,13 @@ class Relevance:
                 first = first or (n, fold(word))
             elif not news:
                 news = stem not in self._said and fold(word) not in STOPWORDS
-        letters = set(grams(text, letters=True))
-        return found | {pair for pair in letters if pair in self._worth}, first, news
+        return found | (self._worth.keys() & grams(text, letters=True)), first, news
+
+
+@lru_cache(1_024)
+def _day(number: int) -> frozenset[str]:
+    """The stems of the words that name a day, counted from 1970."""
+    return frozenset(map(root, spelled(said_words(number * _DAY_MS or 1))))
 
 
 def enough(evidence: Sequence[Evidence], least: float) -> float:

@@ -70,7 +70,7 @@ class Opening(Protocol):
 
 
 def memory_search(recall: Recall, library: Library, listener: Listener) -> Tool:
-    """A tool that searches memory as `listener` hears it, other lanes included, but never outside its scopes."""
+    """A tool that searches memory as `listener` hears it, never outside its scopes."""
     hearing = _hearing(listener)
 
     async def run(arguments: dict[str, Json]) -> str:
@@ -113,7 +113,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
 
 
 def _hearing(listener: Listener) -> Listener:
-    return replace(listener, cross=True, everything=False)
+    return replace(listener, everything=False)
 
 
 def _known(arguments: Mapping[str, Json], schema: Mapping[str, Json]) -> None:

@@ -96,7 +96,11 @@ class Mind:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How the road runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane."""
+    """How the road runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane.
+
+    So many of a lane's last blocks of memory are shown again (`history_blocks`), and for so many turns what a lane was
+    reminded of does not come to mind again (`reinject_turns`).
+    """
 
     routes: Routes
     windows: Mapping[str, Window]
@@ -106,6 +110,8 @@ class Course:
     stale_ms: Mapping[str, int] = field(default_factory=dict)
     sessions: SessionTerms = SessionTerms()
     slots: SlotTerms = SlotTerms()
+    history_blocks: int = 0
+    reinject_turns: int = 0
 
 
 def check(claimed: Claimed) -> None:
@@ -118,7 +124,7 @@ def check(claimed: Claimed) -> None:
 
 
 async def _recent(tail: Awaitable[LaneTail]) -> Recent:
-    return (await tail).recent
+    return (await tail).recalling
 
 
 class Flow:
@@ -251,8 +257,14 @@ class Flow:
         return replace(scene, tail=fitting.tail), fitting, prompt
 
     async def _read(self, claimed: Claimed, *, begins_anew: bool) -> LaneTail:
-        tail = await self._stores.lanes.context(claimed.batch.lane, self._course.budget.recent_records)
-        return LaneTail(floor=tail.head, version=tail.version, head=tail.head) if begins_anew else tail
+        lane, lanes, course = claimed.batch.lane, self._stores.lanes, self._course
+        tail = await lanes.context(lane, course.budget.recent_records)
+        if begins_anew:
+            tail = LaneTail(floor=tail.head, version=tail.version, head=tail.head)
+        if not course.reinject_turns and not course.history_blocks:
+            return tail
+        reminders = await lanes.reminders(lane, course.reinject_turns, course.history_blocks)
+        return replace(tail, reminders=reminders)
 
     async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
         """What the prompt is made of; the lane and what surrounds the turn are read while memory is searched."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.context import LaneSummary, LaneTail, Span, Stretch
+from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.lane import Lane
 
 
@@ -16,6 +16,13 @@ class ContextView(Protocol):
         """The summary in force and the last `limit` records after what it covers and what was cut, oldest first.
 
         Never a tool's result without its call.
+        """
+        ...
+
+    async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
+        """What a lane was reminded of: in its last `turns` turns, and the last `blocks` blocks that are in force.
+
+        A block whose turn was summarised or cut is not.
         """
         ...
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.adapters.ram import context, summaries
+from keepsaid.adapters.ram import context, reminders, summaries
 from keepsaid.adapters.ram.state import State
-from keepsaid.domain.context import LaneSummary, LaneTail, Span, Stretch
+from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.lane import Lane
 
 
@@ -18,6 +18,10 @@ class RamContexts:
     async def context(self, lane: Lane, limit: int) -> LaneTail:
         """The summary in force and the records after it."""
         return context.context(self._state, lane, limit)
+
+    async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
+        """What a lane was reminded of."""
+        return reminders.reminders(self._state, lane, turns, blocks)
 
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The oldest records after a position."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.adapters.sqlite import context, summaries
+from keepsaid.adapters.sqlite import context, reminders, summaries
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.domain.context import LaneSummary, LaneTail, Span, Stretch
+from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.lane import Lane
 
 
@@ -18,6 +18,10 @@ class SqliteContexts:
     async def context(self, lane: Lane, limit: int) -> LaneTail:
         """The summary in force and the records after it."""
         return await self._readers.run(context.context, lane, limit)
+
+    async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
+        """What a lane was reminded of."""
+        return await self._readers.run(reminders.reminders, lane, turns, blocks)
 
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The oldest records after a position."""

@@ -86,7 +86,7 @@ class Guard:
                 cut = await self._lanes.context(lane, TAIL_MAX)
         except TimeoutError:
             return None
-        return cut if cut.version != tail.version else None
+        return replace(cut, reminders=tail.reminders) if cut.version != tail.version else None
 
     def after(self, lane: Lane, tail: LaneTail, tokens: int, model: str) -> None:
         """After a turn: judge whether the lane it saw is to be summarised, by what was read and the turn's clock."""

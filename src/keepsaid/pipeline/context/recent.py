@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.context import LaneTail
+from keepsaid.domain.context import Block, LaneTail
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import Recent
+from keepsaid.pipeline.context.labels import MEMORY
 from keepsaid.pipeline.context.layer import left_out, of_lines
 from keepsaid.pipeline.context.speech import folded, is_named, named
 
@@ -19,9 +20,17 @@ CUT_AT = 16
 def recent(scene: Scene) -> tuple[tuple[Record, ...], Layer]:
     """The records as they are sent, and what they cost; where several people speak each begins with a name."""
     written = named if is_named(scene.claimed) else folded
-    given = scene.tail.recent
+    tail, given = scene.tail, scene.tail.recent
     records = tuple(map(written, given.records))
+    if blocks := tail.blocks:
+        placed = zip(tail.positions, records, strict=True)
+        records = tuple(one for at, record in placed for one in (*again(blocks.get(at)), record))
     return records, of_lines("recent", [_line(record) for record in records], left_out(given.left_out, "older record"))
+
+
+def again(block: Block | None) -> tuple[Record, ...]:
+    """What an earlier turn was reminded of, as it was shown then."""
+    return () if block is None else (Record(Role.USER, f"{MEMORY}:\n{block.text}"),)
 
 
 def fitted(tail: LaneTail, tokens_max: int) -> LaneTail:

@@ -17,6 +17,7 @@ from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, Susp
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
+from keepsaid.testing.contracts.reminders import RemindersContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
@@ -51,6 +52,7 @@ CONTRACTS: tuple[type, ...] = (
     TurnContract,
     TranscriptContract,
     TailContract,
+    RemindersContract,
     SummaryContract,
     CopyContract,
     CutContract,
@@ -105,6 +107,7 @@ __all__ = [
     "PrunedContract",
     "PruningContract",
     "PullingContract",
+    "RemindersContract",
     "ReplyLaneContract",
     "RequeueContract",
     "RestContract",

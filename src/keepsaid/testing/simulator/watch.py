@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
-from keepsaid.domain.context import LaneSummary, LaneTail, Span, Stretch
+from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.feedback import Feedback, Reminded, Use
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
@@ -88,6 +88,10 @@ class _Strands(_Receipts):
     async def context(self, lane: Lane, limit: int) -> LaneTail:
         """The summary in force and the records after it."""
         return await self.store.context(lane, limit)
+
+    async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
+        """What a lane was reminded of."""
+        return await self.store.reminders(lane, turns, blocks)
 
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The oldest records after a position."""
