@@ -97,7 +97,7 @@ async def test_a_narrower_search_looks_deeper_and_keeps_to_what_fits() -> None:
     tool = memory_search(recall, books, OWNER_HERE)
     told = await tool.run({"query": "cat", "kind": "fact", "person": "ZOË", "limit": 2, "since": "1970-01-03"})
     assert [line[:17] for line in told.splitlines()] == [show("memory", 1), show("memory", 3)]
-    crossing = Listener(LANE, "owner", direct=True, cross=True)
+    crossing = OWNER_HERE
     assert recall.asked == [(crossing, "cat", 200)]
     assert books.asked == [(crossing, Narrowing(Kind.FACT, "ZOË", since=2 * DAY))]
     assert await tool.run({"query": "cat", "person": "Bob"}) == "Nothing found."
