@@ -17,7 +17,7 @@ from keepsaid.testing.webhooks import Delivery, sign
 SECRET = "no secret at all"  # noqa: S105 - of a play  # gitleaks:allow
 MANY = 1_000_000
 _LOCOMO_CONVERSATIONS = 1
-_TROUBLES = ("[once:{key}]", "[gone]", "[same:{key}]", "[refuse]", "[search]", "[slow]", "[pull]", "[flaky]")
+_TROUBLES = ("[once:{key}]", "[gone]", "[same:{key}]", "[refuse]", "[search]", "[slow]", "[pull]", "[flaky:{key}]")
 _ROOMS = 4
 _CHATS = 7
 _COMMANDS = ("/context", "/reset", "/help", "/compact", "/personality")

@@ -3,7 +3,7 @@
 `python -m keepsaid.testing.crash.world model --seed 1`, `... receiver --seed 1 --ledger FILE`: one line of JSON on
 stdout tells the URL once it listens; SIGTERM or the end of stdin ends it. The model does what the last thing said
 asks of it: `[once:K]` and `[same:K]` call a tool with a key, `[search]` searches memory, `[ask:K]` asks for a
-number, `[slow]` takes longer, `[refuse]` is refused, `[flaky]` meets an outage more often than not.
+number, `[slow]` takes longer, `[refuse]` is refused, `[flaky:K]` meets an outage once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.reply_receiver import Act, Reaction, ReplyReceiver, refuse, seeded
 
 _OUTAGES = 0.02
-_FLAKY = 0.6
 _POOR_SUMMARIES = 0.3
 _HANG_S = 0.4
 _SLOW_S = 0.25
@@ -41,6 +40,8 @@ _ASKED = re.compile(r"\[(once|same|search|ask|slow|refuse|flaky)(?::([^\]\s]+))?
 def scripted(seed: int, thinking_s: float) -> Reactor:
     """Do what is asked, repeat all that was said to this turn, after a while; fail now and then."""
 
+    met: set[str] = set()
+
     def react(request: ChatRequest) -> Answering:
         chance = random.Random(f"model:{seed}:{request.number}")  # noqa: S311 - repeatable, not secret
         if SUMMARY_TOOL in request.tool_names:
@@ -50,7 +51,9 @@ def scripted(seed: int, thinking_s: float) -> Reactor:
         asked = _ASKED.findall(said)
         if ("refuse", "") in asked:
             return Refuse(401, "invalid_api_key", "The scripted model refuses this.")
-        if chance.random() < (_FLAKY if ("flaky", "") in asked else _OUTAGES):
+        flaky = {key for name, key in asked if name == "flaky"} - met
+        met.update(flaky)
+        if flaky or chance.random() < _OUTAGES:
             return UNAVAILABLE
         delay_s = _SLOW_S if ("slow", "") in asked else chance.uniform(0, thinking_s)
         calls = [_call(name, key) for name, key in asked if name not in ("slow", "flaky")]
