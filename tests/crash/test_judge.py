@@ -74,6 +74,7 @@ def honest(forks: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Path:
         stage.until(lambda: numbers(stage.home, "dead") not in (None, [[]]), server, 30.0, "a batch is refused")
         stage.until(lambda: bool(stage.number("summarised")), server, 30.0, "a lane is summarised")
         stage.until(lambda: bool(stage.number("filled")), server, 30.0, "a question is answered")
+        stage.until(lambda: bool(stage.number("commanded")), server, 30.0, "a command is carried out")
         stage.until(lambda: stage.ledgers.effects.stat().st_size > 0, server, 30.0, "a tool is used")
         stage.stop(load)
         stage.drain(server, 30.0)

@@ -12,9 +12,7 @@ today heute aujourd'hui hoy oggi hoje сегодня 今天 今日
 tomorrow morgen demain mañana domani amanhã завтра 明天 明日
 overmorrow übermorgen послезавтра 后天
 """
-_DAYS: Mapping[str, int] = {
-    word: n for n, words in enumerate(_DAY_WORDS.strip().splitlines()) for word in words.split()
-}
+DAYS: Mapping[str, int] = {word: n for n, words in enumerate(_DAY_WORDS.strip().splitlines()) for word in words.split()}
 WEEKDAYS: Mapping[str, int] = {
     word: n
     for n, words in enumerate(
@@ -151,7 +149,7 @@ def _take(moment: _Moment, words: list[str], n: int) -> bool:
 
 
 def _relative_day(moment: _Moment, words: list[str], n: int) -> bool:
-    away = _DAYS.get(words[n])
+    away = DAYS.get(words[n])
     if away is None or moment.day is not None:
         return False
     moment.day = moment.now.date() + timedelta(days=away)

@@ -2,7 +2,8 @@
 
 No model is asked, and no list of phrases. What speaks for a memory are the words it shares with the message, each by
 how seldom it is said; how much nearer its meaning is than that of other memories; that it is by somebody the message
-tells of; that something is asked; and that it was kept for what it says, not because it was said.
+tells of; that something is asked, and that it holds most of what is asked for; and that it was kept for what it says,
+not because it was said.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import fsum
 
+from keepsaid.domain.dates import DAYS
 from keepsaid.domain.memory import LANE_BOUND, Hit, Memory
 from keepsaid.domain.pieces import grams, said_words
 from keepsaid.domain.rarity import Rarity
@@ -27,11 +29,21 @@ SHARE = 0.5
 EACH_WORD, NEARER, TOLD_OF, ASKED, KEPT = 1.0, 10.0, 4.0, 4.0, 6.0
 """A word that is shared, a cosine nearer than others; by somebody who is told of; something is asked; knowledge."""
 
+COVERS = 7.0
+"""It has a rare word of what is asked, and a good part of all: "who is my dentist?" says one thing."""
+
+_COVERED, _RARE = 0.4, 0.85
+"""Such a part of what all words of the question are worth; such a part of what a word is worth that is never said."""
+
+_NEVER_SAID = ""
+
 _MESSAGE_CHARS, _MEMORY_CHARS = 4_000, 8_000
 _DAY_MS = 86_400_000
 _WORD = re.compile(r"[^\W_]+")
 _ASKS = ("?", "？", "؟", "¿")
 _VECTOR = "vector"
+_DEICTIC = frozenset(map(root, DAYS))
+"""Words that say when, seen from now: they stand in small talk as in questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,10 @@ class Relevance:
         self._initials = {letter for stem in self._worth for letter in (stem[0], stem[0].upper())}
         self._told_of = set(told_of(said))
         self._base = ASKED if any(mark in said for mark in _ASKS) else 0.0
+        telling = {root(word) for word in spelled(said) if fold(word) not in STOPWORDS}
+        never = rarity.worth(_NEVER_SAID)
+        self._rare = _RARE * never
+        self._covered = _COVERED * (fsum(self._worth.values()) + never * len(telling - self._worth.keys()))
 
     def weigh(self, hit: Hit) -> Evidence:
         """What speaks for a hit. It looks at the first 8,000 characters of the memory."""
@@ -75,6 +91,8 @@ class Relevance:
             total += TOLD_OF
         if memory.new.kind not in LANE_BOUND:
             total += KEPT
+        if self._base and shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _DEICTIC):
+            total += COVERS
         return Evidence(total, shared, nearer, first, news)
 
     def _read(self, memory: Memory) -> tuple[set[str], tuple[int, str] | None, bool]:

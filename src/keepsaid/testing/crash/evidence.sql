@@ -92,5 +92,8 @@ SELECT memory_id FROM injection ORDER BY turn_id DESC, memory_id LIMIT 1
 -- name: filled
 SELECT count(*) FROM slot WHERE state = 'filled'
 
+-- name: commanded
+SELECT count(*) FROM journal WHERE topic = 'command.executed'
+
 -- name: summarised
 SELECT count(*) FROM lane_context WHERE summary IS NOT NULL
