@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from bench.gate import Weighed, small_talk, weigh
 
-from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR
+from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR, enough
 from keepsaid.testing.recall_data import jsonl, locomo
 
 TALK = Path(__file__).parent / "talk.jsonl"
+ASSISTANT = Path(__file__).parent / "assistant.jsonl"
 WORDS = {"embedder": "none"}
 DATA = os.environ.get("KEEPSAID_BENCH_DATA", "")
 
@@ -34,6 +35,14 @@ async def test_questions_pass_and_small_talk_does_not() -> None:
     assert weighed.through(ENOUGH) == []
     assert weighed.kept(ENOUGH) == 1.0
     assert sum(len(gold) for _, gold in weighed.asked) >= 10, "what is not found cannot pass"
+
+
+async def test_few_memories_and_short_questions_as_an_assistant_hears_them() -> None:
+    """Thirty things told once, and a question about each: most of them share one word with what answers them."""
+    weighed = await weigh(list(jsonl(ASSISTANT)), WORDS)
+    assert weighed.through(ENOUGH) == []
+    passed = sum(any(one.news and one.total >= enough(all_, ENOUGH) for one in gold) for all_, gold in weighed.asked)
+    assert passed >= 25
 
 
 async def test_a_greeting_has_nothing_to_say_to_one_who_was_only_greeted() -> None:

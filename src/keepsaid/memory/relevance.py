@@ -42,8 +42,8 @@ _DAY_MS = 86_400_000
 _WORD = re.compile(r"[^\W_]+")
 _ASKS = ("?", "？", "؟", "¿")
 _VECTOR = "vector"
-_DEICTIC = frozenset(map(root, DAYS))
-"""Words that say when, seen from now: they stand in small talk as in questions."""
+_OF_TALK = frozenset(map(root, (*DAYS, *"hear see know tell say talk speak mean feel sound understand".split())))
+"""Words that say when, seen from now, and words about talking itself: they stand in small talk as in questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Relevance:
             total += TOLD_OF
         if memory.new.kind not in LANE_BOUND:
             total += KEPT
-        if self._base and shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _DEICTIC):
+        if self._base and shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _OF_TALK):
             total += COVERS
         return Evidence(total, shared, nearer, first, news)
 
