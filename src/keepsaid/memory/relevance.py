@@ -42,7 +42,8 @@ _DAY_MS = 86_400_000
 _WORD = re.compile(r"[^\W_]+")
 _ASKS = ("?", "？", "؟", "¿")
 _VECTOR = "vector"
-_OF_TALK = frozenset(map(root, (*DAYS, *"hear see know tell say talk speak mean feel sound understand".split())))
+_TALKING = ("hear", "see", "know", "tell", "say", "talk", "speak", "mean", "feel", "sound", "understand")
+_OF_TALK = frozenset(map(root, (*DAYS, *_TALKING)))
 """Words that say when, seen from now, and words about talking itself: they stand in small talk as in questions."""
 
 
