@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.crash.cast import CAST
@@ -13,6 +14,15 @@ from keepsaid.testing.crash.fork import Nursery, nursery
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     """A fork server for the program."""
-    log = tmp_path_factory.mktemp("forks") / "forks.log"
-    with log.open("ab") as errors, nursery(CAST.program, CAST.preload, errors) as opened:
+    yield from _opened(tmp_path_factory.mktemp("forks"))
+
+
+@pytest.fixture
+def more_forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Another, for a play beside a play."""
+    yield from _opened(tmp_path_factory.mktemp("more_forks"))
+
+
+def _opened(folder: Path) -> Iterator[Nursery]:
+    with (folder / "forks.log").open("ab") as errors, nursery(CAST.program, CAST.preload, errors) as opened:
         yield opened

@@ -37,6 +37,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     },
     "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
     "slot": {},
+    "feedback": {},
     "memory": {
         "active": {"superseded", "archived", "forgotten"},
         "superseded": {"active", "forgotten"},
@@ -47,12 +48,13 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 
 ADDED: dict[str, dict[str, set[str]]] = {
     "slot": {"open": {"filled", "cleared", "expired"}},
+    "feedback": {"wrong": {"withdrawn"}, "withdrawn": {"wrong"}},
     "batch": {"queued": {"review"}},
     "reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}},
 }
 """Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
-And questions that wait for an answer."""
+And questions that wait for an answer, and what people say of memories."""
 
 ENDS = {
     "batch": {"done"},
@@ -63,6 +65,7 @@ ENDS = {
     "delivery": {"done", "dismissed"},
     "session": {"ended"},
     "slot": {"filled", "cleared", "expired"},
+    "feedback": set[str](),
     "memory": set[str](),
 }
 
@@ -131,6 +134,7 @@ VERBS = {
         ("active", "end"): "ended",
         ("sleeping", "end"): "ended",
     },
+    "feedback": {("wrong", "withdraw"): "withdrawn", ("withdrawn", "mark"): "wrong"},
     "slot": {("open", "fill"): "filled", ("open", "clear"): "cleared", ("open", "expire"): "expired"},
     "memory": {
         ("active", "supersede"): "superseded",

@@ -59,24 +59,32 @@ def asked(seen: Evidence) -> Iterator[str]:
 
 
 def filled(seen: Evidence) -> Iterator[str]:
-    """A question is filled by the answer that came first, in its lane, after it and in time; by nothing else."""
+    """A question is filled by the answer that came first, in its lane, after it and in time; by nothing else.
+
+    One asked before that answer was heard takes the place of the question.
+    """
     stored = {f"message:{message.id}": message for message in seen.messages}
     commits = {turn.id: turn.seq for turn in seen.turns if turn.seq is not None}
     heard: defaultdict[tuple[int, str], list[tuple[Message, int]]] = defaultdict(list)
     resets: defaultdict[int, list[int]] = defaultdict(list)
+    questions: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     for turn, messages in sorted(told(seen).items(), key=lambda one: commits.get(one[0], 0)):
         for message in messages:
             heard[message.lane, message.sender].append((message, commits.get(turn, 0)))
             if message.text == _RESET:
                 resets[message.lane].append(commits.get(turn, 0))
     for slot in seen.slots:
+        questions[slot.lane, slot.person].append(commits.get(slot.turn, 0))
+    for slot in seen.slots:
         if slot.state == _FILLED:
             yield from _misled(slot, stored.get(slot.filled_by))
             continue
         since = ((one, at) for one, at in heard[slot.lane, slot.person] if one.at >= slot.opened)
         said, when = next(since, (None, 0))
-        anew = any(commits.get(slot.turn, 0) < at <= when for at in resets[slot.lane])
-        if said is not None and said.text.isdigit() and said.at < slot.expires and not anew:
+        asked_at = commits.get(slot.turn, 0)
+        anew = any(asked_at < at <= when for at in resets[slot.lane])
+        instead = any(asked_at < at < when for at in questions[slot.lane, slot.person])
+        if said is not None and said.text.isdigit() and said.at < slot.expires and not anew and not instead:
             yield f"questions: {said.external_id} answers what turn {slot.turn} asked, and that is {slot.state}"
 
 
