@@ -46,8 +46,11 @@ def test_every_point_is_survived_three_times(forks: Nursery, more_forks: Nursery
     """Two plays side by side: a life waits more than it works."""
     names = points()
     halves = ((names[::2], forks), (names[1::2], more_forks))
+    folders = [tmp_path / "even", tmp_path / "odd"]
+    for folder in folders:
+        folder.mkdir()
     plays = [
-        Play(tmp_path / str(n), replace(CAST, seed=n), Plan(times=3, only=tuple(half)), forks=nursery)
+        Play(folders[n], replace(CAST, seed=n), Plan(times=3, only=tuple(half)), forks=nursery)
         for n, (half, nursery) in enumerate(halves)
     ]
     with ThreadPoolExecutor(len(plays)) as threads:
