@@ -30,12 +30,12 @@ _COUNT_NOW_MAX = 5_000
 _POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 5_000, 0.05, 50_000
 """Entries of the index a query may visit: a share of all pieces, within bounds."""
 
-_DEPTH = 150
-"""So many of the best matches are scored exactly, and at least as many as are wanted."""
+_DEPTH_LEAST, _DEPTH_SHARE, _DEPTH_MOST = 100, 1 / 300, 300
+"""So many of the best matches are scored exactly: a share of all pieces, within bounds, and as many as are wanted."""
 
 _DEPTH_UNCAPPED = 5_000
 
-_LENDING = 50
+_LENDING = 30
 """So many of the best matches are asked for what stands around them."""
 
 _NONE = (0.0, 0, 0)
@@ -69,7 +69,8 @@ def search(
         number(stem): log(1 + (pieces - min(term.pieces, pieces) + 0.5) / (min(term.pieces, pieces) + 0.5))
         for stem, term in terms.items()
     }
-    found = _best(db, listener, asked, max(_DEPTH if capped else _DEPTH_UNCAPPED, limit))
+    depth = int(min(max(_DEPTH_LEAST, pieces * _DEPTH_SHARE), _DEPTH_MOST)) if capped else _DEPTH_UNCAPPED
+    found = _best(db, listener, asked, max(depth, limit))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
     return tuple(Found(memory_id, score / most) for score, _, memory_id in _ranked(idf, found)[:limit])

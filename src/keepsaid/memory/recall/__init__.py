@@ -17,7 +17,7 @@ from keepsaid.ports.recall import Shelf
 
 NO_EMBEDDER = "vector: no embedder"
 
-_DEPTH, _DEPTH_EACH = 200, 2
+_DEPTH, _DEPTH_EACH = 100, 2
 """How many memories each leg gives at least, and at least for each that is wanted."""
 
 _READ_MIN, _READ_SHARE = 30, 1.5
