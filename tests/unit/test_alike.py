@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.unit.memory_cast import LANE
 
@@ -13,7 +14,6 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.space import NewVector, VectorSpace
 from keepsaid.testing.clock import CountingIds
 
-np = pytest.importorskip("numpy")
 SPACE = VectorSpace("test", "1", 2, b"x")
 ABOVE = 0.85
 

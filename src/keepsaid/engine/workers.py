@@ -87,16 +87,16 @@ class Workers:
             self._flow.hints.work.set()
 
     async def _work(self, lease: Lease) -> None:
+        how = "broken off"
         try:
             how = await self._worked(lease)
         except StoreError as error:
             _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": lease.turn_id})
-            return
         finally:
             self._flow.hints.deliver.set()
-        if how != "done":
-            self._flow.hints.work.set()  # it may be due again soon; a committed turn has told so itself
-        if how != "waiting":
+            if how != "done":
+                self._flow.hints.work.set()  # it may be due again soon; a committed turn has told so itself
+        if how not in ("broken off", "waiting"):
             _log.info("turn ended", extra={"turn": lease.turn_id, "batch": lease.batch.id, "how": how})
 
     async def _worked(self, lease: Lease) -> str:

@@ -14,36 +14,16 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import Story
-from keepsaid.ports.buffer import BufferView
-from keepsaid.ports.lane_list import LaneList
-from keepsaid.ports.lanes import LaneView
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.outbox import OutboxView
-from keepsaid.ports.personalities import PersonalityView
-from keepsaid.ports.receipts import ReceiptView
+from keepsaid.ports import store
 from keepsaid.ports.redactor import MarksView
-from keepsaid.ports.retention import RetentionView
-from keepsaid.ports.sessions import SessionView
 from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
 
 LEASE_MS = 1_000
 """How long the leases of `Road.claim` last."""
 
 
-class Store(
-    Operations,
-    BufferView,
-    LaneView,
-    LaneList,
-    OutboxView,
-    RetentionView,
-    SessionView,
-    PersonalityView,
-    ReceiptView,
-    MarksView,
-    Protocol,
-):
-    """The operational store with all its reads."""
+class Store(store.Store, MarksView, Protocol):
+    """The operational store with all its reads, those of marks as well."""
 
 
 @dataclass(frozen=True, slots=True)

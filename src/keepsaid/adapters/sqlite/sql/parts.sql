@@ -28,3 +28,13 @@ walk (id, number, previous_id, first) AS (
 SELECT role, text, calls, call_id, speaker, attached, ref, position FROM transcript
 WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
   AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+
+-- name: lane_line
+SELECT lane.channel, lane.account, lane.conversation, lane.key,
+  coalesce((SELECT received_at FROM message WHERE message.id = lane.last_id), 0),
+  lane.head - lane.batched + coalesce(
+    (SELECT sum(last - first + 1) FROM batch WHERE batch.lane_id = lane.id AND state IN ('queued', 'leased')), 0),
+  coalesce((SELECT state FROM session WHERE session.lane_id = lane.id ORDER BY id DESC LIMIT 1), '-'),
+  coalesce(lane_context.summary, 0),
+  lane.transcript - max(coalesce(lane_context.summarised_until, 0), coalesce(lane_context.floor, 0))
+FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
