@@ -139,6 +139,8 @@ class NewMemory:
 
     But one of a higher `version` takes the place of the one that is there. Times are milliseconds UTC. `lane` is None
     for what belongs to no conversation. A `derived` memory was made from others' words, `metadata` is a JSON object.
+    What says one thing about someone has a slot, (subject, attribute), and a `value`; it holds from `valid_from`, or
+    else `said_at`, until `valid_to` where it says so itself. One that `corrects` is a person's own word on its slot.
     """
 
     key: str
@@ -155,6 +157,12 @@ class NewMemory:
     derived: bool = False
     version: int = 0
     metadata: str = "{}"
+    attribute: str = ""
+    value: str = ""
+    valid_from: int | None = None
+    valid_to: int | None = None
+    confidence: float = 1.0
+    corrects: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +176,11 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A stored memory; `access_count` turns were shown or opened it, the last at `last_access_at` (None for none)."""
+    """A stored memory; `access_count` turns were shown or opened it, the last at `last_access_at` (None for none).
+
+    `evidence` is in how many sources it was found. It held until `valid_to`, be it by its own word or because the
+    memory `superseded_by` took its place; None for what holds still.
+    """
 
     id: int
     new: NewMemory
@@ -176,6 +188,10 @@ class Memory:
     recorded_at: int
     access_count: int = 0
     last_access_at: int | None = None
+    superseded_by: int | None = None
+    valid_to: int | None = None
+    evidence: int = 1
+    pinned: bool = False
 
     @property
     def text(self) -> str:

@@ -126,6 +126,12 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "derived": memory.derived,
         "version": memory.version,
         "metadata": memory.metadata,
+        "attribute": normalise(memory.attribute),
+        "value": normalise(memory.value),
+        "valid_from": memory.valid_from,
+        "stated_to": memory.valid_to,
+        "confidence": float(memory.confidence),
+        "corrects": memory.corrects,
         "text": normalise(memory.text),
         "sources": [[storable(source.kind), storable(source.ref)] for source in memory.sources],
     }

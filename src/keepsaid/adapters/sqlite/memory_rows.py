@@ -83,7 +83,8 @@ def audience(memory: NewMemory) -> tuple[str | int, ...]:
 def memory(row: Row) -> Memory:
     """The memory of a row of `columns`."""
     (id_, key, kind, state, scope, trust, channel, account, conversation, lane_key, said_at, recorded_at) = row[:12]
-    importance, subject, speaker, text, derived, version, metadata, sources, access_count, last_access_at = row[12:]
+    importance, subject, speaker, text, derived, version, metadata, sources, access_count, last_access_at = row[12:22]
+    attribute, value, valid_from, stated_to, confidence, corrects, superseded_by, valid_to, evidence, pinned = row[22:]
     new = NewMemory(
         key=key,
         kind=_KINDS[kind],
@@ -99,5 +100,12 @@ def memory(row: Row) -> Memory:
         derived=bool(derived),
         version=version,
         metadata=metadata,
+        attribute=attribute,
+        value=value,
+        valid_from=valid_from,
+        valid_to=stated_to,
+        confidence=confidence,
+        corrects=bool(corrects),
     )
-    return Memory(id_, new, state, recorded_at, access_count, last_access_at)
+    used = (access_count, last_access_at)
+    return Memory(id_, new, state, recorded_at, *used, superseded_by, valid_to, evidence, bool(pinned))

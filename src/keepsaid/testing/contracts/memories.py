@@ -94,10 +94,17 @@ class KeepingContract:
             said_at=1_795_000_000_123,
             importance=0.7,
             sources=(Source("message", "9"), Source("message", "10"), Source("finding", "3")),
+            attribute="milk",
+            value="oat milk",
+            valid_from=1_794_000_000_000,
+            valid_to=1_796_000_000_000,
+            confidence=0.75,
+            corrects=True,
         )
         async with factory() as store:
             (id_,) = await store.keep([new], 1_795_000_000_999)
-            assert await store.get(AUDIT, id_) == Memory(id_, new, "active", 1_795_000_000_999)
+            whole = Memory(id_, new, "active", 1_795_000_000_999, valid_to=1_796_000_000_000)
+            assert await store.get(AUDIT, id_) == whole
 
     async def test_a_higher_version_takes_the_place_of_what_is_there(self, factory: Factory) -> None:
         """Under the same id, found by its new words alone; the same or a lower version changes nothing."""

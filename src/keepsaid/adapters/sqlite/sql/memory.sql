@@ -11,7 +11,8 @@ ON CONFLICT DO NOTHING
 -- name: keep
 INSERT INTO memory (
   id, key, audience, kind, state, scope, trust, lane_key, conversation, account, channel, said_at, recorded_at, importance,
-  content_hash, subject, speaker, derived, version, metadata, text
+  content_hash, subject, speaker, derived, version, metadata, text, attribute, value, valid_from, stated_to, valid_to,
+  confidence, corrects
 )
 SELECT
   draft.value ->> 'id', draft.value ->> 'key',
@@ -26,7 +27,9 @@ SELECT
   draft.value ->> 'trust', draft.value ->> 'lane_key', draft.value ->> 'conversation', draft.value ->> 'account',
   draft.value ->> 'channel', draft.value ->> 'said_at', draft.value ->> 'at', draft.value ->> 'importance',
   unhex(draft.value ->> 'content_hash'), draft.value ->> 'subject', draft.value ->> 'speaker',
-  draft.value ->> 'derived', draft.value ->> 'version', draft.value ->> 'metadata', draft.value ->> 'text'
+  draft.value ->> 'derived', draft.value ->> 'version', draft.value ->> 'metadata', draft.value ->> 'text',
+  draft.value ->> 'attribute', draft.value ->> 'value', draft.value ->> 'valid_from', draft.value ->> 'stated_to',
+  draft.value ->> 'stated_to', draft.value ->> 'confidence', draft.value ->> 'corrects'
 FROM json_each(:drafts) AS draft
 WHERE NOT EXISTS (
   SELECT 1 FROM memory_tombstone
@@ -58,7 +61,8 @@ memory.speaker, memory.text, memory.derived, memory.version, memory.metadata,
   SELECT json_group_array(json_array(source.kind, source.ref) ORDER BY source.n)
   FROM memory_source AS source WHERE source.memory_id = memory.id
 ),
-memory.access_count, memory.last_access_at
+memory.access_count, memory.last_access_at, memory.attribute, memory.value, memory.valid_from, memory.stated_to,
+memory.confidence, memory.corrects, memory.superseded_by, memory.valid_to, memory.evidence_count, memory.pinned
 
 -- name: same_lane
 (
