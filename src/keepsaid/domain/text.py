@@ -39,6 +39,13 @@ def joined(separator: str, *parts: str) -> str:
     return separator.join([*escaped, *parts[-1:]])
 
 
+def parted(separator: str, name: str, count: int) -> tuple[str, ...]:
+    """The `count` parts that `joined` made a name of; fewer when it was made of fewer."""
+    code = f"%{ord(separator):02X}"
+    *escaped, last = name.split(separator, count - 1)
+    return (*(part.replace(code, separator).replace("%25", "%") for part in escaped), last)
+
+
 def named_short(name: str) -> str:
     """A name from outside as it stands inside a label of ours: short, on one line, and unable to end it."""
     return cut(" ".join(name.translate(_ROUND).split()), _NAME_CHARS_MAX)

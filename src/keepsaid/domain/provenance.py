@@ -1,0 +1,78 @@
+"""Provenance: who may hear a memory that was made from several others, and how far it is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import GLOBAL, conversation_scope
+from keepsaid.domain.message import Trust
+from keepsaid.domain.text import parted
+
+_TRUSTED = (Trust.EXTERNAL, Trust.KNOWN, Trust.OWNER)
+_NO_CHATS: Mapping[str, str] = MappingProxyType({})
+
+
+class Parent(NamedTuple):
+    """What a memory is made from, as far as its child takes after it."""
+
+    scope: str
+    trust: Trust
+
+
+class Share(NamedTuple):
+    """One memory that may be made: for whom, how far trusted, and the places of the parents it may be made from."""
+
+    scope: str
+    trust: Trust
+    parents: tuple[int, ...]
+
+
+def least(trusts: Iterable[Trust]) -> Trust:
+    """The least of several trusts; what comes from nowhere is external."""
+    return min(trusts, key=_TRUSTED.index, default=Trust.EXTERNAL)
+
+
+def within(narrow: str, wide: str, chats: Mapping[str, str] = _NO_CHATS) -> bool:
+    """Whether everybody who hears the narrow scope hears the wide one too: global > person > conversation > lane.
+
+    A conversation lies within a person only where it is known to be that person's direct chat: `chats` says so, from
+    the scope of the conversation to the scope of the person. In a room others listen.
+    """
+    if wide in (narrow, GLOBAL):
+        return True
+    conversation = _conversation_of(narrow)
+    return bool(conversation) and wide in (conversation, chats.get(conversation))
+
+
+def joined_scope(scopes: Iterable[str], chats: Mapping[str, str] = _NO_CHATS) -> tuple[str, ...]:
+    """The narrowest of several scopes; of those that do not lie in one another each, in order, and none for none.
+
+    With more than one, no single memory may be made of all: see `shares`.
+    """
+    distinct = sorted(set(scopes))
+    return tuple(one for one in distinct if not any(other != one and within(other, one, chats) for other in distinct))
+
+
+def shares(parents: Sequence[Parent], chats: Mapping[str, str] = _NO_CHATS) -> tuple[Share, ...]:
+    """The memories that may be made of these parents, one for each narrowest scope.
+
+    Each may say only what its own parents say: a parent is in a share when all who hear the share hear the parent.
+    """
+    return tuple(
+        Share(scope, least(parents[n].trust for n in places), places)
+        for scope in joined_scope((one.scope for one in parents), chats)
+        for places in [tuple(n for n, one in enumerate(parents) if within(scope, one.scope, chats))]
+    )
+
+
+def _conversation_of(scope: str) -> str:
+    """The scope of the conversation that a lane or a conversation lies in; "" for any other scope."""
+    if scope.startswith("conversation:"):
+        return scope
+    if not scope.startswith("lane:"):
+        return ""
+    _, channel, account, conversation, key = parted(":", scope, 5)
+    return conversation_scope(Lane(channel, account, conversation, key))
