@@ -230,6 +230,17 @@ async def test_missing_legs_are_named() -> None:
     assert injection.missing == ("vector: no embedder",)
 
 
+async def test_meanings_are_compared_only_where_something_compares_them() -> None:
+    cats = memory(1, "the cat sleeps"), memory(2, "a cat is asleep")
+    recall, kept = FixedRecall(*cats), ListedMemories(*cats)
+    kept.same = ((1, 2),)
+    both = await injector(recall, memories=kept).remind(claimed(CAT), read(NOTHING))
+    assert [one.chosen for one in both.candidates] == [True, False]
+    recall.recalled = replace(recall.recalled, by_meaning=False)
+    words = await injector(recall, memories=kept).remind(claimed(CAT), read(NOTHING))
+    assert [one.chosen for one in words.candidates] == [True, True]
+
+
 async def test_a_broken_recall_is_named_and_gives_nothing() -> None:
     injection = await injector(BrokenRecall()).remind(claimed(CAT), read(NOTHING))
     assert injection.block == ""

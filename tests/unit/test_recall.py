@@ -73,6 +73,8 @@ async def test_one_leg_keeps_its_order_and_hits() -> None:
         (B, "text", 2, 2.0),
     ]
     assert recalled.missing == ("vector: no embedder",)
+    assert not recalled.by_meaning
+    assert (await recollection(leg("text"), leg("vector")).recall(LISTENER, "cat", 2)).by_meaning
 
 
 async def test_a_leg_that_fails_is_left_out_and_named() -> None:

@@ -15,7 +15,7 @@ from keepsaid.config import Config, Home
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.recall import NO_EMBEDDER, Recollection
 from keepsaid.memory.recall.confidence import coverage, spread
-from keepsaid.memory.recall.legs import GraphLeg, Leg
+from keepsaid.memory.recall.legs import TEXT, VECTOR, GraphLeg, Leg
 from keepsaid.ports.clock import Clock
 
 PATIENT_MS = 10_000
@@ -53,8 +53,8 @@ def recollection(
     memories: SqliteMemories, clock: Clock, limit_ms: float, embedding: Embedding | None = None
 ) -> Recollection:
     """Ranked recall over the legs there are; `limit_ms` is the time each may take."""
-    legs = [Leg("text", memories.text, TEXT_WEIGHT, limit_ms, coverage)]
+    legs = [Leg(TEXT, memories.text, TEXT_WEIGHT, limit_ms, coverage)]
     if embedding is not None:
-        legs.append(Leg("vector", embedding.search, VECTOR_WEIGHT, limit_ms, spread))
+        legs.append(Leg(VECTOR, embedding.search, VECTOR_WEIGHT, limit_ms, spread))
     graph = GraphLeg(memories.graph.walk, GRAPH_WEIGHT, limit_ms * GRAPH_SHARE)
     return Recollection(legs, memories, clock, () if embedding else (NO_EMBEDDER,), graph)

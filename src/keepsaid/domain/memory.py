@@ -230,6 +230,7 @@ class Recalled:
     """What recall found, best first, and the legs that are not set up or could not answer, each with its reason.
 
     `answered` is false when no leg could. `searched` says how each leg did, `beyond` what came after the hits.
+    `by_meaning` is false when nothing is set up that compares meanings.
     """
 
     hits: tuple[Hit, ...]
@@ -238,6 +239,7 @@ class Recalled:
     answered: bool = True
     searched: tuple[Searched, ...] = ()
     beyond: tuple[Beyond, ...] = ()
+    by_meaning: bool = True
 
 
 @dataclass(frozen=True, slots=True)

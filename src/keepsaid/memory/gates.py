@@ -13,12 +13,12 @@ from keepsaid.domain.receipt import Cause, Measure
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.words import place
 from keepsaid.memory.block import PINNED, RELEVANT, line
+from keepsaid.memory.recall.legs import VECTOR
 from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR, Evidence, Relevance, enough
 
 _MEMORY_CHARS = 8_000
 _KEPT_CHARS_MAX = 1_000
 _BREAK_TOKENS = 1
-_VECTOR = "vector"
 
 Verdict = tuple[Cause, str]
 """What became of a candidate, and why in words."""
@@ -122,7 +122,7 @@ class Selection:
 
     def sift(self, pinned: Sequence[Hit], recalled: Sequence[Hit]) -> tuple[int, ...]:
         """Look at all candidates, pinned ones first; returns those that pass, to be compared."""
-        least = ENOUGH_NEAR if any(one.leg == _VECTOR for hit in recalled for one in hit.places) else ENOUGH
+        least = ENOUGH_NEAR if any(one.leg == VECTOR for hit in recalled for one in hit.places) else ENOUGH
         evidence = [self._relevance.weigh(hit) for hit in recalled]
         bar = enough(evidence, least)
         seen: set[int] = set()

@@ -11,7 +11,6 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
-from keepsaid.memory.recall import NO_EMBEDDER
 from keepsaid.memory.recall.asking import query_of
 from keepsaid.memory.recall.legs import Missing, ask
 from keepsaid.memory.record import RECORDED_MAX, Recorder
@@ -97,12 +96,12 @@ class Injector:
         )
         selection = Selection(visible, Relevance(text, rarity), self._settings)
         passing = selection.sift(pinned, recalled.hits)
-        selection.choose(await self._alike(passing, missing))
+        selection.choose(await self._alike(passing, missing) if recalled.by_meaning else ())
         return selection, recalled
 
     async def _alike(self, passing: Sequence[int], missing: list[str]) -> Sequence[tuple[int, int]]:
         """Which of the memories say the same; none when that cannot be told, or not in time."""
-        if len(passing) < 2 or NO_EMBEDDER in missing:
+        if len(passing) < 2:
             return ()
         limit = _ALIKE_SHARE * self._settings.deadline_ms
         found = await ask("alike", self._memories.alike(passing, self._settings.alike), limit)

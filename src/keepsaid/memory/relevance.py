@@ -19,6 +19,7 @@ from keepsaid.domain.memory import LANE_BOUND, Hit, Memory
 from keepsaid.domain.pieces import grams, said_words
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.words import STOPWORDS, fold, root, spelled
+from keepsaid.memory.recall.legs import VECTOR
 
 ENOUGH, ENOUGH_NEAR = 15.5, 17.5
 """What speaks for the best candidate before any is shown: by words alone, and where meaning is compared as well."""
@@ -41,7 +42,6 @@ _MESSAGE_CHARS, _MEMORY_CHARS = 4_000, 8_000
 _DAY_MS = 86_400_000
 _WORD = re.compile(r"[^\W_]+")
 _ASKS = ("?", "？", "؟", "¿")
-_VECTOR = "vector"
 _TALKING = ("hear", "see", "know", "tell", "say", "talk", "speak", "mean", "feel", "sound", "understand")
 _OF_TALK = frozenset(map(root, (*DAYS, *_TALKING)))
 """Words that say when, seen from now, and words about talking itself: they stand in small talk as in questions."""
@@ -86,7 +86,7 @@ class Relevance:
         if memory.new.said_at and self._worth:
             found |= self._worth.keys() & _day(memory.new.said_at // _DAY_MS)
         shared = fsum(self._worth[stem] for stem in found)
-        nearer = next((place.score for place in hit.places if place.leg == _VECTOR), 0.0)
+        nearer = next((place.score for place in hit.places if place.leg == VECTOR), 0.0)
         total = self._base + shared + EACH_WORD * len(found) + NEARER * nearer
         if about and names & self._told_of:
             total += TOLD_OF

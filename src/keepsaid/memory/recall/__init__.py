@@ -11,11 +11,11 @@ from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.spans import When, times_in
 from keepsaid.domain.words import topic
 from keepsaid.memory.recall.fusion import Share, fuse, places, weighed
-from keepsaid.memory.recall.legs import GraphLeg, Leg, Missing, ask
+from keepsaid.memory.recall.legs import VECTOR, GraphLeg, Leg, Missing, ask
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.recall import Shelf
 
-NO_EMBEDDER = "vector: no embedder"
+NO_EMBEDDER = f"{VECTOR}: no embedder"
 
 _DEPTH, _DEPTH_EACH = 100, 2
 """How many memories each leg gives at least, and at least for each that is wanted."""
@@ -53,6 +53,7 @@ class Recollection:
         self._clock = clock
         self._absent = tuple(absent)
         self._graph = graph
+        self._by_meaning = any(leg.name == VECTOR for leg in self._legs)
         self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
 
     async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
@@ -76,7 +77,7 @@ class Recollection:
             read, answered = ((), ()), False
         took = self._clock.monotonic_ms() - began
         hits, beyond = read
-        return Recalled(hits, (*missing, *self._absent), took, answered, searched, beyond)
+        return Recalled(hits, (*missing, *self._absent), took, answered, searched, beyond, self._by_meaning)
 
     async def _asked(self, leg: Leg | GraphLeg, search: Awaitable[tuple[Found, ...]]) -> tuple[Searched, Share | None]:
         """How a leg did, and what it found."""

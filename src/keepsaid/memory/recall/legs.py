@@ -12,6 +12,9 @@ from keepsaid.domain.memory import Found, Listener
 from keepsaid.memory.recall.confidence import Confidence, steady
 from keepsaid.memory.recall.fusion import Share
 
+TEXT, VECTOR, GRAPH = "text", "vector", "graph"
+"""The names of the legs, as receipts have them: by words, by meaning, by what is associated."""
+
 T = TypeVar("T")
 Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]
 Walk = Callable[[Listener, str, Sequence[Seed], int], Awaitable[tuple[Found, ...]]]
@@ -42,7 +45,7 @@ class GraphLeg:
     walk: Walk
     weight: float = 0.2
     limit_ms: float = 25.0
-    name: str = "graph"
+    name: str = GRAPH
 
     def share(self, found: tuple[Found, ...]) -> Share:
         """What it found as a part of the whole; its scores are shares of what the best seed came to already."""
