@@ -29,7 +29,7 @@ def test_a_package_that_is_not_the_known_one_leaves_the_home_as_it_was(program: 
 
 
 def test_without_a_network_everything_works_and_says_what_is_missing(program: Program) -> None:
-    offline = Program(program.home, pip_asks("http://127.0.0.1:9"))
+    offline = Program(program.home, pip_asks(9))
     assert "pip could not download" in offline.run("models", "pull", "--yes", code=1).err
     assert "found by their words" in offline.run("models", "test", code=1).err
     offline.run("chat", "-m", "The brass lantern is on shelf 42.")

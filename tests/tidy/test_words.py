@@ -20,9 +20,11 @@ SPEAKERS = ("interfaces/cli", "testing/crash")
 MACHINE = re.compile(r"(?<![\w.~/>})*-])/(?:[w]ork|[h]ome|[U]sers|[r]oot)/[\w.-]+")
 REGISTRY = re.compile(
     r"\bpypi\.org|pythonhosted\.org|\bnpmjs\.|registry\.yarnpkg\.|proxy\.golang\.org|\bcrates\.io|"
-    r"index[-_]url\b|find[-_]links\b",
+    r"(?:index[-_]url|find[-_]links)\b(?!"
+    r"[\"']?\s*[:=]\s*f?[\"']?http://127\.0\.0\.1[:/])",
     re.IGNORECASE,
 )
+"""A registry, or a setting of one; not the setting of an index that listens on this machine."""
 
 Documented = ast.Module | ast.ClassDef | Function
 
@@ -156,6 +158,13 @@ def test_rule_machine_paths(start: str) -> None:
 def test_rule_registries(host: str) -> None:
     [finding] = local_traces("a.md", f"from {host}\n")
     assert finding.startswith("a.md:1: package registry: ")
+
+
+def test_rule_leaves_an_index_on_this_machine() -> None:
+    text = '"PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple",\nindex-url = http://127.0.0.1:8080/simple\n'
+    assert list(local_traces("a.py", text)) == []
+    [finding] = local_traces("a.py", text.replace("127.0.0.1:8080", "127.0.0.1.example.org"))
+    assert finding.startswith("a.py:2: package registry: ")
 
 
 def test_rule_leaves_ordinary_paths() -> None:

@@ -29,12 +29,16 @@ def wheel_of(name: str, files: Mapping[str, bytes]) -> tuple[Wheel, bytes]:
     return Wheel(name, "0.1.0", 1, hashlib.sha256(content).hexdigest(), f"{plain}/model"), content
 
 
-def pip_asks(url: str) -> dict[str, str]:
-    """The environment in which pip asks one index alone, once, and keeps nothing."""
-    # joined, because the names of these settings are how the tidy tests know a registry that was left behind
-    index, links = "PIP_INDEX" + "_URL", "PIP_FIND" + "_LINKS"
-    given = {index: f"{url}/simple", links: "", "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
-    return {**given, "PIP_RETRIES": "0", "no_proxy": "127.0.0.1"}
+def pip_asks(port: int) -> dict[str, str]:
+    """The environment in which pip asks the index at a port of this machine alone, once, and keeps nothing."""
+    return {
+        "PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple",
+        "PIP_FIND_LINKS": f"http://127.0.0.1:{port}/simple/",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_RETRIES": "0",
+        "no_proxy": "127.0.0.1",
+    }
 
 
 @dataclass
@@ -43,7 +47,7 @@ class Index:
 
     wheel: Wheel
     content: bytes
-    url: str = ""
+    port: int = 0
     whole: bool = True
     asked: list[str] = field(default_factory=list)
     go_on: Callable[[], object] = lambda: None
@@ -56,7 +60,7 @@ class Index:
     @property
     def environment(self) -> dict[str, str]:
         """By which pip finds this index and no other."""
-        return pip_asks(self.url)
+        return pip_asks(self.port)
 
 
 def _answers(index: Index) -> type[BaseHTTPRequestHandler]:
@@ -96,7 +100,7 @@ def package_index(wheel: Wheel, content: bytes) -> Iterator[Index]:
     """An index that listens on this machine."""
     index = Index(wheel, content)
     with ThreadingHTTPServer(("127.0.0.1", 0), _answers(index)) as server:
-        index.url = f"http://127.0.0.1:{server.server_port}"
+        index.port = server.server_port
         thread = threading.Thread(target=server.serve_forever, name="package-index")
         thread.start()
         try:
