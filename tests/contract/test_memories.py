@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.testing.contracts.graph import GraphContract
 from keepsaid.testing.contracts.library import LibraryContract
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
+from keepsaid.testing.contracts.people import PeopleContract, WideningContract
 from keepsaid.testing.contracts.recall import PieceContract, VectorContract
 from keepsaid.testing.contracts.uses import UsesContract
 
@@ -65,6 +66,14 @@ class TestPieces(PieceContract):
 
 
 class TestVectors(VectorContract):
+    pass
+
+
+class TestPeople(PeopleContract):
+    pass
+
+
+class TestWidening(WideningContract):
     pass
 
 

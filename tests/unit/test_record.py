@@ -58,6 +58,8 @@ def test_a_message_becomes_an_episode() -> None:
         speaker="Ana",
         said_at=17,
         sources=(Source("message", "17"),),
+        speaker_id="owner",
+        chat_of="owner",
     )
 
 
@@ -73,6 +75,7 @@ def test_a_reply_is_heard_in_its_conversation() -> None:
         speaker="assistant",
         said_at=40,
         sources=(Source("reply", "9"),),
+        chat_of="owner",
     )
 
 
@@ -83,6 +86,15 @@ def test_what_answers_a_stranger_is_external() -> None:
     assert (said.trust, reply.trust) == (Trust.EXTERNAL, Trust.EXTERNAL)
     assert said.scope == reply.scope == "conversation:github:hooks:github:acme/api#7"
     assert said.speaker == "mallory"
+    assert said.speaker_id == "github:hooks:mallory"
+    assert said.chat_of == reply.chat_of == ""
+
+
+def test_who_speaks_is_known_by_an_id_and_called_by_a_name() -> None:
+    """A name is what somebody calls themselves: two who are called the same are two."""
+    names = [Origin("chat", "bot", "room", sender, "Ana", trust=Trust.KNOWN) for sender in ("7", "8")]
+    said = episodes(EpisodeWork(1, tuple(message(n, "hi", one) for n, one in enumerate(names, start=1))))
+    assert [(one.speaker, one.speaker_id) for one in said] == [("Ana", "chat:bot:7"), ("Ana", "chat:bot:8")]
 
 
 def test_a_group_is_heard_in_its_conversation() -> None:

@@ -15,6 +15,7 @@ PREFIXES = {
     "task": "tsk",
     "memory": "mem",
     "session": "ses",
+    "person": "per",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -89,6 +90,12 @@ def person_of(origin: Origin) -> str:
     return OWNER if origin.trust is Trust.OWNER else joined(":", origin.channel, origin.account, origin.sender)
 
 
+def chat_of(origins: Collection[Origin]) -> str:
+    """The person whose direct chat these were all said in; "" where others listen."""
+    people = {person_of(origin) for origin in origins if origin.direct}
+    return people.pop() if len(people) == 1 and all(origin.direct for origin in origins) else ""
+
+
 def summary_key(lane: Lane) -> str:
     """The name of the memory that is the summary of a lane."""
     return joined(":", str(Kind.THREAD_SUMMARY), *lane)
@@ -105,7 +112,8 @@ def episode_scope(origin: Origin, lane: Lane) -> str:
 class Listener:
     """Who is about to hear: no read of memory exists without one.
 
-    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes.
+    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes. The store adds the
+    scopes of whom the person is joined with, as they stand when it is asked.
     """
 
     lane: Lane | None
@@ -141,6 +149,9 @@ class NewMemory:
     for what belongs to no conversation. A `derived` memory was made from others' words, `metadata` is a JSON object.
     What says one thing about someone has a slot, (subject, attribute), and a `value`; it holds from `valid_from`, or
     else `said_at`, until `valid_to` where it says so itself. One that `corrects` is a person's own word on its slot.
+    `speaker_id` is the person who said it and `subject_id` whom it is about, each as `person_of` names them; `speaker`
+    and `subject` are what they are called, which identifies nobody. `chat_of` is the person with whom it was said in a
+    direct chat, "" for what was said before others.
     """
 
     key: str
@@ -163,6 +174,9 @@ class NewMemory:
     valid_to: int | None = None
     confidence: float = 1.0
     corrects: bool = False
+    speaker_id: str = ""
+    subject_id: str = ""
+    chat_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

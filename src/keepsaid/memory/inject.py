@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
-from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, person_of, summary_key
+from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
 from keepsaid.domain.message import Message
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
@@ -161,6 +161,5 @@ class Injector:
 
 def listener_of(claimed: Claimed, said: Sequence[Message]) -> Listener:
     """Who hears the answer: the lane of the batch, and in a direct chat the person who wrote."""
-    people = {person_of(message.inbound.origin) for message in said}
-    direct = len(people) == 1 and all(message.inbound.origin.direct for message in said)
-    return Listener(claimed.batch.lane, people.pop() if direct else "", direct)
+    person = chat_of([message.inbound.origin for message in said])
+    return Listener(claimed.batch.lane, person, bool(person))

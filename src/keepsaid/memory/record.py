@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.memory import Kind, NewMemory, Source, Used, conversation_scope, episode_scope
+from keepsaid.domain.memory import Kind, NewMemory, Source, Used, chat_of, conversation_scope, episode_scope, person_of
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.redaction import Mark, Redaction, masked
 from keepsaid.domain.turn import NO_MODEL
@@ -122,6 +122,8 @@ def _heard(message: Message) -> NewMemory:
         trust=origin.trust,
         lane=message.lane,
         speaker=origin.name or origin.sender,
+        speaker_id=person_of(origin),
+        chat_of=chat_of((origin,)),
         said_at=message.received_at,
         sources=(Source("message", str(message.id)),),
     )
@@ -142,6 +144,7 @@ def _answered(work: EpisodeWork, turn_id: int) -> NewMemory:
         trust=Trust.EXTERNAL if work.external else Trust.KNOWN,
         lane=lane,
         speaker=ASSISTANT,
+        chat_of=chat_of([one.inbound.origin for one in work.messages]),
         said_at=work.replied_at,
         sources=(Source("reply", str(turn_id)),),
     )

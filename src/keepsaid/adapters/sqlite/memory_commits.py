@@ -13,13 +13,17 @@ from keepsaid.adapters.sqlite import memory_uses
 from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.memory_blocks import pack
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
+from keepsaid.adapters.sqlite.memory_hearing import widen
 from keepsaid.adapters.sqlite.memory_index import settle, settled
+from keepsaid.adapters.sqlite.memory_people import join, split
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import NewMemory, Used
+from keepsaid.domain.people import JoinPeople, SplitPerson
 from keepsaid.domain.space import NewVector, VectorSpace
 from keepsaid.domain.text import digest, normalise
+from keepsaid.domain.widening import WidenMemory
 
 VECTORS = load("memory_vectors")
 
@@ -124,6 +128,9 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "subject": normalise(memory.subject),
         "speaker": normalise(memory.speaker),
         "derived": memory.derived,
+        "speaker_id": storable(memory.speaker_id),
+        "subject_id": storable(memory.subject_id),
+        "chat_of": storable(memory.chat_of),
         "version": memory.version,
         "metadata": memory.metadata,
         "attribute": normalise(memory.attribute),
@@ -138,6 +145,8 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
 
 
 MEMORY_COMMITS = CommitTable(
-    single={KeepVectors: keep_vectors, Relate: relate}, sets={KeepMemories: keep}, upkeep=(settled, pack)
+    single={KeepVectors: keep_vectors, Relate: relate, JoinPeople: join, SplitPerson: split, WidenMemory: widen},
+    sets={KeepMemories: keep},
+    upkeep=(settled, pack),
 )
 """For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

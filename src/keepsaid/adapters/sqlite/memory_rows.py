@@ -28,7 +28,7 @@ def statements(page: str) -> Mapping[str, str]:
 
 
 def _whole(sql: str, parts: Mapping[str, str]) -> str:
-    for part in ("heard", "audiences", "same_lane", "columns"):
+    for part in ("heard", "audiences", "scopes", "same_lane", "columns"):
         sql = sql.replace(f"/*{part}*/", parts[part])
     return sql
 
@@ -54,6 +54,7 @@ def bound(listener: Listener) -> dict[str, Any]:
     return {
         "everything": listener.everything,
         "cross": listener.cross,
+        "person": storable(listener.person) if listener.direct and listener.person else None,
         "scopes": json.dumps([storable(scope) for scope in listener.scopes], ensure_ascii=False),
         "lane_key": None if lane is None else storable(lane.key),
         "conversation": None if lane is None else storable(lane.conversation),
@@ -84,7 +85,10 @@ def memory(row: Row) -> Memory:
     """The memory of a row of `columns`."""
     (id_, key, kind, state, scope, trust, channel, account, conversation, lane_key, said_at, recorded_at) = row[:12]
     importance, subject, speaker, text, derived, version, metadata, sources, access_count, last_access_at = row[12:22]
-    attribute, value, valid_from, stated_to, confidence, corrects, superseded_by, valid_to, evidence, pinned = row[22:]
+    attribute, value, valid_from, stated_to, confidence, corrects, superseded_by, valid_to, evidence, pinned = row[
+        22:32
+    ]
+    speaker_id, subject_id, chat_of = row[32:]
     new = NewMemory(
         key=key,
         kind=_KINDS[kind],
@@ -106,6 +110,9 @@ def memory(row: Row) -> Memory:
         valid_to=stated_to,
         confidence=confidence,
         corrects=bool(corrects),
+        speaker_id=speaker_id,
+        subject_id=subject_id,
+        chat_of=chat_of,
     )
     used = (access_count, last_access_at)
     return Memory(id_, new, state, recorded_at, *used, superseded_by, valid_to, evidence, bool(pinned))

@@ -17,7 +17,9 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
+from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
 from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
+from keepsaid.adapters.sqlite.memory_people import SqlitePeople
 from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
@@ -55,6 +57,8 @@ class SqliteMemories(SqliteReminding):
         self._vectors = VectorIndex()
         self.library = SqliteLibrary(readers)
         self.graph = SqliteGraph(writer, readers, redactor)
+        self.people = SqlitePeople(writer, readers, ids)
+        self.hearing = SqliteHearing(writer, readers, redactor)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.

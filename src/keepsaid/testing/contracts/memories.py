@@ -100,6 +100,9 @@ class KeepingContract:
             valid_to=1_796_000_000_000,
             confidence=0.75,
             corrects=True,
+            speaker_id="chat:default:7",
+            subject_id="chat:default:8",
+            chat_of="chat:default:9",
         )
         async with factory() as store:
             (id_,) = await store.keep([new], 1_795_000_000_999)

@@ -21,9 +21,10 @@ from typing import Any
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.domain.graph import Mention
-from keepsaid.domain.memory import NewMemory, Used
+from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Claimed, ToolClass
+from keepsaid.domain.widening import Reach, WidenMemory
 from keepsaid.pipeline.flow import Mind
 from keepsaid.pipeline.lane.lease import LeaseTerms
 from keepsaid.ports.model import Tool
@@ -36,6 +37,7 @@ _RENEW_MS = 100
 """A lease is renewed often, so that a kill can fall on it."""
 
 _KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
+_STRANGERS = ("nowhere:default:1", "nowhere:default:2")
 _CLAIMED = "commit.Claim.after"
 
 Keep = Callable[[SqliteMemories, Sequence[NewMemory], int, Sequence[Used]], Awaitable[tuple[int, ...]]]
@@ -102,13 +104,20 @@ def _replace(place: ModuleType | type, name: str, value: object) -> None:
 
 
 def _mentioning(keep: Keep) -> Keep:
-    """Each memory that is kept mentions a thing of its own: that is written too, and leads from none to another."""
+    """Each memory that is kept mentions a thing of its own: that is written too, and leads from none to another.
+
+    Two strangers are joined and split, and what is kept is let be heard where it is heard already.
+    """
 
     async def kept(
         store: SqliteMemories, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()
     ) -> tuple[int, ...]:
         ids = await keep(store, memories, at, used)
         await store.graph.relate([], [Mention(id_, f"thing:{id_}", f"thing {id_}") for id_ in ids if id_], at)
+        await store.people.join(_STRANGERS, OWNER, at)
+        await store.people.split(_STRANGERS[0])
+        for id_ in ids[:1]:
+            await store.hearing.widen(WidenMemory(id_, Reach.CONVERSATION, OWNER, "so already", at))
         return ids
 
     return kept

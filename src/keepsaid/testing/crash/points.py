@@ -55,7 +55,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ),
         ),
         "K9": (
-            "while episodes are recorded",
+            "while episodes are recorded, people joined and memories widened",
             (
                 "commit.KeepMemories.",
                 "episodes.kept",
@@ -65,6 +65,9 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "vectors.made",
                 "commit.KeepVectors.",
                 "commit.Relate.",
+                "commit.JoinPeople.",
+                "commit.SplitPerson.",
+                "commit.WidenMemory.",
             ),
         ),
         "K10": (

@@ -46,6 +46,10 @@ CREATE TABLE memory (
   attribute TEXT NOT NULL DEFAULT '',
   value TEXT NOT NULL DEFAULT '',
   speaker TEXT NOT NULL DEFAULT '',
+  -- who said it, whom it is about, and whose direct chat it was said in: persons, by the ids of their identities
+  speaker_id TEXT NOT NULL DEFAULT '',
+  subject_id TEXT NOT NULL DEFAULT '',
+  chat_of TEXT NOT NULL DEFAULT '',
   version INTEGER NOT NULL DEFAULT 0,
   metadata TEXT NOT NULL DEFAULT '{}',
   -- last, so that a long text never stands between a row's start and what every read filters by
@@ -59,6 +63,8 @@ CREATE INDEX memory_content ON memory (content_hash);
 CREATE INDEX memory_beside ON memory (audience, said_at, id)
 WHERE kind = 'episode' AND state IN ('active', 'superseded');
 CREATE INDEX memory_subject ON memory (subject, attribute) WHERE subject <> '';
+CREATE INDEX memory_speaker ON memory (speaker_id, said_at DESC, id DESC)
+WHERE speaker_id <> '' AND state <> 'forgotten';
 
 CREATE TABLE memory_source (
   memory_id INTEGER NOT NULL REFERENCES memory (id),
@@ -130,20 +136,35 @@ CREATE TABLE memory_tombstone (
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE person (
-  id TEXT PRIMARY KEY,
-  name TEXT NOT NULL DEFAULT '',
-  created_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
+-- identities that were joined: who writes as one of them hears, in a direct chat, what is for the others of the person;
+-- `name` is the channel, the account and the sender's id in one, or the owner
 CREATE TABLE identity (
-  channel TEXT NOT NULL,
-  account TEXT NOT NULL,
-  sender TEXT NOT NULL,
-  person TEXT NOT NULL REFERENCES person (id),
-  PRIMARY KEY (channel, account, sender)
+  name TEXT PRIMARY KEY,
+  person TEXT NOT NULL,
+  joined_at INTEGER NOT NULL,
+  joined_by TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX identity_person ON identity (person);
+CREATE INDEX identity_person ON identity (person, name);
+
+-- who let a memory be heard more widely, and why
+CREATE TABLE memory_widened (
+  seq INTEGER PRIMARY KEY,
+  memory_id INTEGER NOT NULL REFERENCES memory (id),
+  before TEXT NOT NULL,
+  after TEXT NOT NULL,
+  by TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX memory_widened_memory ON memory_widened (memory_id, seq);
+
+CREATE TRIGGER widened_with_it AFTER DELETE ON memory BEGIN
+  DELETE FROM memory_widened WHERE memory_id = old.id;
+END;
+
+CREATE TRIGGER widened_forgotten AFTER UPDATE OF state ON memory WHEN new.state = 'forgotten' BEGIN
+  DELETE FROM memory_widened WHERE memory_id = old.id;
+END;
 
 CREATE TABLE space (
   id INTEGER PRIMARY KEY,

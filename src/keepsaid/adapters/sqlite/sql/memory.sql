@@ -12,7 +12,7 @@ ON CONFLICT DO NOTHING
 INSERT INTO memory (
   id, key, audience, kind, state, scope, trust, lane_key, conversation, account, channel, said_at, recorded_at, importance,
   content_hash, subject, speaker, derived, version, metadata, text, attribute, value, valid_from, stated_to, valid_to,
-  confidence, corrects
+  confidence, corrects, speaker_id, subject_id, chat_of
 )
 SELECT
   draft.value ->> 'id', draft.value ->> 'key',
@@ -29,13 +29,14 @@ SELECT
   unhex(draft.value ->> 'content_hash'), draft.value ->> 'subject', draft.value ->> 'speaker',
   draft.value ->> 'derived', draft.value ->> 'version', draft.value ->> 'metadata', draft.value ->> 'text',
   draft.value ->> 'attribute', draft.value ->> 'value', draft.value ->> 'valid_from', draft.value ->> 'stated_to',
-  draft.value ->> 'stated_to', draft.value ->> 'confidence', draft.value ->> 'corrects'
+  draft.value ->> 'stated_to', draft.value ->> 'confidence', draft.value ->> 'corrects',
+  draft.value ->> 'speaker_id', draft.value ->> 'subject_id', draft.value ->> 'chat_of'
 FROM json_each(:drafts) AS draft
 WHERE NOT EXISTS (
   SELECT 1 FROM memory_tombstone
   WHERE hash IN (unhex(draft.value ->> 'key_hash'), unhex(draft.value ->> 'content_hash'))
 )
-ON CONFLICT (key) DO UPDATE SET audience = excluded.audience, trust = excluded.trust, said_at = excluded.said_at,
+ON CONFLICT (key) DO UPDATE SET audience = excluded.audience, scope = excluded.scope, trust = excluded.trust, said_at = excluded.said_at,
   recorded_at = excluded.recorded_at, content_hash = excluded.content_hash, version = excluded.version,
   metadata = excluded.metadata, text = excluded.text
 WHERE excluded.version > memory.version AND memory.state <> 'forgotten'
@@ -62,7 +63,8 @@ memory.speaker, memory.text, memory.derived, memory.version, memory.metadata,
   FROM memory_source AS source WHERE source.memory_id = memory.id
 ),
 memory.access_count, memory.last_access_at, memory.attribute, memory.value, memory.valid_from, memory.stated_to,
-memory.confidence, memory.corrects, memory.superseded_by, memory.valid_to, memory.evidence_count, memory.pinned
+memory.confidence, memory.corrects, memory.superseded_by, memory.valid_to, memory.evidence_count, memory.pinned,
+memory.speaker_id, memory.subject_id, memory.chat_of
 
 -- name: same_lane
 (
@@ -70,9 +72,15 @@ memory.confidence, memory.corrects, memory.superseded_by, memory.valid_to, memor
   AND audience.account = :account AND audience.channel = :channel
 )
 
+-- name: scopes
+SELECT value FROM json_each(:scopes)
+UNION ALL
+SELECT 'person:' || other.name FROM identity AS one CROSS JOIN identity AS other ON other.person = one.person
+WHERE one.name = :person
+
 -- name: audiences
 SELECT audience.id FROM memory_audience AS audience
-WHERE audience.scope IN (SELECT value FROM json_each(:scopes))
+WHERE audience.scope IN (/*scopes*/)
 AND (NOT audience.external OR /*same_lane*/)
 AND (:cross OR NOT audience.bound OR /*same_lane*/)
 
