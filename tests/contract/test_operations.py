@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from tests.contract.kept import Kept
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.batch import TaskDraft
 from keepsaid.domain.commits import (
     Fail,
@@ -30,23 +25,7 @@ from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
 from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
 from keepsaid.testing.contracts import operations as suite
-from keepsaid.testing.contracts.operations import Store
 from keepsaid.testing.contracts.road import Road
-
-
-@pytest.fixture(params=["ram", "sqlite"])
-async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
-    """A new, empty store, and a look inside."""
-    file = tmp_path / "buffer.db"
-    operations = RamOperations() if request.param == "ram" else await open_operations(file)
-    yield Kept(operations, file)
-    await operations.close()
-
-
-@pytest.fixture
-def store(kept: Kept) -> Store:
-    """A new, empty store."""
-    return kept.store
 
 
 class TestIntake(suite.IntakeContract):

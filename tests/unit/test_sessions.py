@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.ram.session_row import SessionRow
 from keepsaid.adapters.ram.sessions import invalidate
-from keepsaid.adapters.ram.state import SessionRow
 from keepsaid.domain.session import Terms
 from keepsaid.engine.sessions import LOOKED_MAX, Sleepers
 from keepsaid.testing.builders import lane_of, said
@@ -68,11 +68,11 @@ async def test_a_wall_clock_that_was_set_ends_nothing() -> None:
 def test_a_mark_is_set_once_the_larger_wins_and_nothing_collected_is_marked() -> None:
     session = SessionRow(1, 1, 0, "first message")
     for record, reason, mark in ((5, "sleep", 5), (5, "reset", 5), (4, "reset", 5), (7, "records", 7)):
-        invalidate(session, record, reason)
+        invalidate(session, record, reason, 0)
         assert session.invalidated_at == mark
     assert session.invalidated_reason == "records"
     session.invalidated_at, session.processed_until = None, 7
-    invalidate(session, 7, "sleep")
+    invalidate(session, 7, "sleep", 0)
     assert session.invalidated_at is None
-    invalidate(session, 8, "sleep")
+    invalidate(session, 8, "sleep", 0)
     assert session.invalidated_at == 8

@@ -36,6 +36,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
         "dead": {"pending", "dismissed"},
     },
     "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
+    "collection": {},
     "slot": {},
     "feedback": {},
     "memory": {
@@ -49,12 +50,18 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 ADDED: dict[str, dict[str, set[str]]] = {
     "slot": {"open": {"filled", "cleared", "expired"}},
     "feedback": {"wrong": {"withdrawn"}, "withdrawn": {"wrong"}},
+    "collection": {
+        "clean": {"marked"},
+        "marked": {"marked", "claimed"},
+        "claimed": {"claimed", "marked", "clean", "parked"},
+        "parked": {"parked", "marked"},
+    },
     "batch": {"queued": {"review"}},
     "reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}},
 }
 """Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
-And questions that wait for an answer, and what people say of memories."""
+And questions that wait for an answer, what people say of memories, and the reading of marked sessions."""
 
 ENDS = {
     "batch": {"done"},
@@ -64,6 +71,7 @@ ENDS = {
     "reply": {"sent", "not_deliverable"},
     "delivery": {"done", "dismissed"},
     "session": {"ended"},
+    "collection": set[str](),
     "slot": {"filled", "cleared", "expired"},
     "feedback": set[str](),
     "memory": set[str](),
@@ -133,6 +141,21 @@ VERBS = {
         ("sleeping", "wake"): "active",
         ("active", "end"): "ended",
         ("sleeping", "end"): "ended",
+    },
+    "collection": {
+        ("clean", "mark"): "marked",
+        ("marked", "mark"): "marked",
+        ("claimed", "mark"): "claimed",
+        ("parked", "mark"): "parked",
+        ("marked", "claim"): "claimed",
+        ("claimed", "claim"): "claimed",
+        ("marked", "wait"): "marked",
+        ("claimed", "wait"): "marked",
+        ("claimed", "leave"): "marked",
+        ("claimed", "finish"): "clean",
+        ("claimed", "fail"): "marked",
+        ("claimed", "park"): "parked",
+        ("parked", "requeue"): "marked",
     },
     "feedback": {("wrong", "withdraw"): "withdrawn", ("withdrawn", "mark"): "wrong"},
     "slot": {("open", "fill"): "filled", ("open", "clear"): "cleared", ("open", "expire"): "expired"},

@@ -102,6 +102,22 @@ active -end-> ended
 sleeping -end-> ended
 """)
 
+COLLECTION = _table("""
+clean -mark-> marked
+marked -mark-> marked
+claimed -mark-> claimed
+parked -mark-> parked
+marked -claim-> claimed
+claimed -claim-> claimed
+marked -wait-> marked
+claimed -wait-> marked
+claimed -leave-> marked
+claimed -finish-> clean
+claimed -fail-> marked
+claimed -park-> parked
+parked -requeue-> marked
+""")
+
 SLOT = _table("""
 open -fill-> filled
 open -clear-> cleared
@@ -128,6 +144,7 @@ TABLES: Mapping[str, Moves] = MappingProxyType(
         "reply": REPLY,
         "delivery": DELIVERY,
         "session": SESSION,
+        "collection": COLLECTION,
         "slot": SLOT,
         "memory": MEMORY,
         "feedback": FEEDBACK,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from keepsaid.ports.buffer import BufferView
+from keepsaid.ports.collection import CollectionView
 from keepsaid.ports.lane_list import LaneList
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
@@ -23,6 +24,7 @@ class Store(
     OutboxView,
     RetentionView,
     SessionView,
+    CollectionView,
     PersonalityView,
     ReceiptView,
     Protocol,

@@ -111,7 +111,7 @@ def cut(state: State, commit: CutContext) -> bool:
     if reset:
         rotate(state, row, Ending.RESET, commit.at)
     else:
-        mark(row, "compaction")
+        mark(row, "compaction", commit.at)
     told = {"version": head.version, "first": first, "last": commit.last, "messages": said}
     _tell(state, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
     return True

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from keepsaid.adapters.ram.busy import abandon, leave_unseen, steered_into
+from keepsaid.adapters.ram.collection import void
 from keepsaid.adapters.ram.outbox import keep_notices
 from keepsaid.adapters.ram.state import BatchRow, State, TurnRow
 from keepsaid.domain.commits import (
@@ -128,6 +129,7 @@ def _end(batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
 def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
     """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
     reply_ids = iter(commit.reply_ids)
+    void(state, commit.owner, commit.at)
     for lane in state.lanes.values():
         lane.due_at = None if lane.due_at is None else min(lane.due_at, commit.at)
         if lane.ready is not None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from keepsaid.adapters.ram import busy as busy_lanes
 from keepsaid.adapters.ram import (
+    collection,
     context,
     intake,
     leases,
@@ -23,6 +24,7 @@ from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
 from keepsaid.domain import busy, commits, compaction, session
+from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.points import point
 
@@ -59,6 +61,13 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         busy.Interrupt: busy_lanes.interrupt,
         busy.Steer: busy_lanes.steer,
         session.Rest: sessions.rest,
+        collecting.ClaimCollection: collection.claim,
+        collecting.KeepFinding: collection.keep_finding,
+        collecting.Collected: collection.collected,
+        collecting.CollectionFailed: collection.failed,
+        collecting.RequeueCollection: collection.requeue,
+        collecting.Invalidate: collection.mark_one,
+        collecting.MarkUnprocessed: collection.mark_unprocessed,
         commits.BeginPruning: pruning.begin,
         commits.Prune: pruning.prune,
         commits.Tell: turns.tell,

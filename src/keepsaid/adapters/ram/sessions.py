@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from keepsaid.adapters.ram.session_row import SessionRow
 from keepsaid.adapters.ram.slots import clear_lane
-from keepsaid.adapters.ram.state import JournalRow, LaneRow, SessionRow, State
+from keepsaid.adapters.ram.state import JournalRow, LaneRow, State
+from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, Ending, Quiet, Rest, Rested
@@ -31,23 +33,38 @@ def enter(state: State, lane: LaneRow, commit: TurnCommit, heard_at: int) -> Ses
     return session
 
 
-def mark_if_many(lane: LaneRow, session: SessionRow) -> None:
+def mark_if_many(lane: LaneRow, session: SessionRow, at: int) -> None:
     """Mark the session for collection once it has more new records of people and agent than may wait."""
     since = lane.transcript[max(session.processed_until or 0, session.first - 1) :]
     if sum(entry.record.role is not Role.TOOL for entry in since) > UNPROCESSED_MAX:
-        invalidate(session, len(lane.transcript), "records")
+        invalidate(session, len(lane.transcript), "records", at)
 
 
-def invalidate(session: SessionRow, record: int, reason: str) -> None:
-    """Mark a session for collection up to a record: set only where none is, or a smaller one (seed 004)."""
-    if record > (session.processed_until or 0) and record > (session.invalidated_at or 0):
+def invalidate(session: SessionRow, record: int, reason: str, at: int) -> bool:
+    """Mark a session for collection up to a record; whether that changed anything.
+
+    Set only where none is, or a smaller one (seed 004). One that does not wait for six records makes another of the
+    same record due, too.
+    """
+    marked, firm = session.invalidated_at or 0, reason not in SOFT
+    waits = session.collect_at is None and session.collection == "marked"
+    further = record > marked or (firm and (record > session.firm_until or waits))
+    if record <= (session.processed_until or 0) or not further:
+        return False
+    if record > marked:
         session.invalidated_at, session.invalidated_reason = record, reason
+    if firm:
+        session.firm_until = max(session.firm_until, record)
+    session.collection = move("collection", session.collection, "mark")
+    if session.collection == "marked" and session.collect_at is None:
+        session.collect_at = at
+    return True
 
 
-def mark(lane: LaneRow, reason: str) -> None:
+def mark(lane: LaneRow, reason: str, at: int) -> None:
     """Mark the session of a lane, if it has one, for all that was said in it."""
     if lane.session is not None and len(lane.transcript) >= lane.session.first:
-        invalidate(lane.session, len(lane.transcript), reason)
+        invalidate(lane.session, len(lane.transcript), reason, at)
 
 
 def rotate(state: State, lane: LaneRow, ending: Ending, at: int) -> None:
@@ -61,7 +78,7 @@ def rotate(state: State, lane: LaneRow, ending: Ending, at: int) -> None:
 def _end(state: State, session: SessionRow, when: tuple[int, int], ending: Ending) -> None:
     last, at = when
     if last >= session.first:
-        invalidate(session, last, MARKS[ending])
+        invalidate(session, last, MARKS[ending], at)
     session.state = move("session", session.state, "end")
     session.last, session.ended_at, session.ended_reason = last, at, str(ending)
     _tell(state, "ended", session.id, at, {"reason": str(ending), "first": session.first, "last": last})
@@ -94,7 +111,7 @@ def rest(state: State, commit: Rest) -> Rested:
 
 def _sleep(state: State, lane: LaneRow, session: SessionRow, at: int) -> None:
     if len(lane.transcript) >= session.first:
-        invalidate(session, len(lane.transcript), "sleep")
+        invalidate(session, len(lane.transcript), "sleep", at)
     session.state = move("session", session.state, "sleep")
     _tell(state, "sleeping", session.id, at, {"reason": "the lane is quiet"})
 

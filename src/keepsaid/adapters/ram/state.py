@@ -10,18 +10,18 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.compaction import Cut
 from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.retention import PruneRun
 from keepsaid.domain.route import Verdict
-from keepsaid.domain.session import Session
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.states import move
 from keepsaid.domain.summary import Summary
@@ -248,42 +248,9 @@ class Entry:
     ref: str
     created_at: int
     unprompted: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class SessionRow:
-    """A session and its mark for collection; positions count records of the transcript, from 1."""
-
-    id: int
-    first: int
-    started_at: int
-    started_reason: str
-    active_at: int = 0
-    quiet_since: int = 0
-    state: str = "active"
-    last: int | None = None
-    ended_at: int | None = None
-    ended_reason: str = ""
-    invalidated_at: int | None = None
-    invalidated_reason: str = ""
-    processed_until: int | None = None
-
-    def value(self, told: int) -> Session:
-        """The session as the domain knows it, in a lane of that many records."""
-        return Session(
-            id=self.id,
-            state=self.state,
-            first=self.first,
-            last=told if self.last is None else self.last,
-            started_at=self.started_at,
-            active_at=self.active_at,
-            started_reason=self.started_reason,
-            ended_at=self.ended_at,
-            ended_reason=self.ended_reason,
-            invalidated_at=self.invalidated_at,
-            invalidated_reason=self.invalidated_reason,
-            processed_until=self.processed_until,
-        )
+    sender: str = ""
+    trust: Trust = Trust.EXTERNAL
+    direct: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -373,6 +340,8 @@ class State:
     personalities: dict[str, Personality] = field(default_factory=dict)
     feedback: dict[tuple[int, int], tuple[Lane, Feedback]] = field(default_factory=dict)
     calibrations: dict[str, Calibration] = field(default_factory=dict)
+    findings: dict[int, FindingRow] = field(default_factory=dict)
+    unread_marked_at: int | None = None
 
     def leased(self) -> Iterator[BatchRow]:
         """The batches in flight."""

@@ -91,8 +91,21 @@ def _keep_records(state: State, turn: TurnRow, commit: TurnCommit) -> None:
     if commit.outcome.obeyed and not said:
         return
     session = enter(state, lane, commit, said[0][2] if said else commit.at)
-    lane.transcript += [Entry(turn.id, record, ref, at) for record, ref, at in said]
-    mark_if_many(lane, session)
+    lane.transcript += [_entry(state, turn, one) for one in said]
+    mark_if_many(lane, session, commit.at)
+
+
+def _entry(state: State, turn: TurnRow, said: tuple[Record, str, int]) -> Entry:
+    """A record as the transcript keeps it, with who said it where that is a message."""
+    record, ref, at = said
+    entry = Entry(turn.id, record, ref, at)
+    if record.role is not Role.USER or not ref.startswith("message:"):
+        return entry
+    message = state.messages.get(int(ref.removeprefix("message:")))
+    if message is None:
+        return entry
+    origin = message.inbound.origin
+    return replace(entry, sender=origin.sender, trust=origin.trust, direct=origin.direct)
 
 
 def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]]:

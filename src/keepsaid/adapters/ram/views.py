@@ -10,6 +10,7 @@ from itertools import groupby
 
 from keepsaid.adapters.ram import pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
+from keepsaid.adapters.ram.collection import RamCollections
 from keepsaid.adapters.ram.context_view import RamContexts
 from keepsaid.adapters.ram.lane_list import RamLaneList
 from keepsaid.adapters.ram.outbox import first_to_push
@@ -110,7 +111,7 @@ class RamBuffer:
         return pruning.prunable(self._state, messages_before, records_before)
 
 
-class RamLanes(RamContexts, RamBuffer, RamSessions, RamLaneList, RamReceipts):
+class RamLanes(RamCollections, RamContexts, RamBuffer, RamSessions, RamLaneList, RamReceipts):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:

@@ -129,7 +129,7 @@ def cut(db: apsw.Connection, commit: CutContext) -> bool:
     if reset:
         rotate(db, lane_id, Ending.RESET, commit.at)
     else:
-        mark(db, lane_id, head.last, "compaction")
+        mark(db, lane_id, head.last, "compaction", commit.at)
     told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "messages": said}
     _tell(db, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
     return True

@@ -6,6 +6,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.busy import abandon
 from keepsaid.adapters.sqlite.claims import wake
+from keepsaid.adapters.sqlite.collection import void
 from keepsaid.adapters.sqlite.outbox import keep_notices
 from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.routing import refresh_ready
@@ -72,6 +73,7 @@ def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
     dead: list[int] = []
     reply_ids = iter(commit.reply_ids)
     wake(db, None)
+    void(db, commit.owner, commit.at)
     db.execute(SQL["close_windows"], (commit.at,))
     for batch_id, lane_id, before, attempts, alone in every(db, SQL["in_flight"], (commit.owner,)):
         bury = attempts + alone >= ATTEMPTS_MAX

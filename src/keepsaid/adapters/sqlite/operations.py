@@ -12,6 +12,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import (
     buffer_view,
+    collection,
     context,
     episodes,
     lane_view,
@@ -26,6 +27,7 @@ from keepsaid.adapters.sqlite import (
 )
 from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite.claims import claim
+from keepsaid.adapters.sqlite.collection_view import SqliteCollections
 from keepsaid.adapters.sqlite.connection import open_writer, translated
 from keepsaid.adapters.sqlite.context_view import SqliteContexts
 from keepsaid.adapters.sqlite.drop import drop
@@ -37,6 +39,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain import busy, commits, compaction, session
+from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
@@ -74,6 +77,13 @@ _COMMITS: Mapping[type, ApplyOne] = {
     busy.Interrupt: busy_lanes.interrupt,
     busy.Steer: busy_lanes.steer,
     session.Rest: sessions.rest,
+    collecting.ClaimCollection: collection.claim,
+    collecting.KeepFinding: collection.keep_finding,
+    collecting.Collected: collection.collected,
+    collecting.CollectionFailed: collection.failed,
+    collecting.RequeueCollection: collection.requeue,
+    collecting.Invalidate: collection.mark_one,
+    collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
     commits.Tell: turns.tell,
     commits.EpisodesKept: episodes.kept,
@@ -149,7 +159,9 @@ class SqliteBuffer:
         return await self._readers.run(pruning.prunable, messages_before, records_before)
 
 
-class SqliteLanes(SqliteContexts, SqliteBuffer, SqliteSessions, SqliteLaneList, receipts.SqliteReceipts):
+class SqliteLanes(
+    SqliteContexts, SqliteCollections, SqliteBuffer, SqliteSessions, SqliteLaneList, receipts.SqliteReceipts
+):
     """The buffer, the lanes and the outbox, read only."""
 
     async def claimed(self, lease: Lease) -> Claimed | None:

@@ -11,6 +11,7 @@ import apsw
 from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.slots import clear_lane
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, Ending, Quiet, Rest, Rested, Session
 from keepsaid.domain.states import move
@@ -49,23 +50,36 @@ def enter(db: apsw.Connection, commit: TurnCommit, grown: Grown) -> tuple[int, i
     return session_id, max(processed_until, first - 1)
 
 
-def mark_if_many(db: apsw.Connection, lane_id: int, session: tuple[int, int], last: int) -> None:
-    """Mark the session for collection once it has more new records of people and agent than may wait."""
+def mark_if_many(db: apsw.Connection, lane_id: int, session: tuple[int, int], reached: tuple[int, int]) -> None:
+    """Mark the session for collection once it has more new records of people and agent than may wait.
+
+    `reached` is the lane's last record, and when it was said.
+    """
     session_id, after = session
     if only(db, SQL["unprocessed"], (lane_id, after, session_id, UNPROCESSED_MAX + 1))[0] > UNPROCESSED_MAX:
-        invalidate(db, session_id, last, "records")
+        invalidate(db, session_id, reached[0], "records", reached[1])
 
 
-def invalidate(db: apsw.Connection, session_id: int, record: int, reason: str) -> None:
-    """Mark a session for collection up to a record: set only where none is, or a smaller one (seed 004)."""
-    db.execute(SQL["invalidate"], (session_id, record, reason))
+def invalidate(db: apsw.Connection, session_id: int, record: int, reason: str, at: int) -> bool:
+    """Mark a session for collection up to a record; whether that changed anything.
+
+    Set only where none is, or a smaller one (seed 004). One that does not wait for six records makes another of the
+    same record due, too.
+    """
+    state, marked, processed, firm_until, waits = only(db, SQL["mark_of"], (session_id,))
+    firm = reason not in SOFT
+    further = record > marked or (firm and (record > firm_until or (waits and state == "marked")))
+    if record <= processed or not further:
+        return False
+    db.execute(SQL["invalidate"], (session_id, record, reason, firm, move("collection", state, "mark"), at))
+    return True
 
 
-def mark(db: apsw.Connection, lane_id: int, last: int, reason: str) -> None:
+def mark(db: apsw.Connection, lane_id: int, last: int, reason: str, at: int) -> None:
     """Mark the session of a lane, if it has one, for all that was said in it, up to the lane's last record."""
     row = one(db, SQL["current"], (lane_id,))
     if row is not None and last >= row[3]:
-        invalidate(db, row[0], last, reason)
+        invalidate(db, row[0], last, reason, at)
 
 
 def rotate(db: apsw.Connection, lane_id: int, ending: Ending, at: int) -> None:
@@ -81,7 +95,7 @@ def _end(db: apsw.Connection, row: Row, when: tuple[int, int], ending: Ending) -
     session_id, state, _, first, *_ = row
     last, at = when
     if last >= first:
-        invalidate(db, session_id, last, MARKS[ending])
+        invalidate(db, session_id, last, MARKS[ending], at)
     db.execute(SQL["end"], (session_id, move("session", state, "end"), last, at, str(ending)))
     _tell(db, "ended", session_id, at, {"reason": str(ending), "first": first, "last": last})
 
@@ -109,7 +123,7 @@ def rest(db: apsw.Connection, commit: Rest) -> Rested:
 
 def _sleep(db: apsw.Connection, session_id: int, last: int, at: int) -> None:
     if last:
-        invalidate(db, session_id, last, "sleep")
+        invalidate(db, session_id, last, "sleep", at)
     db.execute(SQL["sleep"], (session_id, move("session", "active", "sleep")))
     _tell(db, "sleeping", session_id, at, {"reason": "the lane is quiet"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Sequence
 
 import apsw
 
@@ -12,7 +13,7 @@ from keepsaid.adapters.sqlite.busy import SQL as BUSY
 from keepsaid.adapters.sqlite.context import begin_anew
 from keepsaid.adapters.sqlite.effects import leave
 from keepsaid.adapters.sqlite.outbox import keep_reply
-from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
@@ -23,7 +24,8 @@ from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.states import move
 
 SQL = load("turns")
-_RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_NOBODY = ("", "", 0)
 _INJECTION_ROW = "(?, ?, ?, ?)"
 
 
@@ -97,7 +99,7 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
     attached = dict(commit.outcome.attached)
     records: list[tuple[Record, str, int]] = [
         (Record(Role.USER, text, speaker=speaker, attached=attached.get(message_id, "")), f"message:{message_id}", at)
-        for message_id, speaker, text, at in said
+        for message_id, speaker, text, at, *_ in said
         if message_id not in commands
     ]
     records += [(record, record.ref, commit.at) for record in commit.outcome.records]
@@ -107,14 +109,31 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
         return
     start = only(db, SQL["extend_transcript"], (lane_id, len(records)))[0]
     session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
-    place = (session[0], commit.turn_id)
+    origins = _origins(db, said, records)
     table: list[tuple[object, ...]] = [
-        (lane_id, position, *place, str(r.role), r.speaker, r.text, r.attached, rows.calls_text(r), r.call_id, ref, at)
-        for position, (r, ref, at) in enumerate(records, start + 1)
+        (lane_id, position, session[0], commit.turn_id, *_row(record), ref, at, *origins.get(ref, _NOBODY))
+        for position, (record, ref, at) in enumerate(records, start + 1)
     ]
     for run in chunks(table):
         db.execute(many(SQL["keep_records"], _RECORD_ROW, len(run)), flat(run))
-    sessions.mark_if_many(db, lane_id, session, start + len(records))
+    sessions.mark_if_many(db, lane_id, session, (start + len(records), commit.at))
+
+
+def _row(one: Record) -> tuple[object, ...]:
+    return str(one.role), one.speaker, one.text, one.attached, rows.calls_text(one), one.call_id
+
+
+def _origins(
+    db: apsw.Connection, said: Sequence[Row], records: Sequence[tuple[Record, str, int]]
+) -> dict[str, tuple[object, ...]]:
+    """Who said the messages that records show: of those that joined the turn they are read."""
+    origins: dict[str, tuple[object, ...]] = {f"message:{row[0]}": tuple(row[4:]) for row in said}
+    joined = [ref for one, ref, _ in records if one.role is Role.USER and ref.startswith("message:")]
+    missing = [int(ref.removeprefix("message:")) for ref in joined if ref not in origins]
+    if missing:
+        found = every(db, SQL["origins"], (numbers(missing),))
+        origins.update({f"message:{row[0]}": tuple(row[1:]) for row in found})
+    return origins
 
 
 def _tell(db: apsw.Connection, commit: TurnCommit) -> None:

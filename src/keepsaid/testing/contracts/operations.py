@@ -1,6 +1,7 @@
 """The contract of the operational store: `Operations`, `BufferView`, `LaneView` and `OutboxView` in one object.
 
-Subclass every class of `CONTRACTS` in a test module with a fixture `store` that gives a new, empty store:
+Subclass every class of `CONTRACTS` and `COLLECTION` in test modules with a fixture `store` that gives a new, empty
+store:
 
     class TestIntake(IntakeContract): ...
 """
@@ -8,12 +9,19 @@ Subclass every class of `CONTRACTS` in a test module with a fixture `store` that
 from __future__ import annotations
 
 from keepsaid.testing.contracts.busy import InterruptContract, ParkedContract, SteerContract
+from keepsaid.testing.contracts.collection import (
+    ClaimingContract,
+    CollectedContract,
+    FailingContract,
+    FindingContract,
+)
 from keepsaid.testing.contracts.context import CopyContract, CutContract, SummaryContract, TailContract
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
+from keepsaid.testing.contracts.marks import InvalidateContract, PassageContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
@@ -76,13 +84,26 @@ CONTRACTS: tuple[type, ...] = (
     PrunedContract,
     BacklogContract,
 )
-"""Every class of the contract."""
+"""Every class of the contract but those of collection."""
+
+COLLECTION: tuple[type, ...] = (
+    ClaimingContract,
+    CollectedContract,
+    FindingContract,
+    FailingContract,
+    InvalidateContract,
+    PassageContract,
+)
+"""Those of collection."""
 
 __all__ = [
+    "COLLECTION",
     "CONTRACTS",
     "BacklogContract",
     "CalibrationContract",
     "ClaimContract",
+    "ClaimingContract",
+    "CollectedContract",
     "CopyContract",
     "CutContract",
     "DeadContract",
@@ -91,10 +112,13 @@ __all__ = [
     "DueContract",
     "EpisodeWorkContract",
     "FailContract",
+    "FailingContract",
     "FeedbackContract",
     "FenceContract",
+    "FindingContract",
     "IntakeContract",
     "InterruptContract",
+    "InvalidateContract",
     "LaneListContract",
     "LaneRulesContract",
     "LeaseContract",
@@ -102,6 +126,7 @@ __all__ = [
     "MergingContract",
     "OutageContract",
     "ParkedContract",
+    "PassageContract",
     "PersonalityContract",
     "PointsContract",
     "PrunedContract",

@@ -55,7 +55,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ),
         ),
         "K9": (
-            "while episodes are recorded, people joined and memories widened",
+            "while episodes are recorded, people joined, memories widened, and what was said collected",
             (
                 "commit.KeepMemories.",
                 "episodes.kept",
@@ -68,6 +68,14 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.JoinPeople.",
                 "commit.SplitPerson.",
                 "commit.WidenMemory.",
+                "commit.ClaimCollection.",
+                "commit.KeepFinding.",
+                "finding.",
+                "commit.Collected.",
+                "commit.CollectionFailed.",
+                "commit.RequeueCollection.",
+                "commit.Invalidate.",
+                "commit.MarkUnprocessed.",
             ),
         ),
         "K10": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.domain.batch import Due, Group
+from keepsaid.domain.collection import CollectionLine, Passage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.feedback import Feedback, Reminded, Use
@@ -126,7 +127,23 @@ class _Strands(_Receipts):
         return await self.store.personalities(scopes)
 
 
-class Views(_Strands):
+class _Collections(_Strands):
+    """Marked sessions and their records, as they are."""
+
+    async def collections(self, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
+        """Sessions by the state of their collection."""
+        return await self.store.collections(states, limit)
+
+    async def passage(self, session_id: int, after: int, limit: int) -> Passage | None:
+        """What was said in a session after a position."""
+        return await self.store.passage(session_id, after, limit)
+
+    async def marked_at(self) -> int | None:
+        """When every unread session was marked last."""
+        return await self.store.marked_at()
+
+
+class Views(_Collections):
     """Every read of a store, as it is."""
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:

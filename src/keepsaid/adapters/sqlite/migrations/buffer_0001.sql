@@ -211,14 +211,43 @@ CREATE TABLE session (
   invalidated_at INTEGER,
   invalidated_reason TEXT NOT NULL DEFAULT '',
   processed_until INTEGER,
+  ruled_until INTEGER NOT NULL DEFAULT 0,
+  firm_until INTEGER NOT NULL DEFAULT 0,
+  collection TEXT NOT NULL DEFAULT 'clean',
+  collect_at INTEGER,
+  owner TEXT NOT NULL DEFAULT '',
+  fence INTEGER NOT NULL DEFAULT 0,
   attempts INTEGER NOT NULL DEFAULT 0,
-  next_at INTEGER,
   error TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE UNIQUE INDEX session_current ON session (lane_id) WHERE state IN ('active', 'sleeping');
 CREATE INDEX session_lane ON session (lane_id, id);
 CREATE INDEX session_quiet ON session (state, quiet_since) WHERE ended_at IS NULL;
-CREATE INDEX session_invalidated ON session (invalidated_at) WHERE invalidated_at IS NOT NULL;
+CREATE INDEX session_collect ON session (collect_at, id) WHERE collect_at IS NOT NULL;
+CREATE INDEX session_unread ON session (id) WHERE collection <> 'clean' OR ended_at IS NULL;
+
+CREATE TABLE finding (
+  id INTEGER PRIMARY KEY,
+  session_id INTEGER NOT NULL REFERENCES session (id),
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  extractor TEXT NOT NULL,
+  statements TEXT NOT NULL,
+  tokens_in INTEGER NOT NULL DEFAULT 0,
+  tokens_out INTEGER NOT NULL DEFAULT 0,
+  cost_micros INTEGER,
+  created_at INTEGER NOT NULL,
+  applied_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX finding_due ON finding (session_id) WHERE applied_at IS NULL;
+CREATE INDEX finding_session ON finding (session_id);
+CREATE INDEX finding_lane ON finding (lane_id, first);
+
+CREATE TABLE daily_run (
+  name TEXT PRIMARY KEY,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- How to speak, by scope: session:LANE, person:ID or global; a scope without a row has none set.
 CREATE TABLE personality (
@@ -261,6 +290,9 @@ CREATE TABLE transcript (
   turn_id INTEGER NOT NULL,
   role TEXT NOT NULL,
   speaker TEXT NOT NULL DEFAULT '',
+  sender TEXT NOT NULL DEFAULT '',
+  trust TEXT NOT NULL DEFAULT '',
+  direct INTEGER NOT NULL DEFAULT 0,
   text TEXT NOT NULL,
   attached TEXT NOT NULL DEFAULT '',
   calls TEXT NOT NULL DEFAULT '',

@@ -27,14 +27,18 @@ SELECT lane_id, state FROM batch WHERE id = ?
 
 -- name: speakers
 WITH RECURSIVE /*part of_batch*/
-SELECT message.id, iif(sender_name = '', sender, sender_name), text, received_at
+SELECT message.id, iif(sender_name = '', sender, sender_name), text, received_at, sender, trust, direct
 FROM walk JOIN message ON message.id = walk.id ORDER BY message.number
+
+-- name: origins
+SELECT id, sender, trust, direct FROM message WHERE id IN (SELECT value FROM carray(?))
 
 -- name: extend_transcript
 UPDATE lane SET transcript = transcript + ?2 WHERE id = ?1 RETURNING transcript - ?2
 
 -- name: keep_records
-INSERT INTO transcript (lane_id, position, session_id, turn_id, role, speaker, text, attached, calls, call_id, ref, created_at)
+INSERT INTO transcript (lane_id, position, session_id, turn_id, role, speaker, text, attached, calls, call_id, ref, created_at,
+  sender, trust, direct)
 VALUES /*rows*/
 
 -- name: keep_trace

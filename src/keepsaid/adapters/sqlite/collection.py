@@ -1,0 +1,157 @@
+"""Collection: sessions that are marked are claimed, read under a fence, and their marks cleared."""
+
+from __future__ import annotations
+
+import json
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import Row, every, one, only, run
+from keepsaid.adapters.sqlite.sessions import invalidate
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.collection import (
+    RIPE,
+    ClaimCollection,
+    Collected,
+    Collecting,
+    CollectionFailed,
+    Invalidate,
+    KeepFinding,
+    Left,
+    Marked,
+    MarkUnprocessed,
+    RequeueCollection,
+)
+from keepsaid.domain.finding import Finding, decoded, encoded
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.states import move
+from keepsaid.domain.turn import Usage
+
+SQL = load("collection")
+_EVENT = load("turns")["keep_event"]
+RUN = "collection"
+
+
+def claim(db: apsw.Connection, commit: ClaimCollection) -> Collecting | None:
+    """Claim the session that is due for longest; one that has to wait is not due any more."""
+    while (row := one(db, SQL["due"], (commit.at,))) is not None:
+        found = _claimable(db, commit, row)
+        if found is not None:
+            state = move("collection", row[2], "claim")
+            db.execute(SQL["claim"], (found.session_id, state, commit.lease_until, commit.owner))
+            return found
+        db.execute(SQL["wait"], (row[0], move("collection", row[2], "wait")))
+    return None
+
+
+def _claimable(db: apsw.Connection, commit: ClaimCollection, row: Row) -> Collecting | None:
+    session_id, lane_id, _, fence, attempts, first, last, processed, ruled, firm_until, marked, reason, *place = row
+    lane, done = Lane(*place), max(processed, first - 1)
+    finding = _finding(db, session_id, lane)
+    if commit.thorough:
+        after = done
+        fit = finding is not None or firm_until > processed or last <= done or _ripe(db, lane_id, done, session_id)
+    else:
+        after = max(done, ruled)
+        fit = finding is not None or last > after
+    if not fit:
+        return None
+    return Collecting(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
+
+
+def _ripe(db: apsw.Connection, lane_id: int, after: int, session_id: int) -> bool:
+    return bool(only(db, SQL["ripe"], (lane_id, after, session_id, RIPE))[0] >= RIPE)
+
+
+def _finding(db: apsw.Connection, session_id: int, lane: Lane) -> Finding | None:
+    row = one(db, SQL["finding"], (session_id,))
+    if row is None:
+        return None
+    statements, usage = decoded(row[5]), Usage(row[6], row[7], row[8])
+    return Finding(row[0], row[1], lane, row[2], row[3], row[4], statements, usage, row[9])
+
+
+def keep_finding(db: apsw.Connection, commit: KeepFinding) -> bool:
+    """Keep what was found, one finding of a session at a time."""
+    found, usage = commit.finding, commit.finding.usage
+    row = one(db, SQL["held"], (found.session_id, commit.fence))
+    if row is None or one(db, SQL["finding"], (found.session_id,)) is not None:
+        return False
+    place = found.id, found.session_id, row[1], found.first, found.last
+    costs = usage.tokens_in, usage.tokens_out, usage.cost_micros
+    db.execute(SQL["keep_finding"], (*place, found.extractor, encoded(found.statements), *costs, found.created_at))
+    return True
+
+
+def collected(db: apsw.Connection, commit: Collected) -> Left:
+    """What was read is done with; the mark goes with the last record."""
+    row = one(db, SQL["held"], (commit.session_id, commit.fence))
+    if row is None:
+        return Left.REFUSED
+    state, _, last, processed, ruled, marked = row
+    if commit.finding_id is not None:
+        db.execute(SQL["applied"], (commit.finding_id, commit.session_id, commit.at))
+    if commit.thorough:
+        processed = max(processed, commit.until)
+    ruled = max(ruled, commit.until)
+    if processed < last:
+        left = processed or None, ruled, max(marked, last), move("collection", state, "leave"), commit.at
+        db.execute(SQL["read"], (commit.session_id, *left))
+        return Left.MARKED
+    done = processed, ruled, None, move("collection", state, "finish"), None
+    db.execute(SQL["read"], (commit.session_id, *done))
+    _tell(db, "memory.session_completed", commit.session_id, commit.at, {"until": processed})
+    return Left.CLEARED
+
+
+def failed(db: apsw.Connection, commit: CollectionFailed) -> bool:
+    """A reading came to nothing."""
+    row = one(db, SQL["held"], (commit.session_id, commit.fence))
+    if row is None:
+        return False
+    state = move("collection", row[0], "park" if commit.next_at is None else "fail")
+    db.execute(SQL["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
+    if commit.next_at is None:
+        _tell(db, "memory.session_parked", commit.session_id, commit.at, {"error": commit.error})
+    return True
+
+
+def requeue(db: apsw.Connection, commit: RequeueCollection) -> bool:
+    """Read a parked session again."""
+    row = one(db, SQL["parked"], (commit.session_id,))
+    if row is None or row[0] != "parked":
+        return False
+    db.execute(SQL["requeue"], (commit.session_id, move("collection", row[0], "requeue"), commit.at))
+    return True
+
+
+def mark_one(db: apsw.Connection, commit: Invalidate) -> bool:
+    """Mark one session."""
+    row = one(db, SQL["last_record"], (commit.session_id,))
+    if row is None or not row[0] <= commit.record <= row[1]:
+        return False
+    return invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
+
+
+def mark_unprocessed(db: apsw.Connection, commit: MarkUnprocessed) -> Marked:
+    """Mark some of the sessions that have unread records."""
+    rows = every(db, SQL["unread"], (commit.after, commit.limit))
+    count = 0
+    for session_id, first, last, processed, ruled in rows:
+        if last >= first and last > (processed if commit.thorough else max(processed, ruled)):
+            count += invalidate(db, session_id, last, commit.reason, commit.at)
+    if len(rows) == commit.limit:
+        return Marked(count, rows[-1][0])
+    db.execute(SQL["ran"], (RUN, commit.at))
+    return Marked(count, None)
+
+
+def void(db: apsw.Connection, owner: str, at: int) -> None:
+    """At start: what others had claimed is due, and what waits for a time."""
+    for session_id, state in every(db, SQL["claimed_elsewhere"], (owner,)):
+        db.execute(SQL["give_back"], (session_id, move("collection", state, "leave"), at))
+    run(db, SQL["at_once"], (at,))
+
+
+def _tell(db: apsw.Connection, topic: str, session_id: int, at: int, said: dict[str, object]) -> None:
+    db.execute(_EVENT, (topic, json.dumps({"session": session_id, **said}), str(session_id), at))

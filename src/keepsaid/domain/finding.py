@@ -1,0 +1,113 @@
+"""Findings: what one reading of a span of a transcript came to, kept before anything of it becomes memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from math import isfinite
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import IMPORTANCE, Kind, is_time
+from keepsaid.domain.turn import Usage
+
+LEARNT = frozenset(IMPORTANCE)
+"""The kinds of memory that reading a conversation gives; episodes and summaries come to be in other ways."""
+
+TEXT_CHARS_MAX = 2_000
+NAME_CHARS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that was said to be so, and the positions of the records that say it.
+
+    `subject`, `attribute` and `value` are its slot where it has one: Ann, city, Oslo. Times are milliseconds UTC.
+    """
+
+    kind: Kind
+    text: str
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    valid_from: int | None = None
+    valid_to: int | None = None
+    importance: float = 0.5
+    confidence: float = 1.0
+    records: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no memory can be made of, with a ValueError that says why."""
+        reason = _wrong_with(self)
+        if reason:
+            raise ValueError(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an extractor found in the records `first` to `last` of a session, and what that cost."""
+
+    id: int
+    session_id: int
+    lane: Lane
+    first: int
+    last: int
+    extractor: str
+    statements: tuple[Statement, ...]
+    usage: Usage
+    created_at: int
+
+
+def encoded(statements: Sequence[Statement]) -> str:
+    """Statements as JSON."""
+    return json.dumps([asdict(one) for one in statements], ensure_ascii=False, separators=(",", ":"))
+
+
+def decoded(text: str) -> tuple[Statement, ...]:
+    """Statements from JSON; raises ValueError for anything that is not exactly that."""
+    try:
+        told = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("statements are nested too deeply") from error
+    if not isinstance(told, list):
+        raise ValueError("statements are a list")
+    return tuple(map(_statement, told))
+
+
+_FIELDS = tuple(field.name for field in fields(Statement))
+
+
+def _statement(told: object) -> Statement:
+    if not isinstance(told, Mapping) or set(told) != set(_FIELDS):
+        raise ValueError(f"a statement has the fields {', '.join(_FIELDS)}")
+    records = told["records"]
+    if not isinstance(records, list):
+        raise ValueError("the records of a statement are a list")
+    return Statement(**{**told, "kind": Kind(told["kind"]), "records": tuple(records)})
+
+
+def _wrong_with(one: Statement) -> str:
+    """Why a statement cannot be; "" where it can."""
+    texts = {"text": one.text, "subject": one.subject, "attribute": one.attribute, "value": one.value}
+    for name, text in texts.items():
+        if not isinstance(text, str) or len(text) > (TEXT_CHARS_MAX if name in ("text", "value") else NAME_CHARS_MAX):
+            return f"the {name} of a statement is a text of bounded length"
+    if one.kind not in LEARNT:
+        return f"no statement is of the kind {one.kind}"
+    if not one.text.strip():
+        return "a statement says something"
+    return _wrong_numbers(one)
+
+
+def _wrong_numbers(one: Statement) -> str:
+    for name, share in (("importance", one.importance), ("confidence", one.confidence)):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not (isfinite(share) and 0 <= share <= 1):
+            return f"the {name} of a statement is from 0 to 1"
+    for name, time in (("valid_from", one.valid_from), ("valid_to", one.valid_to)):
+        if time is not None and (isinstance(time, bool) or not isinstance(time, int) or not is_time(time)):
+            return f"{name} of a statement is a time in milliseconds"
+    if one.valid_from is not None and one.valid_to is not None and one.valid_to < one.valid_from:
+        return "a statement does not end before it begins"
+    if not one.records or any(isinstance(at, bool) or not isinstance(at, int) or at < 1 for at in one.records):
+        return "a statement names the records that say it"
+    return ""
