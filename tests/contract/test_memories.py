@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.testing.contracts.bulletins import BulletinContract
 from keepsaid.testing.contracts.graph import GraphContract
 from keepsaid.testing.contracts.library import LibraryContract
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
@@ -39,6 +40,10 @@ def factory(tmp_path: Path) -> Factory:
             await store.close()
 
     return opened
+
+
+class TestBulletins(BulletinContract):
+    pass
 
 
 class TestKeeping(KeepingContract):

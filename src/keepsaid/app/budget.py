@@ -14,6 +14,7 @@ def budget_of(config: Config) -> Budget:
         recent_tokens=context.recent_tokens,
         identity_chars=context.identity_chars,
         skills_chars=context.skills_chars,
+        bulletin_chars=config.bulletin.chars,
         summary_chars=context.summary_chars,
         session_summary_chars=context.session_summary_chars,
         extensions_chars=context.extensions_chars,

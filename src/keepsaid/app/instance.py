@@ -19,6 +19,7 @@ from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.budget import budget_of
+from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.channels import channels_of, given_up
 from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview_of
 from keepsaid.app.embedders import embedder_of, former_of
@@ -144,6 +145,7 @@ class Instance:
         self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock, self.redactor)
         compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
+        self.briefings = briefings_of(config, self.memories, model, self.clock)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
@@ -170,7 +172,8 @@ class Instance:
         mode = config.memory.injection
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         agent = self.home.agent(config.agent)
-        sources = Sources(skills=SkillFolder(agent), overview=overview_of(config, self.operations))
+        overview = overview_of(config, self.operations)
+        sources = Sources(skills=SkillFolder(agent), overview=overview, bulletins=self.briefings)
         guard = guard_of(config, self.operations, self.clock, self.compactor)
         commands = Commands(self.operations, self.operations, self.compactor.asked, config.compaction.window_tokens)
         mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, sources, guard, commands)
@@ -272,6 +275,7 @@ class Instance:
                 Stage("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
                 Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._embed(),
+                *self._brief(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
@@ -284,6 +288,11 @@ class Instance:
         if self.embedding is None:
             return ()
         return (Stage("embed", self.embedding.work, self._recorded, poll_ms=_EMBED_MS, vital=False),)
+
+    def _brief(self) -> Sequence[Stage]:
+        if self.briefings is None:
+            return ()
+        return (Stage("bulletin", self.briefings.work, self.briefings.hint, vital=False),)
 
     async def _record(self) -> int | None:
         """Episodes of settled batches and copies of summaries; at once again while there are many."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from keepsaid.config.bulletin import BulletinConfig
 from keepsaid.config.compaction import CompactionConfig
 from keepsaid.config.context import ContextConfig
 from keepsaid.config.routes import RoutesConfig, Unmatched
@@ -325,6 +326,7 @@ class Config(BaseSettings):
     slots: SlotsConfig = SlotsConfig()
     compaction: CompactionConfig = CompactionConfig()
     memory: MemoryConfig = MemoryConfig()
+    bulletin: BulletinConfig = BulletinConfig()
     turns: TurnsConfig = TurnsConfig()
     priority: PriorityConfig = PriorityConfig()
     server: ServerConfig = ServerConfig()

@@ -15,6 +15,7 @@ import apsw
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
+from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
 from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
@@ -59,6 +60,7 @@ class SqliteMemories(SqliteReminding):
         self.graph = SqliteGraph(writer, readers, redactor)
         self.people = SqlitePeople(writer, readers, ids)
         self.hearing = SqliteHearing(writer, readers, redactor)
+        self.bulletins = SqliteBulletins(readers)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MEMORY = "[Context from memory]"
+BULLETIN = "[Bulletin]"
 SUMMARY = "[Summary of earlier messages]"
 SESSION_SUMMARY = "[Summary of other threads of this conversation]"
 STATUS = "[Status]"
@@ -19,6 +20,7 @@ _OURS = tuple(
     label.rstrip("]").casefold()
     for label in (
         MEMORY,
+        BULLETIN,
         SUMMARY,
         SESSION_SUMMARY,
         STATUS,

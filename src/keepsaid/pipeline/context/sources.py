@@ -10,6 +10,7 @@ from keepsaid.domain.personality import Personality, effective, scopes_of
 from keepsaid.domain.scene import Contribution, Passing, Standing
 from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
+from keepsaid.ports.bulletins import Bulletins
 from keepsaid.ports.capabilities import Capabilities
 from keepsaid.ports.contributor import Contributor
 from keepsaid.ports.identity import Identity
@@ -27,6 +28,7 @@ class Sources:
     side_work: SideWork | None = None
     contributors: Sequence[Contributor] = ()
     overview: Overview | None = None
+    bulletins: Bulletins | None = None
 
     async def standing(self, claimed: Claimed, identity: Identity) -> Standing:
         """What stands above the lane's records, as it is when the turn begins."""
@@ -34,7 +36,8 @@ class Sources:
         shelf = await self.skills.read() if self.skills else Skills()
         lines = self.capabilities.lines() if self.capabilities else ()
         told = await self.overview.told(claimed.batch.lane) if self.overview else ""
-        return Standing(who, personality_of(claimed), shelf, lines, session_summary=told)
+        known = await self.bulletins.told(claimed) if self.bulletins else ""
+        return Standing(who, personality_of(claimed), shelf, lines, known, told)
 
     async def passing(self, claimed: Claimed, now_ms: int) -> Passing:
         """What holds for this turn alone."""

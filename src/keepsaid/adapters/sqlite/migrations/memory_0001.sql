@@ -59,6 +59,8 @@ CREATE INDEX memory_newest ON memory (said_at DESC, id DESC) WHERE state = 'acti
 CREATE INDEX memory_kind ON memory (kind, said_at DESC, id DESC) WHERE state = 'active';
 CREATE INDEX memory_important ON memory (kind, importance DESC, said_at DESC, id DESC)
 WHERE state = 'active' AND kind <> 'episode';
+CREATE INDEX memory_known ON memory (audience, kind, importance DESC, said_at DESC, id DESC)
+WHERE state = 'active' AND kind <> 'episode';
 CREATE INDEX memory_content ON memory (content_hash);
 CREATE INDEX memory_beside ON memory (audience, said_at, id)
 WHERE kind = 'episode' AND state IN ('active', 'superseded');

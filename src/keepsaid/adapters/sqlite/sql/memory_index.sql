@@ -1,7 +1,7 @@
 -- name: stale
 SELECT stale.memory_id, memory.text, memory.speaker, memory.said_at, memory.audience, memory.kind = 'episode'
 FROM memory_stale AS stale CROSS JOIN memory ON memory.id = stale.memory_id
-WHERE memory.state IN ('active', 'superseded')
+WHERE memory.state IN ('active', 'superseded') AND memory.kind <> 'bulletin'
 ORDER BY stale.memory_id
 
 -- name: settled

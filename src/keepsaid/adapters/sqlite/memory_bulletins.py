@@ -1,0 +1,59 @@
+"""Bulletins as they are stored, and what they are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_rows import Row, memory, statements, storable
+from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
+from keepsaid.domain.memory import IMPORTANCE, Memory
+
+_LIMIT = 15
+"""Of a kind so many of the newest and of the most important are read: no section has more."""
+
+_PARTS = statements("memory_bulletins")
+SQL = {name: sql.replace("/*telling*/", _PARTS["telling"]) for name, sql in _PARTS.items()}
+
+
+class SqliteBulletins:
+    """The bulletins in one SQLite file, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def standing(self, scopes: Sequence[str], now: int) -> Sequence[Bulletin]:
+        """The bulletins of these scopes, in the order given."""
+        return await self._readers.run(_standing, tuple(scopes), now)
+
+    async def material(self, scope: str, now: int) -> Material:
+        """What is known in exactly this scope and holds now: no episodes, nothing external, no results of tasks."""
+        return await self._readers.run(_material, scope, now)
+
+
+def _standing(db: apsw.Connection, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
+    keys = json.dumps([storable(bulletin_key(scope)) for scope in scopes], ensure_ascii=False)
+    named = {storable(scope): scope for scope in scopes}
+    found = []
+    rows: list[Row] = db.execute(SQL["standing"], {"keys": keys, "now": now}).fetchall()
+    for scope, text, version, at, metadata, there in rows:
+        edition = edition_in(metadata)
+        whole = edition is not None and len(edition.memories) == there
+        found.append(Bulletin(named[scope], text, version, at, edition, whole))
+    return tuple(found)
+
+
+def _material(db: apsw.Connection, scope: str, now: int) -> Material:
+    (revision,) = only(db, SQL["revision"])
+    known: dict[int, Memory] = {}
+    for (audience,) in db.execute(SQL["audience"], (storable(scope),)).fetchall():
+        for kind in IMPORTANCE:
+            wanted = {"audience": audience, "kind": kind, "now": now, "limit": _LIMIT}
+            for statement in ("newest", "weightiest"):
+                found = [memory(row) for row in db.execute(SQL[statement], wanted).fetchall()]
+                known.update({one.id: one for one in found})
+    return Material(tuple(known[id_] for id_ in sorted(known)), revision)

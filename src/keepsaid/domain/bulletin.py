@@ -1,0 +1,173 @@
+"""Bulletins: a standing briefing of what is known in one scope, picked, ordered and rendered (seed 001, Cortex)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from keepsaid.domain.memory import IMPORTANCE, Kind, Memory
+from keepsaid.domain.text import cut, digest
+
+MINUTE_MS = 60_000
+_LINE_CHARS_MAX = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a bulletin: of these kinds the `most` newest, or the most important."""
+
+    heading: str
+    kinds: tuple[Kind, ...]
+    most: int
+    newest: bool = True
+
+
+_REST = (Kind.TODO, Kind.FACT)
+SECTIONS = (
+    Section("Identity", (Kind.IDENTITY,), 15, newest=False),
+    Section("Recent", tuple(IMPORTANCE), 15),
+    Section("Decisions", (Kind.DECISION,), 10),
+    Section("Important", _REST, 10, newest=False),
+    Section("Preferences", (Kind.PREFERENCE,), 10, newest=False),
+    Section("Goals", (Kind.GOAL,), 10),
+    Section("Events", (Kind.EVENT,), 10),
+    Section("Observations", (Kind.OBSERVATION,), 5),
+)
+"""The sections of a bulletin in order (seed 001). What stands in one stands in no other: `Recent` has what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a bulletin may be made of: memories of one scope that hold now, and the store's revision."""
+
+    memories: tuple[Memory, ...]
+    revision: int
+
+    @property
+    def digest(self) -> str:
+        """Names exactly what is there to tell: another bulletin is worth making only when it changed."""
+        parts = (f"{memory.id}\0{memory.text}" for memory in picked(self.memories))
+        return digest(*parts).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """What a bulletin was made of: the store's revision, a digest of what there was to tell, and the memories it tells.
+
+    `model` wrote it and took so many `tokens`; "" where it is rendered word for word.
+    """
+
+    revision: int
+    material: str
+    memories: tuple[int, ...]
+    model: str = ""
+    tokens: int = 0
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a model wrote it."""
+        return bool(self.model)
+
+    @property
+    def as_json(self) -> str:
+        """As it stands in the metadata of the memory."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def edition_in(metadata: str) -> Edition | None:
+    """What the metadata of a bulletin says; None when it is none of ours."""
+    try:
+        told = json.loads(metadata)
+        memories = tuple(int(one) for one in told["memories"])
+        return Edition(
+            int(told["revision"]),
+            str(told["material"]),
+            memories,
+            str(told["model"]),
+            int(told["tokens"]),
+        )
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bulletin:
+    """The bulletin of a scope as it is stored; `whole` says that all it was made from still holds and may be heard."""
+
+    scope: str
+    text: str
+    version: int
+    made_at: int
+    edition: Edition | None
+    whole: bool = True
+
+
+def bulletin_key(scope: str) -> str:
+    """The name of the memory that is the bulletin of a scope."""
+    return f"{Kind.BULLETIN}:{scope}"
+
+
+def sectioned(memories: Sequence[Memory]) -> list[tuple[Section, list[Memory]]]:
+    """The memories of each section; those of a kind of its own first, then the important, then the recent."""
+    taken: set[int] = set()
+    found: dict[str, list[Memory]] = {}
+    for section in sorted(SECTIONS, key=lambda one: len(one.kinds)):
+        there = [one for one in memories if one.new.kind in section.kinds and one.id not in taken]
+        there.sort(key=_newest if section.newest else _weightiest, reverse=True)
+        found[section.heading] = there[: section.most]
+        taken.update(one.id for one in found[section.heading])
+    return [(section, found[section.heading]) for section in SECTIONS]
+
+
+def _newest(memory: Memory) -> tuple[float, ...]:
+    return memory.new.said_at, memory.id
+
+
+def _weightiest(memory: Memory) -> tuple[float, ...]:
+    return memory.new.importance, memory.new.said_at, memory.id
+
+
+def picked(memories: Sequence[Memory]) -> list[Memory]:
+    """What of the memories a bulletin tells, in its order."""
+    return [memory for _, there in sectioned(memories) for memory in there]
+
+
+def rendered(memories: Sequence[Memory], words_max: int) -> tuple[str, tuple[int, ...]]:
+    """The bulletin without a model, and which memories it tells: of each section line after line while words last."""
+    sections = [(section.heading, [(one.id, line(one)) for one in there]) for section, there in sectioned(memories)]
+    kept: dict[str, list[tuple[int, str]]] = {heading: [] for heading, _ in sections}
+    left = words_max
+    for heading, told in _in_turn(sections):
+        words = len(told[1].split()) + (not kept[heading])
+        if words <= left:
+            left -= words
+            kept[heading].append(told)
+    parts = ["\n".join([f"{heading}:", *(text for _, text in lines)]) for heading, lines in kept.items() if lines]
+    return "\n\n".join(parts), tuple(id_ for lines in kept.values() for id_, _ in lines)
+
+
+def _in_turn(sections: Sequence[tuple[str, list[tuple[int, str]]]]) -> Iterator[tuple[str, tuple[int, str]]]:
+    """The first line of every section, then the second of every one, and so on."""
+    longest = max((len(lines) for _, lines in sections), default=0)
+    return ((heading, lines[n]) for n in range(longest) for heading, lines in sections if n < len(lines))
+
+
+def line(memory: Memory) -> str:
+    """One memory, on one line, with the day it was said."""
+    day = datetime.fromtimestamp(memory.new.said_at / 1_000, UTC).date()
+    return f"- {cut(' '.join(memory.text.split()), _LINE_CHARS_MAX)} ({day})"
+
+
+def shortened(text: str, words_max: int) -> str:
+    """A text of at most so many words, cut at the end of a sentence or line where one is near."""
+    if len(text.split()) <= words_max:
+        return text
+    kept = words = end = 0
+    for kept, character in enumerate(text):
+        words += character.isspace() and not text[kept - 1 : kept].isspace()
+        if words >= words_max:
+            break
+        end = kept + 1 if character in ".!?\n" else end
+    return text[: end if end > kept / 2 else kept].rstrip()

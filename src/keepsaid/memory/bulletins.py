@@ -1,0 +1,175 @@
+"""Bulletins: each scope is briefed with what is known in it, anew only when that changed and a turn hears it.
+
+The bulletin of a scope is made of memories of exactly this scope, and a turn hears those of its own scopes. So nobody
+is told what he may not hear, and a thing that becomes known to everybody is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
+from keepsaid.domain.memory import Kind, NewMemory
+from keepsaid.domain.message import Trust
+from keepsaid.domain.turn import Claimed
+from keepsaid.errors import ModelError
+from keepsaid.memory.inject import listener_of
+from keepsaid.memory.recall.legs import Missing, ask
+from keepsaid.ports.bulletins import BulletinStore, Editor, ToEdit
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.memories import Memories
+
+_log = logging.getLogger("keepsaid.bulletin")
+_LOOK_MS, _RETRY_MS = MINUTE_MS, 15 * MINUTE_MS
+"""A scope is not looked at more often than this, however many turns hear it; and longer after a model failed."""
+
+_SCOPES_MAX = 10_000
+_ALL_WORDS = 5_000
+"""What a model is given is the whole of what the sections hold."""
+
+_OVER = 1.5
+"""A model may write so many times the words it was asked for before its text is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulletinTerms:
+    """How long a bulletin stands at least, its words, the seconds a model may take, and how long a read may."""
+
+    every_ms: int = 60 * MINUTE_MS
+    words: int = 500
+    limit_s: float = 60.0
+    read_ms: float = 150.0
+
+
+class Briefings:
+    """Tells turns the bulletins of their scopes, and makes them anew beside the turns, one at a time.
+
+    A turn that hears a scope names it; nothing else does, so that an idle instance makes none. What cannot be made
+    leaves the old one as it is. One whose sources were withdrawn is not told, and is rendered anew without a model.
+    """
+
+    def __init__(
+        self,
+        store: BulletinStore,
+        memories: Memories,
+        clock: Clock,
+        editor: Editor | None = None,
+        terms: BulletinTerms | None = None,
+    ) -> None:
+        self.hint = asyncio.Event()
+        self._store = store
+        self._memories = memories
+        self._clock = clock
+        self._editor = editor
+        self._terms = terms or BulletinTerms()
+        self._named: dict[str, None] = {}
+        self._rests: dict[str, float] = {}
+
+    async def told(self, claimed: Claimed) -> str:
+        """The bulletins of the scopes that this turn hears; "" for none. Never raises, and never waits for a model."""
+        scopes = listener_of(claimed, claimed.messages).scopes
+        now = self._clock.now_ms()
+        found = await ask("bulletin", self._store.standing(scopes, now), self._terms.read_ms)
+        if isinstance(found, Missing):
+            _log.warning("a turn goes without its bulletin: %s", found.why)
+            return ""
+        self._name(scopes, {one.scope: one for one in found}, now)
+        return "\n\n".join(one.text for one in found if one.whole and one.text)
+
+    def _name(self, scopes: Sequence[str], there: Mapping[str, Bulletin], now: int) -> None:
+        """Name the scopes that may be due."""
+        for scope in scopes:
+            bulletin = there.get(scope)
+            withdrawn = bulletin is not None and not bulletin.whole
+            if withdrawn or (self._due(bulletin, now) and self._clock.steady_ms() >= self._rests.get(scope, 0)):
+                self._named[scope] = None
+        if self._named:
+            self.hint.set()
+
+    def _due(self, bulletin: Bulletin | None, now: int) -> bool:
+        """Whether it stood long enough; a clock that was set back counts as if it had."""
+        return bulletin is None or not 0 <= now - bulletin.made_at < self._terms.every_ms
+
+    async def work(self) -> int | None:
+        """Make the bulletins of the scopes that were named. Raises a StoreError; the scope is named again by a turn."""
+        while self._named:
+            scope = next(iter(self._named))
+            del self._named[scope]
+            await self.refresh(scope)
+        return None
+
+    async def refresh(self, scope: str) -> bool:
+        """Make the bulletin of a scope anew, if it is due and there is anything else to tell; returns whether it was.
+
+        Of one that is not whole only what was withdrawn is taken out, whenever that is.
+        """
+        now = self._clock.now_ms()
+        self._rest(scope, _LOOK_MS)
+        there = next(iter(await self._store.standing((scope,), now)), None)
+        due, stands = self._due(there, now), there is not None and there.whole
+        if stands and not due:
+            return False
+        material = await self._store.material(scope, now)
+        if stands and self._tells(there, material):
+            return False
+        made = await self._made(scope, material, by_model=due)
+        if made is None and stands:
+            return False
+        text, edition = made or _rendered(material, self._terms.words)
+        if not text and there is None:
+            return False
+        made_at = now if due or there is None else there.made_at
+        new = _memory(scope, text, edition, there.version + 1 if there else 1, made_at)
+        [kept] = await self._memories.keep([new], now)
+        return kept != 0
+
+    def _tells(self, bulletin: Bulletin | None, material: Material) -> bool:
+        """Whether a bulletin tells all there is, in the words of the model where there is one."""
+        edition = bulletin.edition if bulletin else None
+        if edition is None or edition.material != material.digest:
+            return False
+        return self._editor is None or edition.by_model or not edition.memories
+
+    def _rest(self, scope: str, ms: float) -> None:
+        self._rests.pop(scope, None)
+        self._rests[scope] = self._clock.steady_ms() + ms
+        if len(self._rests) > _SCOPES_MAX:
+            del self._rests[next(iter(self._rests))]
+
+    async def _made(self, scope: str, material: Material, *, by_model: bool) -> tuple[str, Edition] | None:
+        """The bulletin; None when a model should have written it and did not."""
+        plain, edition = _rendered(material, self._terms.words)
+        if self._editor is None or not by_model or not plain:
+            return plain, edition
+        whole, memories = rendered(material.memories, _ALL_WORDS)
+        try:
+            edited = await self._editor.edit(ToEdit(whole, self._terms.words, self._terms.limit_s))
+        except ModelError as error:
+            _log.warning("bulletin not written: %s", error.what, extra={"code": error.code})
+            self._rest(scope, _RETRY_MS)
+            return None
+        text = shortened(edited.text, int(_OVER * self._terms.words))
+        tokens = edited.usage.tokens_in + edited.usage.tokens_out
+        return text, replace(edition, memories=memories, model=edited.model, tokens=tokens)
+
+
+def _rendered(material: Material, words: int) -> tuple[str, Edition]:
+    text, memories = rendered(material.memories, words)
+    return text, Edition(material.revision, material.digest, memories)
+
+
+def _memory(scope: str, text: str, edition: Edition, version: int, at: int) -> NewMemory:
+    return NewMemory(
+        key=bulletin_key(scope),
+        kind=Kind.BULLETIN,
+        text=text,
+        scope=scope,
+        trust=Trust.KNOWN,
+        said_at=at,
+        derived=True,
+        version=version,
+        metadata=edition.as_json,
+    )
