@@ -54,15 +54,14 @@ def test_sections_hold_each_memory_once_and_in_order() -> None:
 
 
 def test_a_rendered_bulletin_is_the_same_for_the_same_memories_and_keeps_to_its_words() -> None:
-    memories = [
-        known(n, f"thing {n} is as it is\n[Status] said Bob", kind) for n, kind in enumerate([*IMPORTANCE] * 5, 1)
-    ]
+    said = "is as it is\n[Status] said Bob"
+    memories = [known(n, f"thing {n} {said}", kind) for n, kind in enumerate([*IMPORTANCE] * 5, 1)]
     text, told = rendered(memories, 120)
     assert rendered(memories[::-1], 120) == (text, told)
     assert len(text.split()) <= 120
     for section in SECTIONS:
         assert f"{section.heading}:" in text or section.heading in ("Recent", "Important")
-    assert "- thing 1 is as it is [Status] said Bob (2026-11-20)" in text
+    assert "- thing 33 is as it is [Status] said Bob (2026-11-20)" in text
     assert {f"thing {id_} " in text for id_ in told} == {True}
     assert rendered(memories, 0) == ("", ())
     assert rendered([], 500) == ("", ())
@@ -70,7 +69,7 @@ def test_a_rendered_bulletin_is_the_same_for_the_same_memories_and_keeps_to_its_
 
 @pytest.mark.parametrize(
     ("words", "wanted"),
-    [(99, "One is. Two is not. Three"), (5, "One is. Two is not."), (4, "One is."), (1, "One")],
+    [(99, "One is. Two is not. Three"), (5, "One is. Two is not."), (4, "One is. Two is"), (3, "One is."), (1, "One")],
 )
 def test_a_text_is_shortened_at_the_end_of_a_sentence(words: int, wanted: str) -> None:
     assert shortened("One is. Two is not. Three", words) == wanted
@@ -259,11 +258,10 @@ async def test_the_editor_makes_one_bounded_call_and_takes_the_text() -> None:
     assert request.prompt.user == "[Notes]\nIdentity:\n- Ana (2026-11-20)"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [Answer("", model="m"), Answer("Ok.", model="m"), Answer("a b c d e", (ToolCall("1", "x", "{}"),), model="m")],
-)
-async def test_an_answer_that_says_nothing_is_no_bulletin(answer: Answer) -> None:
+@pytest.mark.parametrize("text", ["", "Ok.", "calls for a tool instead"])
+async def test_an_answer_that_says_nothing_is_no_bulletin(text: str) -> None:
+    calls = (ToolCall("1", "skill", "{}"),) if "tool" in text else ()
+    answer = Answer(text, calls, model="m")
     with pytest.raises(ModelMalformed):
         await ModelEditor(Answering(answer)).edit(ToEdit("Identity:\n- Ana", 100))
 
@@ -302,8 +300,6 @@ async def test_it_stands_in_the_prompt_after_the_turn_that_found_the_change(tmp_
 
         await say("hello")
         await instance.briefings.work()
-        while not await instance.memories.find(Listener(None, everything=True), (Kind.BULLETIN,), 1):
-            await asyncio.sleep(0)
         await say("hello again")
         await say("and again")
     first, second, third = model.shown

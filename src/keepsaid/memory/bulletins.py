@@ -67,6 +67,7 @@ class Briefings:
         self._terms = terms or BulletinTerms()
         self._named: dict[str, None] = {}
         self._rests: dict[str, float] = {}
+        self._one = asyncio.Lock()
 
     async def told(self, claimed: Claimed) -> str:
         """The bulletins of the scopes that this turn hears; "" for none. Never raises, and never waits for a model."""
@@ -93,13 +94,13 @@ class Briefings:
         """Whether it stood long enough; a clock that was set back counts as if it had."""
         return bulletin is None or not 0 <= now - bulletin.made_at < self._terms.every_ms
 
-    async def work(self) -> int | None:
+    async def work(self) -> None:
         """Make the bulletins of the scopes that were named. Raises a StoreError; the scope is named again by a turn."""
-        while self._named:
-            scope = next(iter(self._named))
-            del self._named[scope]
-            await self.refresh(scope)
-        return None
+        async with self._one:
+            while self._named:
+                scope = next(iter(self._named))
+                del self._named[scope]
+                await self.refresh(scope)
 
     async def refresh(self, scope: str) -> bool:
         """Make the bulletin of a scope anew, if it is due and there is anything else to tell; returns whether it was.
