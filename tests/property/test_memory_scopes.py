@@ -76,7 +76,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def test_every_read_hears_what_the_rule_says(scene: Stage, listener: Listener) -> None:
     expected = sorted(memory.key for memory in EVERYTHING if hears(listener, memory))
     assert sorted(keys(scene.run(scene.store.find(listener, (), len(EVERYTHING))))) == expected
-    assert sorted(keys(scene.run(by_words(scene.store, listener, "cat", len(EVERYTHING))))) == expected
+    found = [memory.key for memory in EVERYTHING if memory.key in expected and memory.kind is not Kind.BULLETIN]
+    assert sorted(keys(scene.run(by_words(scene.store, listener, "cat", len(EVERYTHING))))) == sorted(found)
 
 
 @given(listener=listeners, number=st.integers(0, len(EVERYTHING) - 1))

@@ -94,13 +94,16 @@ def edition_in(metadata: str) -> Edition | None:
 
 @dataclass(frozen=True, slots=True)
 class Bulletin:
-    """The bulletin of a scope as it is stored; `whole` says that all it was made from still holds and may be heard."""
+    """The bulletin of a scope as it is stored; one of version 0 is not there.
+
+    `whole` says that all it was made from still holds and may be heard.
+    """
 
     scope: str
-    text: str
-    version: int
-    made_at: int
-    edition: Edition | None
+    text: str = ""
+    version: int = 0
+    made_at: int = 0
+    edition: Edition | None = None
     whole: bool = True
 
 

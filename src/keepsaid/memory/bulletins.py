@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
@@ -71,28 +71,26 @@ class Briefings:
 
     async def told(self, claimed: Claimed) -> str:
         """The bulletins of the scopes that this turn hears; "" for none. Never raises, and never waits for a model."""
-        scopes = listener_of(claimed, claimed.messages).scopes
-        now = self._clock.now_ms()
-        found = await ask("bulletin", self._store.standing(scopes, now), self._terms.read_ms)
+        listener, now = listener_of(claimed, claimed.messages), self._clock.now_ms()
+        found = await ask("bulletin", self._store.standing(listener, now), self._terms.read_ms)
         if isinstance(found, Missing):
             _log.warning("a turn goes without its bulletin: %s", found.why)
             return ""
-        self._name(scopes, {one.scope: one for one in found}, now)
+        self._name(found, now)
         return "\n\n".join(one.text for one in found if one.whole and one.text)
 
-    def _name(self, scopes: Sequence[str], there: Mapping[str, Bulletin], now: int) -> None:
+    def _name(self, found: Sequence[Bulletin], now: int) -> None:
         """Name the scopes that may be due."""
-        for scope in scopes:
-            bulletin = there.get(scope)
-            withdrawn = bulletin is not None and not bulletin.whole
-            if withdrawn or (self._due(bulletin, now) and self._clock.steady_ms() >= self._rests.get(scope, 0)):
-                self._named[scope] = None
+        for one in found:
+            rested = self._clock.steady_ms() >= self._rests.get(one.scope, 0)
+            if not one.whole or (rested and self._due(one, now)):
+                self._named[one.scope] = None
         if self._named:
             self.hint.set()
 
-    def _due(self, bulletin: Bulletin | None, now: int) -> bool:
+    def _due(self, bulletin: Bulletin, now: int) -> bool:
         """Whether it stood long enough; a clock that was set back counts as if it had."""
-        return bulletin is None or not 0 <= now - bulletin.made_at < self._terms.every_ms
+        return not bulletin.version or not 0 <= now - bulletin.made_at < self._terms.every_ms
 
     async def work(self) -> None:
         """Make the bulletins of the scopes that were named. Raises a StoreError; the scope is named again by a turn."""
@@ -109,8 +107,8 @@ class Briefings:
         """
         now = self._clock.now_ms()
         self._rest(scope, _LOOK_MS)
-        there = next(iter(await self._store.standing((scope,), now)), None)
-        due, stands = self._due(there, now), there is not None and there.whole
+        there = await self._store.of(scope, now)
+        due, stands = self._due(there, now), there.whole and there.version > 0
         if stands and not due:
             return False
         material = await self._store.material(scope, now)
@@ -120,16 +118,15 @@ class Briefings:
         if made is None and stands:
             return False
         text, edition = made or _rendered(material, self._terms.words)
-        if not text and there is None:
+        if not text and not there.version:
             return False
-        made_at = now if due or there is None else there.made_at
-        new = _memory(scope, text, edition, there.version + 1 if there else 1, made_at)
+        new = _memory(scope, text, edition, there.version + 1, now if due else there.made_at)
         [kept] = await self._memories.keep([new], now)
         return kept != 0
 
-    def _tells(self, bulletin: Bulletin | None, material: Material) -> bool:
+    def _tells(self, bulletin: Bulletin, material: Material) -> bool:
         """Whether a bulletin tells all there is, in the words of the model where there is one."""
-        edition = bulletin.edition if bulletin else None
+        edition = bulletin.edition
         if edition is None or edition.material != material.digest:
             return False
         return self._editor is None or edition.by_model or not edition.memories

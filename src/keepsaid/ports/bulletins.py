@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from keepsaid.domain.bulletin import Bulletin, Material
+from keepsaid.domain.memory import Listener
 from keepsaid.domain.turn import Claimed, Usage
 
 
@@ -21,8 +22,12 @@ class Bulletins(Protocol):
 class BulletinStore(Protocol):
     """Where bulletins stand, and what they are made of. No read is without a scope."""
 
-    async def standing(self, scopes: Sequence[str], now: int) -> Sequence[Bulletin]:
-        """The bulletins of these scopes, in the order given; a scope may have none."""
+    async def standing(self, listener: Listener, now: int) -> Sequence[Bulletin]:
+        """The bulletins of all scopes that a listener hears, the widest first; one of version 0 where there is none."""
+        ...
+
+    async def of(self, scope: str, now: int) -> Bulletin:
+        """The bulletin of one scope; of version 0 where there is none."""
         ...
 
     async def material(self, scope: str, now: int) -> Material:

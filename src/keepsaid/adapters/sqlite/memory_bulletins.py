@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import Row, memory, statements, storable
+from keepsaid.adapters.sqlite.memory_rows import Row, bound, memory, statements, storable
 from keepsaid.adapters.sqlite.query import only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
-from keepsaid.domain.memory import IMPORTANCE, Memory
+from keepsaid.domain.memory import IMPORTANCE, Listener, Memory
 
 _LIMIT = 15
 """Of a kind so many of the newest and of the most important are read: no section has more."""
@@ -26,25 +26,34 @@ class SqliteBulletins:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
 
-    async def standing(self, scopes: Sequence[str], now: int) -> Sequence[Bulletin]:
-        """The bulletins of these scopes, in the order given."""
-        return await self._readers.run(_standing, tuple(scopes), now)
+    async def standing(self, listener: Listener, now: int) -> Sequence[Bulletin]:
+        """The bulletins of all scopes that a listener hears, the widest first."""
+        return await self._readers.run(_standing, listener, now)
+
+    async def of(self, scope: str, now: int) -> Bulletin:
+        """The bulletin of one scope."""
+        [found] = await self._readers.run(_of, (scope,), now)
+        return found
 
     async def material(self, scope: str, now: int) -> Material:
         """What is known in exactly this scope and holds now: no episodes, nothing external, no results of tasks."""
         return await self._readers.run(_material, scope, now)
 
 
-def _standing(db: apsw.Connection, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
+def _standing(db: apsw.Connection, listener: Listener, now: int) -> tuple[Bulletin, ...]:
+    heard = db.execute(SQL["heard_scopes"], bound(listener)).fetchall()
+    return _of(db, tuple(dict.fromkeys(str(scope) for (scope,) in heard)), now)
+
+
+def _of(db: apsw.Connection, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
     keys = json.dumps([storable(bulletin_key(scope)) for scope in scopes], ensure_ascii=False)
-    named = {storable(scope): scope for scope in scopes}
-    found = []
     rows: list[Row] = db.execute(SQL["standing"], {"keys": keys, "now": now}).fetchall()
+    found: dict[str, Bulletin] = {}
     for scope, text, version, at, metadata, there in rows:
         edition = edition_in(metadata)
         whole = edition is not None and len(edition.memories) == there
-        found.append(Bulletin(named[scope], text, version, at, edition, whole))
-    return tuple(found)
+        found[scope] = Bulletin(scope, text, version, at, edition, whole)
+    return tuple(found.get(storable(scope), Bulletin(scope)) for scope in scopes)
 
 
 def _material(db: apsw.Connection, scope: str, now: int) -> Material:

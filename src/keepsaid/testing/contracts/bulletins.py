@@ -10,10 +10,20 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from keepsaid.domain.bulletin import Edition, bulletin_key
-from keepsaid.domain.memory import GLOBAL, OWNER, Kind, NewMemory, Source, conversation_scope, person_scope
+from keepsaid.domain.memory import (
+    GLOBAL,
+    OWNER,
+    Kind,
+    Listener,
+    NewMemory,
+    Source,
+    conversation_scope,
+    lane_scope,
+    person_scope,
+)
 from keepsaid.domain.message import Trust
 from keepsaid.ports.bulletins import BulletinStore
-from keepsaid.testing.contracts.memories import AUDIT, HERE, MemoryStore, episode, sample
+from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, MemoryStore, episode, sample
 
 NOW = 1_795_000_000_000
 MINE = person_scope(OWNER)
@@ -43,12 +53,17 @@ class BulletinContract:
     """Bulletins, and what they are made of."""
 
     async def test_bulletins_come_in_the_order_of_their_scopes(self, factory: Factory) -> None:
-        """With all that is known of them; a scope without one is left out, and no other is told."""
+        """With all that is known of them; no other is told."""
         async with factory() as store:
             [fact] = await store.keep([sample("a")], 5)
             await store.keep([bulletin(MINE, text="mine"), bulletin(GLOBAL, fact), bulletin(ROOM, text="room")], 6)
-            found = await store.bulletins.standing((GLOBAL, "conversation:nowhere", MINE), NOW)
-            assert [(one.scope, one.text) for one in found] == [(GLOBAL, "all is well here"), (MINE, "mine")]
+            found = await store.bulletins.standing(OWNER_HERE, NOW)
+            told = [(one.scope, one.text) for one in found if one.version]
+            assert told == [(GLOBAL, "all is well here"), (ROOM, "room"), (MINE, "mine")]
+            assert [one.scope for one in found] == [GLOBAL, ROOM, lane_scope(HERE), MINE]
+            elsewhere = await store.bulletins.standing(Listener(THERE), NOW)
+            assert elsewhere[0].text == "all is well here"
+            assert sum(one.version for one in elsewhere) == 1
             assert (found[0].version, found[0].made_at, found[0].whole) == (1, NOW, True)
             assert found[0].edition == Edition(7, "material", (fact,), "test/model", 12)
 
@@ -57,7 +72,7 @@ class BulletinContract:
         async with factory() as store:
             await store.keep([bulletin(GLOBAL)], 5)
             await store.keep([bulletin(GLOBAL, version=2, text="the news")], 6)
-            [found] = await store.bulletins.standing((GLOBAL,), NOW)
+            found = await store.bulletins.of(GLOBAL, NOW)
             assert (found.text, found.version) == ("the news", 2)
 
     async def test_a_bulletin_of_what_is_gone_is_not_whole(self, factory: Factory) -> None:
@@ -66,7 +81,7 @@ class BulletinContract:
             ids = await store.keep([sample("a"), sample("b", scope=ROOM), sample("c", trust=Trust.EXTERNAL)], 5)
             for version, source in enumerate((ids[0], 404, *ids[1:]), 1):
                 await store.keep([bulletin(GLOBAL, source, version=version)], 6)
-                [found] = await store.bulletins.standing((GLOBAL,), NOW)
+                found = await store.bulletins.of(GLOBAL, NOW)
                 assert found.whole is (source == ids[0])
 
     async def test_material_is_what_is_known_in_exactly_one_scope(self, factory: Factory) -> None:

@@ -1,3 +1,6 @@
+-- name: heard_scopes
+/*scopes*/
+
 -- name: standing
 SELECT
   memory.scope, memory.text, memory.version, memory.said_at, memory.metadata,
