@@ -10,6 +10,7 @@ import pytest
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.testing.contracts.bulletins import BulletinContract
 from keepsaid.testing.contracts.graph import GraphContract
+from keepsaid.testing.contracts.learning import CorrectingContract, LearningContract, TruthContract
 from keepsaid.testing.contracts.library import LibraryContract
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
 from keepsaid.testing.contracts.people import PeopleContract, WideningContract
@@ -83,4 +84,16 @@ class TestWidening(WideningContract):
 
 
 class TestGraph(GraphContract):
+    pass
+
+
+class TestLearning(LearningContract):
+    pass
+
+
+class TestTruth(TruthContract):
+    pass
+
+
+class TestCorrecting(CorrectingContract):
     pass

@@ -19,6 +19,7 @@ from tests.plans.large import filled
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_graph import SQL as GRAPH
+from keepsaid.adapters.sqlite.memory_history import SQL as TRUTH
 from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.query import numbers
@@ -123,6 +124,13 @@ def test_indexing_a_memory_walks_no_memory(tmp_path: Path, name: str) -> None:
         migrate(db, path, "memory")
         sql = load("memory_index")[name]
         assert scans(db, sql, dict.fromkeys(re.findall(r":(\w+)", sql)), frozenset()) == []
+
+
+@pytest.mark.parametrize("name", sorted(TRUTH))
+def test_learning_walks_no_memory(tmp_path: Path, name: str) -> None:
+    with closing(open_writer(path := tmp_path / "memory.db")) as db:
+        migrate(db, path, "memory")
+        assert scans(db, TRUTH[name], dict.fromkeys(re.findall(r":(\w+)", TRUTH[name])), frozenset()) == []
 
 
 @pytest.mark.parametrize("name", sorted(load("memory_vectors").keys() - {"unembedded", "changed"}))

@@ -14,8 +14,8 @@ from tests.figures import Figures
 
 from keepsaid.adapters.sqlite.deep import look_deep
 from keepsaid.adapters.sqlite.ledger import CommitTable
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.operations import start
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, conversation_scope
@@ -62,7 +62,7 @@ async def live(folder: Path, medium: Medium, told: Told, chance: Random, mode: M
     def table(db: apsw.Connection) -> CommitTable:
         if mode is Mode.NORMAL:
             db.pragma("synchronous", "normal")
-        return MEMORY_COMMITS
+        return MEMORY_TABLE
 
     path = folder / "memory.db"
     try:

@@ -16,7 +16,7 @@ from tests.unit.disk import Disk, opened
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import CommitTable, Ledger, Refused
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
+from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
@@ -146,7 +146,7 @@ def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Pat
     db = open_writer(path)
     for part in ("buffer", "memory"):
         migrate(db, path, part)
-    ledger = Ledger(db, path, buffer_commits(db) | MEMORY_COMMITS)
+    ledger = Ledger(db, path, buffer_commits(db) | MEMORY_TABLE)
     ledger.apply([receive(1)])
     ledger.apply([receive(2), unfit(3)])
     assert verdicts(ledger.apply([receive(4)])) == [Intake.STORED]

@@ -8,9 +8,10 @@ import pytest
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger, Refused
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, content_hash, key_hash
+from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, key_hash
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
@@ -34,7 +35,7 @@ def db(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def kept(db: apsw.Connection, *commits: KeepMemories) -> list[object]:
-    ledger = Ledger(db, Path("one.db"), MEMORY_COMMITS)
+    ledger = Ledger(db, Path("one.db"), MEMORY_TABLE)
     return ledger.apply(commits)
 
 
@@ -128,7 +129,7 @@ async def test_one_file_may_hold_both_stores(tmp_path: Path) -> None:
     opened = open_writer(path)
     for part in BOTH:
         migrate(opened, path, part)
-    writer, readers = Writer(Ledger(opened, path, MEMORY_COMMITS), "both"), Readers(path)
+    writer, readers = Writer(Ledger(opened, path, MEMORY_TABLE), "both"), Readers(path)
     store = SqliteMemories(writer, readers, CountingIds())
     await store.keep([sample("a")], 5)
     await store.close()

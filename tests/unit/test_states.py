@@ -50,6 +50,12 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 ADDED: dict[str, dict[str, set[str]]] = {
     "slot": {"open": {"filled", "cleared", "expired"}},
     "feedback": {"wrong": {"withdrawn"}, "withdrawn": {"wrong"}},
+    "memory": {
+        "active": {"merged"},
+        "superseded": {"merged"},
+        "archived": {"merged"},
+        "merged": {"forgotten"},
+    },
     "collection": {
         "clean": {"marked"},
         "marked": {"marked", "claimed"},
@@ -61,7 +67,8 @@ ADDED: dict[str, dict[str, set[str]]] = {
 }
 """Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
-And questions that wait for an answer, what people say of memories, and the reading of marked sessions."""
+And questions that wait for an answer, what people say of memories, one that another stands for, and the reading of
+marked sessions."""
 
 ENDS = {
     "batch": {"done"},
@@ -167,6 +174,10 @@ VERBS = {
         ("active", "forget"): "forgotten",
         ("superseded", "forget"): "forgotten",
         ("archived", "forget"): "forgotten",
+        ("active", "merge"): "merged",
+        ("superseded", "merge"): "merged",
+        ("archived", "merge"): "merged",
+        ("merged", "forget"): "forgotten",
         ("forgotten", "undo"): "active",
     },
 }

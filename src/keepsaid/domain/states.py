@@ -129,9 +129,13 @@ active -supersede-> superseded
 superseded -reopen-> active
 active -archive-> archived
 archived -restore-> active
+active -merge-> merged
+superseded -merge-> merged
+archived -merge-> merged
 active -forget-> forgotten
 superseded -forget-> forgotten
 archived -forget-> forgotten
+merged -forget-> forgotten
 forgotten -undo-> active
 """)
 

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from keepsaid.adapters.sqlite.ledger import Ledger, Refused
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
+from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import buffer_commits, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers
@@ -68,4 +68,4 @@ def memory_inline() -> tuple[InlineWriter, InlineReaders]:
     """A new memory store that is in no file."""
     db = apsw.Connection(str(_IN_MEMORY))
     migrate(db, _IN_MEMORY, "memory")
-    return InlineWriter(Ledger(db, _IN_MEMORY, MEMORY_COMMITS)), InlineReaders(_IN_MEMORY, db)
+    return InlineWriter(Ledger(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)

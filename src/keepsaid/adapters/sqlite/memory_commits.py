@@ -18,6 +18,7 @@ from keepsaid.adapters.sqlite.memory_index import settle, settled
 from keepsaid.adapters.sqlite.memory_people import join, split
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import NewMemory, Used
 from keepsaid.domain.people import JoinPeople, SplitPerson
@@ -108,7 +109,7 @@ def keep_vectors(db: apsw.Connection, commit: KeepVectors) -> int:
 
 
 def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
-    lane = memory.lane
+    lane, slot = memory.lane, slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
     return {
         "id": memory_id,
         "key": storable(memory.key),
@@ -134,6 +135,7 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "version": memory.version,
         "metadata": memory.metadata,
         "attribute": normalise(memory.attribute),
+        "slot": None if slot is None else slot.hex(),
         "value": normalise(memory.value),
         "valid_from": memory.valid_from,
         "stated_to": memory.valid_to,

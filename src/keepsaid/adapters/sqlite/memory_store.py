@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +15,31 @@ from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS, KeepMemories, KeepVectors
+from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
 from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
+from keepsaid.adapters.sqlite.memory_history import SqliteTruth
+from keepsaid.adapters.sqlite.memory_learn import SPARE_IDS, Learn
 from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
+from keepsaid.adapters.sqlite.memory_masked import without_secrets
 from keepsaid.adapters.sqlite.memory_people import SqlitePeople
 from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
+from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.domain.learnt import Learnt
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.operations import Operations
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor
 
 
 class SqliteMemories(SqliteReminding):
-    """Memories in one SQLite file; `writer` must know MEMORY_COMMITS.
+    """Memories in one SQLite file; `writer` must know MEMORY_TABLE.
 
     `closing` are what `close` closes, in order: nothing where writer and readers belong to another store
     in the same file. With a `redactor` no secret it knows is ever written, whoever keeps the memory.
@@ -61,6 +64,7 @@ class SqliteMemories(SqliteReminding):
         self.people = SqlitePeople(writer, readers, ids)
         self.hearing = SqliteHearing(writer, readers, redactor)
         self.bulletins = SqliteBulletins(readers)
+        self.truth = SqliteTruth(writer, readers, ids, redactor)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.
@@ -71,10 +75,20 @@ class SqliteMemories(SqliteReminding):
         """
         if not memories and not used:
             return ()
-        if self._redactor is not None:
-            memories = await _redacted(self._redactor, memories)
+        memories = await without_secrets(self._redactor, memories)
         ids = tuple(self._ids.next() for _ in memories)
         return await self._writer.apply(KeepMemories(ids, tuple(memories), at, tuple(used)))
+
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
+        """Learn memories, all of a call or none; says of each, in order, what became of it.
+
+        Raises a StoreError with nothing learned.
+        """
+        if not memories:
+            return ()
+        memories = await without_secrets(self._redactor, memories)
+        ids = tuple(self._ids.next() for _ in range(len(memories) * (1 + SPARE_IDS)))
+        return await self._writer.apply(Learn(ids, tuple(memories), at))
 
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
         """Active memories the listener may hear, newest first; no kinds means all."""
@@ -121,18 +135,10 @@ class SqliteMemories(SqliteReminding):
             await part.close()
 
 
-async def _redacted(redactor: Redactor, memories: Sequence[NewMemory]) -> list[NewMemory]:
-    found = await marks_of(redactor, [memory.text for memory in memories])
-    return [
-        replace(memory, text=masked(memory.text, marks)) if marks else memory
-        for memory, marks in zip(memories, found, strict=True)
-    ]
-
-
 async def open_memories(path: Path, ids: Ids, redactor: Redactor | None = None) -> SqliteMemories:
     """Open or create the memory store at `path`; raises a StoreError with the file untouched."""
     db = await asyncio.to_thread(_open, path)
-    writer = Writer(Ledger(db, path, MEMORY_COMMITS), "memory")
+    writer = Writer(Ledger(db, path, MEMORY_TABLE), "memory")
     readers = Readers(path)
     return SqliteMemories(writer, readers, ids, (readers, writer), redactor)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.connection import open_reader
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations, start
 from keepsaid.adapters.sqlite.readers import Readers
@@ -29,7 +29,7 @@ async def open_stores(
         memories = await open_memories(memory, ids, redactor)
         closing.push_async_callback(memories.close)
         return operations, memories
-    writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_COMMITS)
+    writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_TABLE)
     readers, searching = Readers(buffer), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)

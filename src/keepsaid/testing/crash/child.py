@@ -31,6 +31,7 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.points import arm, point
 from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
 from keepsaid.testing.crash.order import Order, Program, program_of, tell
+from keepsaid.testing.crash.taught import teach
 from keepsaid.testing.power.full import lay
 
 _RENEW_MS = 100
@@ -106,7 +107,7 @@ def _replace(place: ModuleType | type, name: str, value: object) -> None:
 def _mentioning(keep: Keep) -> Keep:
     """Each memory that is kept mentions a thing of its own: that is written too, and leads from none to another.
 
-    Two strangers are joined and split, and what is kept is let be heard where it is heard already.
+    Two strangers are joined and split, and what is kept is let be heard where it is heard already, and learned from.
     """
 
     async def kept(
@@ -118,6 +119,7 @@ def _mentioning(keep: Keep) -> Keep:
         await store.people.split(_STRANGERS[0])
         for id_ in ids[:1]:
             await store.hearing.widen(WidenMemory(id_, Reach.CONVERSATION, OWNER, "so already", at))
+            await teach(store, id_, at)
         return ids
 
     return kept

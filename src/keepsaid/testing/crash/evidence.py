@@ -244,7 +244,7 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
             heads=buffer.all(Head),
             slots=buffer.all(Slot),
             obeyed=buffer.all(Obeyed),
-            broken=[*buffer.damage(), *memory.damage()],
+            broken=[*buffer.damage(), *memory.damage(), *memory.mistaught()],
         )
 
 
@@ -277,6 +277,10 @@ class Store:
         """What SQLite finds wrong with the file."""
         found = [str(row[0]) for row in self.rows("damage")]
         return [] if found == ["ok"] else [f"{self._name}: {line}" for line in found]
+
+    def mistaught(self) -> list[str]:
+        """What was learned of and is in two places now, or more often than it was told."""
+        return [f"{self._name}: {row[0]} was learned twice, or is in several places" for row in self.rows("mistaught")]
 
 
 def numbers(home: Path, *statements: str) -> list[list[int]] | None:

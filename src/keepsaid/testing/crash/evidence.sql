@@ -34,6 +34,10 @@ SELECT id FROM task
 SELECT source.kind, source.ref FROM memory JOIN memory_source AS source ON source.memory_id = memory.id
 WHERE memory.kind = 'episode' AND memory.state = 'active'
 
+-- name: mistaught
+SELECT subject FROM memory WHERE attribute = 'place' AND subject LIKE 'thing %'
+GROUP BY subject HAVING sum(superseded_by IS NULL) <> 1 OR count(*) > 4 OR sum(evidence_count) > 4
+
 -- name: Stretch
 SELECT lane_id, version, first, last FROM lane_summary
 UNION ALL

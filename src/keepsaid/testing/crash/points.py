@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
+from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import buffer_commits
 from keepsaid.adapters.sqlite.statements import migrations
@@ -58,6 +58,11 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             "while episodes are recorded, people joined, memories widened, and what was said collected",
             (
                 "commit.KeepMemories.",
+                "commit.Learn.",
+                "commit.Correct.",
+                "commit.Pin.",
+                "commit.Confirm.",
+                "commit.Merge.",
                 "episodes.kept",
                 "commit.EpisodesKept.",
                 "summaries.kept",
@@ -107,7 +112,7 @@ def commit_names() -> tuple[str, ...]:
     """The types of commits that the stores apply."""
     with TemporaryDirectory() as folder, closing(open_writer(path := Path(folder, "buffer.db"))) as db:
         migrate(db, path, "buffer")
-        table = buffer_commits(db) | MEMORY_COMMITS
+        table = buffer_commits(db) | MEMORY_TABLE
     return tuple(sorted(kind.__name__ for kind in (*table.single, *table.sets)))
 
 

@@ -36,6 +36,7 @@ CREATE TABLE memory (
   importance REAL NOT NULL,
   confidence REAL NOT NULL DEFAULT 1.0,
   corrects INTEGER NOT NULL DEFAULT 0,
+  confirmed_at INTEGER,
   last_access_at INTEGER,
   access_count INTEGER NOT NULL DEFAULT 0,
   evidence_count INTEGER NOT NULL DEFAULT 1,
@@ -45,6 +46,8 @@ CREATE TABLE memory (
   subject TEXT NOT NULL DEFAULT '',
   attribute TEXT NOT NULL DEFAULT '',
   value TEXT NOT NULL DEFAULT '',
+  -- a hash of subject and attribute, where one thing is said about someone
+  slot BLOB,
   speaker TEXT NOT NULL DEFAULT '',
   -- who said it, whom it is about, and whose direct chat it was said in: persons, by the ids of their identities
   speaker_id TEXT NOT NULL DEFAULT '',
@@ -64,6 +67,9 @@ WHERE state = 'active' AND kind <> 'episode';
 CREATE INDEX memory_content ON memory (content_hash);
 CREATE INDEX memory_beside ON memory (audience, said_at, id)
 WHERE kind = 'episode' AND state IN ('active', 'superseded');
+CREATE INDEX memory_slot ON memory (slot) WHERE slot IS NOT NULL;
+CREATE INDEX memory_overdue ON memory (valid_to) WHERE state = 'active' AND superseded_by IS NOT NULL;
+CREATE INDEX memory_superseded ON memory (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX memory_subject ON memory (subject, attribute) WHERE subject <> '';
 CREATE INDEX memory_speaker ON memory (speaker_id, said_at DESC, id DESC)
 WHERE speaker_id <> '' AND state <> 'forgotten';
@@ -73,9 +79,23 @@ CREATE TABLE memory_source (
   n INTEGER NOT NULL,
   kind TEXT NOT NULL,
   ref TEXT NOT NULL,
+  -- the statement it is a source of, by its key; '' where the memory has but one
+  statement TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (memory_id, n)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX memory_source_ref ON memory_source (kind, ref);
+
+-- what was learned, by its key: each time that a memory was said; its words and its value stand in the memory alone
+CREATE TABLE memory_statement (
+  key TEXT PRIMARY KEY,
+  memory_id INTEGER NOT NULL REFERENCES memory (id),
+  start INTEGER NOT NULL,
+  said_at INTEGER NOT NULL,
+  ends INTEGER,
+  corrects INTEGER NOT NULL,
+  counted INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX memory_statement_memory ON memory_statement (memory_id);
 
 CREATE TABLE association (
   source_id INTEGER NOT NULL REFERENCES memory (id),
@@ -112,12 +132,16 @@ CREATE TRIGGER memory_unrelated AFTER DELETE ON memory BEGIN
   DELETE FROM association WHERE source_id = old.id;
   DELETE FROM association WHERE target_id = old.id;
   DELETE FROM mention WHERE memory_id = old.id;
+  DELETE FROM memory_statement WHERE memory_id = old.id;
+  DELETE FROM memory WHERE superseded_by = old.id AND state = 'merged';
 END;
 
 CREATE TRIGGER memory_forgotten AFTER UPDATE OF state ON memory WHEN new.state = 'forgotten' BEGIN
   DELETE FROM association WHERE source_id = old.id;
   DELETE FROM association WHERE target_id = old.id;
   DELETE FROM mention WHERE memory_id = old.id;
+  DELETE FROM memory_statement WHERE memory_id = old.id;
+  DELETE FROM memory WHERE superseded_by = old.id AND state = 'merged';
 END;
 
 CREATE TABLE memory_change (
@@ -295,8 +319,13 @@ CREATE TRIGGER memory_insert AFTER INSERT ON memory BEGIN
 END;
 
 -- what can no longer be heard is not found from the same moment on, even before its neighbours are made anew
-CREATE TRIGGER memory_update AFTER UPDATE OF state, text, speaker, said_at, audience ON memory BEGIN
+CREATE TRIGGER memory_changed AFTER UPDATE OF state, text, speaker, said_at, audience, valid_from, valid_to ON memory BEGIN
   INSERT INTO memory_change (memory_id, what, at) VALUES (new.id, 'changed', new.recorded_at);
+END;
+
+CREATE TRIGGER memory_update AFTER UPDATE OF state, text, speaker, said_at, audience ON memory
+WHEN (old.text, old.speaker, old.said_at, old.audience) IS NOT (new.text, new.speaker, new.said_at, new.audience)
+OR (old.state IN ('active', 'superseded')) IS NOT (new.state IN ('active', 'superseded')) BEGIN
   DELETE FROM memory_piece WHERE memory_id = old.id;
   INSERT OR IGNORE INTO memory_stale (memory_id) VALUES (old.id);
   INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (

@@ -11,8 +11,8 @@ ON CONFLICT DO NOTHING
 -- name: keep
 INSERT INTO memory (
   id, key, audience, kind, state, scope, trust, lane_key, conversation, account, channel, said_at, recorded_at, importance,
-  content_hash, subject, speaker, derived, version, metadata, text, attribute, value, valid_from, stated_to, valid_to,
-  confidence, corrects, speaker_id, subject_id, chat_of
+  content_hash, subject, speaker, derived, version, metadata, text, attribute, value, slot, valid_from, stated_to,
+  valid_to, confidence, corrects, speaker_id, subject_id, chat_of
 )
 SELECT
   draft.value ->> 'id', draft.value ->> 'key',
@@ -28,7 +28,8 @@ SELECT
   draft.value ->> 'channel', draft.value ->> 'said_at', draft.value ->> 'at', draft.value ->> 'importance',
   unhex(draft.value ->> 'content_hash'), draft.value ->> 'subject', draft.value ->> 'speaker',
   draft.value ->> 'derived', draft.value ->> 'version', draft.value ->> 'metadata', draft.value ->> 'text',
-  draft.value ->> 'attribute', draft.value ->> 'value', draft.value ->> 'valid_from', draft.value ->> 'stated_to',
+  draft.value ->> 'attribute', draft.value ->> 'value', unhex(draft.value ->> 'slot'),
+  draft.value ->> 'valid_from', draft.value ->> 'stated_to',
   draft.value ->> 'stated_to', draft.value ->> 'confidence', draft.value ->> 'corrects',
   draft.value ->> 'speaker_id', draft.value ->> 'subject_id', draft.value ->> 'chat_of'
 FROM json_each(:drafts) AS draft

@@ -1,0 +1,185 @@
+"""Versions on SQLite: all that was known of a slot, and a person's hand on a memory: corrected, pinned, merged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_graph import Relate, relate
+from keepsaid.adapters.sqlite.memory_index import settle
+from keepsaid.adapters.sqlite.memory_learn import SPARE_IDS, learned
+from keepsaid.adapters.sqlite.memory_masked import without_secrets
+from keepsaid.adapters.sqlite.memory_rows import bound, memory, statements
+from keepsaid.adapters.sqlite.memory_truth import hold, statements_of
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.graph import Association, Relation
+from keepsaid.domain.learnt import LEARNABLE, How, Learnt
+from keepsaid.domain.memory import Listener, Memory, NewMemory
+from keepsaid.domain.truth import Told, periods
+from keepsaid.ports.clock import Ids
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.redactor import Redactor
+
+SQL = statements("memory_truth")
+
+
+@dataclass(frozen=True, slots=True)
+class Correct(Commit[Learnt]):
+    """Put a memory right: `memory` takes its place, in its slot and scope; what it said before is kept as past.
+
+    `ids` are one for what is new and SPARE_IDS more. A memory that is not there is refused.
+    """
+
+    memory_id: int
+    memory: NewMemory
+    ids: tuple[int, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pin(Commit[bool]):
+    """Pin a memory or unpin it; False when there is none."""
+
+    memory_id: int
+    pinned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm(Commit[bool]):
+    """Take a memory for certain; False when there is none. `at` is milliseconds UTC."""
+
+    memory_id: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Commit[bool]):
+    """Have `into` stand for the others, with their sources; False, and nothing done, when they cannot be merged."""
+
+    into: int
+    others: tuple[int, ...]
+    at: int
+
+
+class SqliteTruth:
+    """Versions of the memories in one SQLite file; `writer` must know MEMORY_TABLE."""
+
+    def __init__(self, writer: Operations, readers: Readers, ids: Ids, redactor: Redactor | None = None) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._ids = ids
+        self._redactor = redactor
+
+    async def history(self, listener: Listener, memory_id: int) -> Sequence[Memory]:
+        """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
+
+        Of one that has no slot, it and those before and after it; none when it may not be heard.
+        """
+        return await self._readers.run(_history, listener, memory_id)
+
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+        """Put a memory right; the new words stand in its slot and scope. Again by the same key it does nothing."""
+        [memory] = await without_secrets(self._redactor, [memory])
+        return await self._writer.apply(Correct(memory_id, memory, self._some(1 + SPARE_IDS), at))
+
+    async def pin(self, memory_id: int, *, pinned: bool) -> bool:
+        """Pin a memory, so that it never fades, or unpin it; False when there is no such memory."""
+        return await self._writer.apply(Pin(memory_id, pinned))
+
+    async def confirm(self, memory_id: int, at: int) -> bool:
+        """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
+        return await self._writer.apply(Confirm(memory_id, at))
+
+    async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
+        """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
+
+        All or none: False when one is not there or was merged before, is an episode or a summary, is of another scope
+        or slot than `into`, or something else held between them.
+        """
+        return await self._writer.apply(Merge(into, tuple(others), at))
+
+    def _some(self, count: int) -> tuple[int, ...]:
+        return tuple(self._ids.next() for _ in range(count))
+
+
+def _history(db: apsw.Connection, listener: Listener, memory_id: int) -> Sequence[Memory]:
+    return [memory(row) for row in db.execute(SQL["history"], {**bound(listener), "id": memory_id})]
+
+
+def pin(db: apsw.Connection, commit: Pin) -> bool:
+    """Apply one commit."""
+    return bool(db.execute(SQL["pin"], {"id": commit.memory_id, "pinned": commit.pinned}).fetchall())
+
+
+def confirm(db: apsw.Connection, commit: Confirm) -> bool:
+    """Apply one commit."""
+    return bool(db.execute(SQL["confirm"], {"id": commit.memory_id, "at": commit.at}).fetchall())
+
+
+def correct(db: apsw.Connection, commit: Correct) -> Learnt:
+    """Apply one commit."""
+    rows = db.execute(SQL["corrected"], {"id": commit.memory_id}).fetchall()
+    old = next((memory(row) for row in rows), None)
+    if old is None or old.new.kind not in LEARNABLE:
+        return Learnt(0, How.REFUSED, "there is no such memory to be corrected")
+    slotted = bool(old.new.attribute and (old.new.subject_id or old.new.subject) and old.new.value)
+    new = replace(
+        commit.memory,
+        kind=old.new.kind,
+        scope=old.new.scope,
+        lane=old.new.lane,
+        subject=old.new.subject,
+        subject_id=old.new.subject_id,
+        chat_of=old.new.chat_of,
+        attribute=old.new.attribute if slotted else "",
+        value=(commit.memory.value or commit.memory.text) if slotted else "",
+        importance=old.new.importance,
+        corrects=True,
+    )
+    done = learned(db, new, commit.ids, commit.at, anew=not slotted)
+    if not slotted and done.how is How.NEW:
+        db.execute(SQL["replace"], {"id": old.id, "after": done.memory_id, "at": new.said_at})
+        relate(db, Relate((Association(done.memory_id, old.id, Relation.UPDATES),), (), commit.at))
+        done = replace(done, how=How.UPDATES)
+    settle(db)
+    return done
+
+
+def merge(db: apsw.Connection, commit: Merge) -> bool:
+    """Apply one commit."""
+    wanted = (commit.into, *commit.others)
+    rows: list[tuple[Any, ...]]
+    rows = [row for id_ in wanted for row in db.execute(SQL["standing"], {"id": id_}).fetchall()]
+    mergeable = len({*wanted}) == len(rows) == len(wanted) > 1 and all(kind in LEARNABLE for kind, _, _ in rows)
+    if not mergeable or len({row[1:] for row in rows}) > 1:
+        return False
+    slot = rows[0][2]
+    held = periods(_moved(statements_of(db, slot), commit)) if slot is not None else []
+    if not all(period.founder.founds for period in held):
+        return False
+    db.execute(SQL["say_founder"], {"ids": json.dumps(wanted)})
+    for id_ in wanted:
+        db.execute(SQL["name_source"], {"memory_id": id_})
+    for id_ in commit.others:
+        moved = {"of": id_, "to": commit.into}
+        db.execute(SQL["take_statements"], moved)
+        db.execute(SQL["take_sources"], moved)
+        db.execute(SQL["unsay"], moved)
+    db.execute(SQL["counted"], {"id": commit.into})
+    hold(db, held, (), commit.at)
+    settle(db)
+    return True
+
+
+def _moved(told: Sequence[Told], commit: Merge) -> list[Told]:
+    """All that was told of the slot, as it stands once what the others say is what `into` says."""
+    value = next(one.value for one in told if one.memory_id == commit.into)
+    return [
+        replace(one, memory_id=commit.into, founds=False, value=value) if one.memory_id in commit.others else one
+        for one in told
+    ]

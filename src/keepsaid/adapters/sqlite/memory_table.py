@@ -1,0 +1,13 @@
+"""Every write of the memory store, for the ledger that applies them."""
+
+from __future__ import annotations
+
+from keepsaid.adapters.sqlite.ledger import CommitTable
+from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
+from keepsaid.adapters.sqlite.memory_history import Confirm, Correct, Merge, Pin, confirm, correct, merge, pin
+from keepsaid.adapters.sqlite.memory_learn import Learn, learn
+
+MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
+    single={Learn: learn, Correct: correct, Pin: pin, Confirm: confirm, Merge: merge}, sets={}
+)
+"""For a ledger that writes memory; join it with the operational ones where one file holds both stores."""

@@ -1,0 +1,92 @@
+"""Learning: what becomes of a memory that is offered, and which are not worth keeping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.memory import IMPORTANCE, NewMemory, Source
+from keepsaid.domain.message import Trust
+from keepsaid.domain.words import spelled, topic
+
+BYTES_MAX = 50_000
+"""What one learned memory may have, in UTF-8 (seed 001)."""
+
+LEARNABLE = frozenset(IMPORTANCE)
+"""The kinds that are learned: neither episodes nor summaries, which have their own ways in."""
+
+_FROM = frozenset(["message", "reply", "turn", "finding", "person", "note", "import", "task", "external"])
+_SAYS_NOTHING = frozenset(
+    ["", "unknown", "none", "null", "n/a", "na", "nothing", "undefined", "not specified", "unspecified", "-", "?"]
+)
+
+
+class How(StrEnum):
+    """What became of a memory that was offered.
+
+    It is `new`; it is `evidence` for one that is there; it `updates` an older one; it was true in the `past` already;
+    it is `known`: the same was learned from the same source; it was `forgotten` before; or it is `refused`.
+    """
+
+    NEW = "new"
+    EVIDENCE = "evidence"
+    UPDATES = "updates"
+    PAST = "past"
+    KNOWN = "known"
+    FORGOTTEN = "forgotten"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """The memory that now holds what was offered, 0 for none, and what became of the offer; `why` it was refused."""
+
+    memory_id: int
+    how: How
+    why: str = ""
+
+
+def refused(memory: NewMemory) -> str:
+    """Why a memory is not learned, "" when it is; by what it came from first, then by what it says.
+
+    Not learned is what outsiders wrote, what has no source or another than people, replies, findings and imports, other
+    kinds than LEARNABLE, what is longer than BYTES_MAX, and junk: nothing said, only punctuation, only small talk, a
+    slot whose value says nothing, and a single word about nobody.
+    """
+    if memory.trust is Trust.EXTERNAL:
+        return "what outsiders wrote is not learned"
+    if memory.kind not in LEARNABLE:
+        return f"a memory of kind {memory.kind} is not learned"
+    if not memory.sources or any(source.kind not in _FROM for source in memory.sources):
+        return "it does not come from what people said"
+    if len(memory.text.encode("utf-8", "replace")) > BYTES_MAX:
+        return f"it is longer than {BYTES_MAX:,} bytes"
+    return junk(memory)
+
+
+def junk(memory: NewMemory) -> str:
+    """Why what a memory says is worth nothing, "" when it is worth keeping."""
+    if not spelled(memory.text):
+        return "it says nothing"
+    if memory.attribute and " ".join(memory.value.split()).casefold() in _SAYS_NOTHING:
+        return "its value says nothing"
+    if memory.attribute and memory.subject:
+        return ""
+    about = topic(memory.text)
+    if not about:
+        return "it is small talk"
+    if len(about) < 2 and not memory.subject and len(spelled(memory.text)) < 3:
+        return "it says nothing of anybody"
+    return ""
+
+
+def origins(sources: Sequence[Source]) -> frozenset[Source]:
+    """Where something was said: its sources without the findings that read them, or these where there are no others."""
+    return frozenset(one for one in sources if one.kind != "finding") or frozenset(sources)
+
+
+def adds_evidence(sources: Sequence[Source], known: Sequence[Source]) -> bool:
+    """Whether something said again counts: not from a source that is known, nor in the agent's own replies."""
+    fresh = origins(sources) - origins(known)
+    return any(one.kind != "reply" for one in fresh)

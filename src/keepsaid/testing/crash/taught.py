@@ -1,0 +1,41 @@
+"""Taught: every memory that a life keeps is learned from as well, so that a kill can fall on each way to learn.
+
+All of it is named by the memory, so that it is the same when it is done again; nobody hears it.
+"""
+
+from __future__ import annotations
+
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
+from keepsaid.domain.message import Trust
+
+_PLACES = ("Porto", "Lisbon", "Porto")
+
+
+async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
+    """Learn where a thing was, put that right, take it for certain, pin it; and merge two notes of it."""
+    moved = [_told(memory_id, n, f"it is in {place}", place) for n, place in enumerate(_PLACES)]
+    learned = await store.learn(moved, at)
+    await store.truth.correct(learned[-1].memory_id, _told(memory_id, 3, "no, it is in Rome", "Rome"), at)
+    await store.truth.confirm(learned[-1].memory_id, at)
+    await store.truth.pin(learned[-1].memory_id, pinned=True)
+    notes = [_told(memory_id, 4, "a note of the first kind"), _told(memory_id, 5, "words of quite another sort")]
+    first, second = await store.learn(notes, at)
+    if first.memory_id != second.memory_id:
+        await store.truth.merge(first.memory_id, [second.memory_id], at)
+
+
+def _told(memory_id: int, n: int, text: str, place: str = "") -> NewMemory:
+    key, thing = f"taught:{memory_id}:{n}", f"thing {memory_id}"
+    return NewMemory(
+        key,
+        Kind.FACT,
+        f"{thing}: {text}",
+        person_scope(thing),
+        Trust.KNOWN,
+        subject=thing,
+        attribute="place" if place else "",
+        value=place,
+        said_at=100 * (n + 1),
+        sources=(Source("message", key),),
+    )
