@@ -13,6 +13,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import only
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.ports.points import point
 
 if TYPE_CHECKING:
     from keepsaid.adapters.sqlite.memory_codes import Codes, Signs
@@ -29,8 +30,10 @@ def pack(db: apsw.Connection, finish: bool) -> None:
         if spaces * ranges <= blocks:
             return
         space, dimension, number = next(_unpacked(db, ranges))
+        point("block.before")
         with db:
             db.execute(_SQL["keep_block"], _block(db, space, dimension, number))
+        point("block.after")
         if not finish:
             return
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+from keepsaid.testing.crash.age import age
 from keepsaid.testing.crash.fork import Fork
 from keepsaid.testing.crash.report import Death
 from keepsaid.testing.crash.stage import SERVE, Stage
@@ -23,6 +24,8 @@ class Deaths:
         """Begin a life that is to die at the `count`th pass of a point, and do what brings it there."""
         backup = name.startswith("backup.")
         arguments = ("data", "backup", str(self._stage.folder / "backup")) if backup else SERVE
+        if name.startswith("block."):
+            age(self._stage.home)
         life = self._stage.fork(name, count, arguments)
         if name.startswith("commit.Relinquish."):
             self._stage.ready(life)

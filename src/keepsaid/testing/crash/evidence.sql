@@ -101,3 +101,10 @@ SELECT count(*) FROM journal WHERE topic = 'command.executed'
 
 -- name: summarised
 SELECT count(*) FROM lane_context WHERE summary IS NOT NULL
+
+-- name: first_vectors
+INSERT INTO sqlite_sequence (name, seq)
+SELECT 'vector', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'vector')
+
+-- name: many_vectors
+UPDATE sqlite_sequence SET seq = ((seq + 4) / 8192 + 1) * 8192 - 4 WHERE name = 'vector'

@@ -24,7 +24,7 @@ _LONGEST_WAITS_S = 240.0
 """After mixed faults some have seen so many outages that the next is waited out for a minute."""
 _ONCE_A_LIFE = ("commit.VoidLeases.", "commit.Doubt.", "commit.ExpireLeases.", "commit.Relinquish.", "backup.")
 _SELDOM = ("commit.Decide.", "commit.Requeue.", "commit.Release.", "commit.Fail.", "commit.Shown.", "commit.Renew.")
-_ONCE_IN_A_WHILE = ("commit.Tell.", "commit.BeginPruning.", "commit.Prune.")
+_ONCE_IN_A_WHILE = ("commit.Tell.", "commit.BeginPruning.", "commit.Prune.", "block.")
 
 Tell = Callable[[int, int, str], None]
 """Hears how far the play is: kills and seconds of mixed faults done, these in all, and what is going on."""

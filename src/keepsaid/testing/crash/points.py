@@ -69,6 +69,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.SummariesCopied.",
                 "vectors.made",
                 "commit.KeepVectors.",
+                "block.",
                 "commit.Relate.",
                 "commit.JoinPeople.",
                 "commit.SplitPerson.",
