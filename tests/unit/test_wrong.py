@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.http_cast import refused, site
@@ -123,6 +124,9 @@ async def test_the_same_over_http(tmp_path: Path) -> None:
         story = (await here.client.get(f"/v1/turns/{turn}", headers=here.owner)).json()["turn"]
         [said] = story["feedback"]
         assert (said["memory"], said["state"], said["by"]) == (show("memory", boiler), "wrong", PERSON)
+        came_up = await here.client.get(f"/v1/memories/{show('memory', boiler)}/turns", headers=here.owner)
+        [use] = came_up.json()["uses"]
+        assert (use["turn"], use["how"], came_up.json()["feedback"]) == (turn, "injected", [said])
         undone = await here.client.post(path, json={"turn": turn, "undo": True}, headers=here.owner)
         assert undone.json()["done"] is True
         assert not await judge(here.instance, boiler, turn_id + 1, undo=False)
@@ -131,3 +135,41 @@ async def test_the_same_over_http(tmp_path: Path) -> None:
         refused(await here.client.post("/v1/memories/mem_x/wrong", json={"turn": turn}, headers=here.owner), 404)
         refused(await here.client.get("/v1/turns/trn_x", headers=here.owner), 404)
         refused(await here.client.post(path, json={"turn": turn}), 401)
+
+
+async def test_where_a_memory_came_up_and_why_it_did_not_over_http(tmp_path: Path) -> None:
+    async with site(tmp_path, memory={"deadline_ms": 5_000}) as here:
+        now = here.instance.clock.now_ms()
+        boiler, other = [
+            show("memory", await here.instance.remember(note(text, "fact", now)))
+            for text in (BOILER, "Comets have tails of dust.")
+        ]
+        say = talking(here.instance)
+        await say(QUESTION)
+        asked = show("turn", await here.instance.operations.last_turn(HERE) or 0)
+        await say("/help")
+        command = show("turn", await here.instance.operations.last_turn(HERE) or 0)
+
+        async def told(path: str) -> dict[str, Any]:
+            answer = await here.client.get(path, headers=here.owner)
+            assert answer.status_code == 200, answer.text
+            found: dict[str, Any] = answer.json()
+            return found
+
+        assert [use["turn"] for use in (await told(f"/v1/memories/{boiler}/turns"))["uses"]] == [asked]
+        never = await told(f"/v1/memories/{other}/turns")
+        assert (never["memory"]["id"], never["uses"], never["feedback"]) == (other, [], [])
+        shown = await told(f"/v1/turns/{asked}/without/{boiler}")
+        assert (shown["turn"], shown["memory"]["id"], shown["absence"]["stage"]) == (asked, boiler, "shown")
+        assert (await told(f"/v1/turns/{asked}/without/{other}"))["absence"]["stage"] == "not_found"
+        bare = (await told(f"/v1/turns/{command}/without/{boiler}"))["absence"]
+        assert bare["stage"] == "not_searched"
+        assert "/help is a command, carried out without a model" in bare["why"]
+        for path in (
+            "/v1/memories/mem_x/turns",
+            f"/v1/turns/{asked}/without/mem_x",
+            f"/v1/turns/trn_x/without/{boiler}",
+        ):
+            refused(await here.client.get(path, headers=here.owner), 404)
+        for path in (f"/v1/memories/{boiler}/turns", f"/v1/turns/{asked}/without/{boiler}"):
+            refused(await here.client.get(path), 401)

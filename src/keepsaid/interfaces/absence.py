@@ -12,6 +12,7 @@ from keepsaid.domain.receipt import beyond_in, candidate_in
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import TurnStory
 from keepsaid.domain.words import topic
+from keepsaid.interfaces.commanded import commanded
 from keepsaid.memory.inject import SYSTEM, listener_of
 
 
@@ -55,7 +56,8 @@ def absence(turn: TurnStory, memory: Memory, *, heard: bool) -> Absence:
         return Absence(Stage.RANK, why, dict(behind))
     skipped = _memory(turn).get("skipped")
     if skipped or not _memory(turn):
-        return Absence(Stage.NOT_SEARCHED, f"nothing was searched: {skipped or 'the turn recorded no context'}")
+        why = commanded(turn) or "the turn recorded no context"
+        return Absence(Stage.NOT_SEARCHED, f"nothing was searched: {skipped or why}")
     if memory.recorded_at > turn.started_at:
         return Absence(Stage.LATER, "it was not known yet: it was recorded after the turn began")
     if not heard:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from keepsaid.interfaces.absence import Absence
 
 Shape = dict[str, Any]
+
+USES_MAX = 1_000
+"""So many turns that a memory came up in are told of, the newest."""
 
 
 def when(ms: int | None) -> str | None:
@@ -154,6 +158,17 @@ def use_shape(use: Use) -> Shape:
     lane = {"channel": use.lane.channel, "conversation": use.lane.conversation, "key": use.lane.key}
     told = {"at": when(use.at), "how": str(use.how), "found": _candidate(use.found)}
     return {"turn": show("turn", use.turn_id), "lane": lane, **told}
+
+
+def came_up_shape(memory: Memory, uses: Sequence[Use], feedback: Sequence[Feedback]) -> Shape:
+    """A memory, the turns it came up in, and what people said of that."""
+    told = {"uses": [use_shape(use) for use in uses], "feedback": [feedback_shape(said) for said in feedback]}
+    return {"memory": memory_shape(memory), **told}
+
+
+def absent_shape(turn: TurnStory, memory: Memory, why: Absence) -> Shape:
+    """A turn, a memory, and why the one was not shown the other."""
+    return {"turn": show("turn", turn.turn_id), "memory": memory_shape(memory), "absence": absence_shape(why)}
 
 
 def absence_shape(why: Absence) -> Shape:

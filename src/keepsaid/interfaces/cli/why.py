@@ -20,6 +20,7 @@ from keepsaid.interfaces.cli.pruned import gone, unless_pruned
 from keepsaid.interfaces.cli.receipts import judged, memories, searched
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.why_memory import explain_absence, explain_memory
+from keepsaid.interfaces.commanded import commanded
 from keepsaid.interfaces.picture import context_bar, one_page
 from keepsaid.interfaces.ranks import rank_shift
 from keepsaid.interfaces.shapes import turn_shape, when
@@ -113,18 +114,22 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     if turn.state == "open" and turn.batch.error:
         lines.append(("waits", waits(turn.batch)))
     trace: dict[str, Any] = turn.trace if isinstance(turn.trace, dict) else {}
-    lines += [*_context(trace), *_prefix(turn)]
+    alone = commanded(turn)
+    lines += [("context", f"none: {alone}")] if alone else [*_context(trace), *_prefix(turn)]
     changed = changed_since(trace)
     lines += [("tried again", f"{changed} since the first attempt")] if changed else []
     yield wrapped(lines)
-    yield from memories(trace.get("memory") or {}, everything=everything)
+    if not alone:
+        yield from memories(trace.get("memory") or {}, everything=everything)
     yield wrapped([*judged(turn.feedback), *_ended(turn)])
 
 
 def _drawn(turn: TurnStory, file: Path) -> None:
     shares = shares_of(turn.trace)
     if not shares:
-        raise InputError(f"{name('turn', turn.turn_id)} recorded no context to draw", hint="keepsaid why")
+        alone = commanded(turn)
+        what = f"{name('turn', turn.turn_id)} recorded no context to draw" + (f": {alone}" if alone else "")
+        raise InputError(what, safe="Nothing was changed.", hint="keepsaid why")
     title = f"{name('turn', turn.turn_id)}   {turn.batch.lane.conversation} {turn.batch.lane.key}"
     try:
         file.write_text(_picture(turn, title, shares), "utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keepsaid.domain.feedback import Feedback, Use
 from keepsaid.domain.ids import read
@@ -14,12 +14,11 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import show, wrapped
 from keepsaid.interfaces.cli.receipts import judged, shortened, uses
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.shapes import absence_shape, feedback_shape, memory_shape, use_shape, when
+from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, when
 
 if TYPE_CHECKING:
     from keepsaid.app.reading import Reading
 
-_TURNS_MAX = 1_000
 _OWNER = Listener(None, everything=True)
 
 
@@ -29,17 +28,16 @@ def explain_memory(thing: str) -> None:
 
     async def looked_up(stores: Reading) -> tuple[Memory | None, Sequence[Use], Sequence[Feedback]]:
         known = await stores.memories.get(_OWNER, number)
-        return known, await stores.views.uses(number, _TURNS_MAX), await stores.views.feedback(number)
+        return known, await stores.views.uses(number, USES_MAX), await stores.views.feedback(number)
 
     nothing: tuple[Memory | None, Sequence[Use], Sequence[Feedback]] = (None, (), ())
     memory, found, feedback = session().read(looked_up, nothing)
     if memory is None:
         raise _unknown(thing)
-    shape = {"memory": memory_shape(memory), "uses": [use_shape(use) for use in found]}
     heading = f"CAME UP IN {len(found)} of the turns on record" if found else "CAME UP IN no turn on record"
     said = wrapped(judged(feedback))
     parts = (_headed(memory), *filter(None, (said,)), heading, *uses(found))
-    show({**shape, "feedback": [feedback_shape(one) for one in feedback]}, *parts)
+    show(came_up_shape(memory, found, feedback), *parts)
 
 
 def explain_absence(turn: TurnStory, thing: str) -> None:
@@ -63,8 +61,7 @@ def explain_absence(turn: TurnStory, thing: str) -> None:
         *(("said", shortened(one.text)) for one in turn.messages),
         (why.stage.replace("_", " "), why.why),
     ]
-    shape: dict[str, Any] = {"turn": name("turn", turn.turn_id), "memory": memory_shape(memory)}
-    show({**shape, "absence": absence_shape(why)}, _headed(memory), wrapped(told))
+    show(absent_shape(turn, memory, why), _headed(memory), wrapped(told))
 
 
 def _headed(memory: Memory) -> str:
