@@ -5,6 +5,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FIGURES ?= build/soak.jsonl
+# What is slow in a file is made once for its tests; a few workers keep the disk as busy as many.
+SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/python -m pip install -qq --editable .
 
 help: ## List the targets
@@ -20,7 +22,7 @@ check: .venv/.test ## Run the static checks: ruff, format, mypy, arrows
 	@arrows=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$arrows"; exit 1; }
 
 test: check ## Run the static checks, then the tests
-	@$(BIN)/pytest --quiet
+	@$(BIN)/pytest --quiet $(SPREAD)
 
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench

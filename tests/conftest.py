@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.figures import Figures, Sheet
+from tests.figures import Figures, Sheet, figures_of
 
 # How fast an example is says how busy the machine is.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# The program is started hundreds of times: it is compiled once, whatever whoever runs the tests has set.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _SHEET = pytest.StashKey[Sheet]()
 
@@ -22,14 +27,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A sheet for the run."""
-    config.stash[_SHEET] = Sheet(config.getoption("--figures"))
+    """A sheet for the run, which is not a worker's: reports of all workers come to the one that started them."""
+    if not hasattr(config, "workerinput"):
+        config.stash[_SHEET] = Sheet(config.getoption("--figures"))
+        config.pluginmanager.register(config.stash[_SHEET])
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays; looking for garbage in it again and again would take time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
 def figures(request: pytest.FixtureRequest) -> Figures:
     """Takes what a long test counted."""
-    return request.config.stash[_SHEET].figures(request.node.name)
+    return figures_of(request.node)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

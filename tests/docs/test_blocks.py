@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -52,16 +52,18 @@ def blocks(*languages: str) -> list[tuple[Page, Block]]:
 
 
 class Stage:
-    """A server that listens, and everything that the documentation runs, under way."""
+    """A server that listens, and what the documentation runs, under way: what the tests that were chosen ask for."""
 
-    def __init__(self, shell: Shell, folder: Path, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, shell: Shell, folder: Path, pool: ThreadPoolExecutor, chosen: Container[object]) -> None:
         self.commands: dict[str, Future[list[Ran | None]]] = {}
         self.programs: dict[str, Future[subprocess.CompletedProcess[str]]] = {}
         # What takes longest goes first.
         for name, wanted in sorted(SPOKEN.items(), key=lambda item: -len(item[1])):
-            self.commands[name] = pool.submit(shell.run, wanted, _made(folder / name))
+            if name in chosen:
+                self.commands[name] = pool.submit(shell.run, wanted, _made(folder / name))
         for name, block in PROGRAMS.items():
-            self.programs[name] = pool.submit(run_program, block, shell, _made(folder / name))
+            if name in chosen:
+                self.programs[name] = pool.submit(run_program, block, shell, _made(folder / name))
 
 
 def _made(folder: Path) -> Path:
@@ -85,8 +87,8 @@ def run_program(block: Block, shell: Shell, folder: Path) -> subprocess.Complete
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Everything is started at once; each test waits for its part."""
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Everything that was chosen is started at once; each test waits for its part."""
     folder = tmp_path_factory.mktemp("docs")
     bin_ = _made(folder / "bin")
     shim = bin_ / "keepsaid"
@@ -98,7 +100,16 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     server.configure(settings.text)
     with server.serving() as running, ThreadPoolExecutor(_AT_ONCE) as pool:
         shell = Shell(server.environment, server.home, urlsplit(running.url).netloc)
-        yield Stage(shell, folder / "pages", pool)
+        yield Stage(shell, folder / "pages", pool, chosen(request.session.items))
+
+
+def chosen(tests: list[pytest.Item]) -> set[object]:
+    """The pages and programs that tests are run for."""
+    return {
+        test.callspec.params.get("name")
+        for test in tests
+        if isinstance(test, pytest.Function) and hasattr(test, "callspec")
+    }
 
 
 def test_blocks_are_in_languages_that_are_tried() -> None:

@@ -24,7 +24,7 @@ from keepsaid.errors import KeepsaidError
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider, SimChannel
 from keepsaid.testing.simulator.clock import SimClock
-from keepsaid.testing.simulator.disk import Disk, MemoryDisk
+from keepsaid.testing.simulator.disk import Disk, MemoryDisk, Roomy
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Life, Reset
 from keepsaid.testing.simulator.model import SimModel, tools
@@ -110,7 +110,7 @@ class House:
         store = self._disk.open()
         watched = self._way(store, net, self._seen, life)
         channels = {name: SimChannel(net, provider) for name, provider in self.providers.items()}
-        outside = Outside(clock, ids, channels, tools(net, self._seen))
+        outside = Outside(clock, ids, channels, tools(net, self._seen), Roomy())
         stores = watched, self._memory.open(ids)
         model = SimModel(net, self._seen, life)
         instance = Instance(_HOME, settings(net.weather.turns_max), stores, model, outside)
