@@ -21,8 +21,9 @@ check: .venv/.test ## Run the static checks: ruff, format, mypy, arrows
 	@$(BIN)/mypy --no-error-summary
 	@arrows=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$arrows"; exit 1; }
 
-test: check ## Run the static checks, then the tests
-	@$(BIN)/pytest --quiet $(SPREAD)
+test: check ## Run the static checks, then the tests, on up to four cores
+	@$(BIN)/pytest --quiet -m "not soak and not alone" $(SPREAD)
+	@$(BIN)/pytest --quiet -m "alone and not soak"
 
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench

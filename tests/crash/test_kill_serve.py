@@ -37,6 +37,7 @@ def _killed(forks: Nursery, folder: Path, kills: int) -> Report:
     ).run()
 
 
+@pytest.mark.alone
 def test_a_server_that_is_killed_keeps_every_promise(forks: Nursery, tmp_path: Path) -> None:
     report = _killed(forks, tmp_path, 30)
     assert report.violations == []

@@ -17,6 +17,9 @@ from keepsaid.testing.crash.play import Plan, Play
 from keepsaid.testing.crash.points import WHEN, commit_names, kind_of, points
 
 SOAK_TIMES = 50
+_DRAIN_S = 180.0
+"""How long the quiet end may take: other tests run beside, and what was sent meanwhile is all answered."""
+
 _CALLS = ("acknowledge", "backup", "receive", "send", *StepKind)
 """What leaves the process, or is asked of it: every call that a crash can cut in two."""
 
@@ -50,7 +53,7 @@ def test_every_point_is_survived_three_times(forks: Nursery, more_forks: Nursery
     for folder in folders:
         folder.mkdir()
     plays = [
-        Play(folders[n], replace(CAST, seed=n), Plan(times=3, only=tuple(half)), forks=nursery)
+        Play(folders[n], replace(CAST, seed=n), Plan(times=3, only=tuple(half), drain_s=_DRAIN_S), forks=nursery)
         for n, (half, nursery) in enumerate(halves)
     ]
     with ThreadPoolExecutor(len(plays)) as threads:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
+import pytest
 from tests.crash.cast import CAST
 from tests.crash.rows import asked
 
@@ -78,6 +79,7 @@ def stopped(stage: Stage) -> float:
     return monotonic() - began
 
 
+@pytest.mark.alone
 def test_it_stops_in_time_under_load_and_goes_on_soon_after_a_kill(forks: Nursery, tmp_path: Path) -> None:
     mood = Mood()
     with staged(tmp_path, forks, mood) as stage:

@@ -21,6 +21,9 @@ BASE: dict[str, Any] = {"models": {"chat": "none"}, "buffer": {"window_ms": 0}, 
 
 PROBLEM = "application/problem+json"
 
+_WITHIN_S = 60.0
+"""What takes so long hangs; a busy machine may well need some seconds for an answer."""
+
 
 @dataclass(frozen=True)
 class Site:
@@ -73,7 +76,7 @@ class Site:
         flags = apsw.SQLITE_OPEN_READWRITE if writing else apsw.SQLITE_OPEN_READONLY
         db = apsw.Connection(str(self.home.store("buffer.db")), flags=flags)
         try:
-            db.set_busy_timeout(2_000)
+            db.set_busy_timeout(1_000 * int(_WITHIN_S))
             yield db
         finally:
             db.close()
@@ -82,6 +85,10 @@ class Site:
         """What is on disk."""
         with self.database() as db:
             return db.execute(sql, bound).fetchall()
+
+
+def _client_of(address: Address) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=address.url, trust_env=False, timeout=_WITHIN_S)
 
 
 @asynccontextmanager
@@ -94,7 +101,7 @@ async def site(
     assert warnings == []
     async with opened(home, config, outside=outside) as instance:
         await instance.start(answering=answering)
-        async with listening(instance) as address, httpx2.AsyncClient(base_url=address.url, trust_env=False) as client:
+        async with listening(instance) as address, _client_of(address) as client:
             yield Site(home, instance, address, client)
 
 
