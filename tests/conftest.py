@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from tests.figures import Figures, Sheet, figures_of
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# The program is started hundreds of times: it is compiled once, whatever whoever runs the tests has set.
+# The program is started hundreds of times: it and its tests are compiled once, whatever whoever runs the tests has set.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _SHEET = pytest.StashKey[Sheet]()
 

@@ -20,7 +20,9 @@ import pytest
 from keepsaid.interfaces.cli.program import run
 
 ROOT = Path(__file__).resolve().parents[2]
-WITHIN_S = 30.0
+WITHIN_S = 120.0
+"""What takes so long hangs; a busy machine may well need half a minute for a start."""
+
 _MODELS = ("OPENAI", "ANTHROPIC", "OLLAMA", "KEEPSAID", "NO_COLOR")
 
 

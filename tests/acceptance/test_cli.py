@@ -12,15 +12,19 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.acceptance.program import Program, Running, inside, line_of, read_until
+from tests.acceptance.program import WITHIN_S, Program, Running, inside, line_of, read_until
 
 from keepsaid.domain.ids import show
 
 FACT = "The blue kettle is kept in the boathouse, shelf 42."
-_DROPPING = """
+_AT_LEISURE = "memory: {deadline_ms: 5000}\n"
+"""Recall is not cut short, however busy the machine is."""
+
+_DROPPING = f"""
+{_AT_LEISURE}
 routes:
   rules:
-    - {name: junk, match: {text: "*spam*"}, action: drop, reason: nobody wants it}
+    - {{name: junk, match: {{text: "*spam*"}}, action: drop, reason: nobody wants it}}
 """
 
 
@@ -28,6 +32,7 @@ routes:
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Program:
     """A home in which a fact was told."""
     program = Program(tmp_path_factory.mktemp("lived"))
+    program.configure(_AT_LEISURE)
     program.run("chat", given=f"{FACT}\n")
     return program
 
@@ -98,7 +103,7 @@ def test_a_person_at_a_terminal(fresh: Program) -> None:
         read_until(ours, b"was not sent")
         read_until(ours, b"you >")
         os.write(ours, b"\x04")
-        assert process.wait(30) == 0
+        assert process.wait(WITHIN_S) == 0
     finally:
         process.kill()
         process.wait()
@@ -197,7 +202,7 @@ def test_stopped_by_a_signal_a_chat_ends_well(fresh: Program) -> None:
         process.stdin.flush()
         assert json.loads(line_of(process))["message"]["state"] == "done"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(WITHIN_S) == 0
     assert not (fresh.home / "run/runtime.json").exists()
 
 
