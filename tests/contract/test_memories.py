@@ -15,6 +15,7 @@ from keepsaid.testing.contracts.library import LibraryContract
 from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
 from keepsaid.testing.contracts.people import PeopleContract, WideningContract
 from keepsaid.testing.contracts.recall import PieceContract, VectorContract
+from keepsaid.testing.contracts.upkeep import UpkeepContract
 from keepsaid.testing.contracts.uses import UsesContract
 
 
@@ -60,6 +61,10 @@ class TestText(TextContract):
 
 
 class TestLibrary(LibraryContract):
+    pass
+
+
+class TestUpkeep(UpkeepContract):
     pass
 
 

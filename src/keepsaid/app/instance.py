@@ -23,6 +23,7 @@ from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.channels import channels_of, given_up
 from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview_of
 from keepsaid.app.embedders import embedder_of, former_of
+from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
@@ -146,6 +147,7 @@ class Instance:
         compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.briefings = briefings_of(config, self.memories, model, self.clock)
+        self.maintenance = maintenance_of(config, self.memories, self.clock, self.embedding)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
@@ -276,6 +278,7 @@ class Instance:
                 Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._embed(),
                 *self._brief(),
+                *self._maintain(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
@@ -293,6 +296,11 @@ class Instance:
         if self.briefings is None:
             return ()
         return (Stage("bulletin", self.briefings.work, self.briefings.hint, vital=False),)
+
+    def _maintain(self) -> Sequence[Stage]:
+        if not self.config.maintenance.enabled:
+            return ()
+        return (Stage("maintain", self.maintenance.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),)
 
     async def _record(self) -> int | None:
         """Episodes of settled batches and copies of summaries; at once again while there are many."""

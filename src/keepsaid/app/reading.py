@@ -35,6 +35,8 @@ class Reading:
     views: SqliteChronicles
     memories: SqliteMemories
     recall: Recollection
+    clock: Clock
+    embedding: Embedding | None
 
 
 @asynccontextmanager
@@ -46,7 +48,7 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
         clock, embedder = SystemClock(), embedder_of(home, config, closing)
         former = former_of(home, config, closing)
         embedding = Embedding(embedder, memories, clock, former) if embedder else None
-        yield Reading(views, memories, recollection(memories, clock, PATIENT_MS, embedding))
+        yield Reading(views, memories, recollection(memories, clock, PATIENT_MS, embedding), clock, embedding)
 
 
 def recollection(

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from keepsaid.config.bulletin import BulletinConfig
 from keepsaid.config.compaction import CompactionConfig
 from keepsaid.config.context import ContextConfig
+from keepsaid.config.maintenance import MaintenanceConfig
 from keepsaid.config.routes import RoutesConfig, Unmatched
 from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
@@ -327,6 +328,7 @@ class Config(BaseSettings):
     compaction: CompactionConfig = CompactionConfig()
     memory: MemoryConfig = MemoryConfig()
     bulletin: BulletinConfig = BulletinConfig()
+    maintenance: MaintenanceConfig = MaintenanceConfig()
     turns: TurnsConfig = TurnsConfig()
     priority: PriorityConfig = PriorityConfig()
     server: ServerConfig = ServerConfig()

@@ -18,8 +18,10 @@ from keepsaid.domain.views import Spawned, Story, TurnStory
 from keepsaid.pipeline.context.cache import compared
 
 if TYPE_CHECKING:
+    from keepsaid.domain.upkeep import Holdings
     from keepsaid.engine.pruner import Run
     from keepsaid.interfaces.absence import Absence
+    from keepsaid.memory.maintain import Done
 
 Shape = dict[str, Any]
 
@@ -122,6 +124,26 @@ def prune_shape(run: Run) -> Shape:
     """What a run of the pruner removed, whether it is over, and why it removed nothing."""
     counts = {"messages": run.messages, "batches": run.batches, "keys": run.keys}
     return {**counts, "over": run.over, "refused": run.refusal}
+
+
+def maintained_shape(done: Done) -> Shape:
+    """What a run of maintenance changed, by task, and whether it is over."""
+    changed = {str(task): count for task, count in done.changed.items()}
+    counts = {"archived": done.archived, "steps": done.steps, "longest_ms": round(done.longest_ms, 2)}
+    return {"changed": changed, **counts, "over": done.over}
+
+
+def holdings_shape(held: Holdings) -> Shape:
+    """What memory holds, and when it was last looked after."""
+    ended = [run.ended_at for run in held.runs if run.ended_at is not None]
+    over = len(ended) == len(held.runs)
+    return {
+        "kinds": dict(held.kinds),
+        "states": dict(held.states),
+        "scopes": dict(held.scopes),
+        "counts": dict(held.counts),
+        "maintained_at": when(max(ended)) if ended and over else None,
+    }
 
 
 def memory_shape(memory: Memory) -> Shape:

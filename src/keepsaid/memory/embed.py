@@ -85,6 +85,14 @@ class Embedding:
         while await self.embed():
             pass
 
+    async def space(self) -> VectorSpace:
+        """The space that pieces get their vectors in. Raises EmbedderError."""
+        return await self._embedder.space()
+
+    def look_again(self) -> None:
+        """Look for pieces without a vector from the first one on, once more."""
+        self._after, self._ended = 0, False
+
     async def search(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
         """The leg: the memories nearest in meaning to a query."""
         if not query.strip() or limit < 1:

@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.memory_hearing import widen
 from keepsaid.adapters.sqlite.memory_index import settle, settled
 from keepsaid.adapters.sqlite.memory_people import join, split
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
+from keepsaid.adapters.sqlite.memory_upkeep import maintain
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
@@ -24,6 +25,7 @@ from keepsaid.domain.memory import NewMemory, Used
 from keepsaid.domain.people import JoinPeople, SplitPerson
 from keepsaid.domain.space import NewVector, VectorSpace
 from keepsaid.domain.text import digest, normalise
+from keepsaid.domain.upkeep import Maintain
 from keepsaid.domain.widening import WidenMemory
 
 VECTORS = load("memory_vectors")
@@ -147,7 +149,14 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
 
 
 MEMORY_COMMITS = CommitTable(
-    single={KeepVectors: keep_vectors, Relate: relate, JoinPeople: join, SplitPerson: split, WidenMemory: widen},
+    single={
+        KeepVectors: keep_vectors,
+        Relate: relate,
+        Maintain: maintain,
+        JoinPeople: join,
+        SplitPerson: split,
+        WidenMemory: widen,
+    },
     sets={KeepMemories: keep},
     upkeep=(settled, pack),
 )

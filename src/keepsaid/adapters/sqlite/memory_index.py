@@ -91,14 +91,17 @@ def settled(db: apsw.Connection, finish: bool) -> None:  # noqa: ARG001 - the si
     if db.execute(_SQL["any_stale"]).fetchall():
         with db:
             settle(db)
-    _count_terms(db)
+    counted, reached = only(db, _SQL["counted"])
+    if reached or only(db, _SQL["pieces_about"])[0] > counted * _COUNTED_AGAIN:
+        count_terms(db)
 
 
-def _count_terms(db: apsw.Connection) -> None:
+def count_terms(db: apsw.Connection) -> bool:
+    """Count some terms anew, behind those that were counted last; returns whether that was all, or nothing is new."""
     counted, reached = only(db, _SQL["counted"])
     (pieces_now,) = only(db, _SQL["pieces_about"])
-    if not reached and pieces_now <= counted * _COUNTED_AGAIN:
-        return
+    if not reached and counted == pieces_now:
+        return True
     (upto,) = only(db, _SQL["counted_next"], (reached, _COUNTED_AT_ONCE))
     with db:
         last = {"after": reached, "upto": upto}
@@ -109,3 +112,4 @@ def _count_terms(db: apsw.Connection) -> None:
             db.execute(_SQL["forget_counts"], last)
             db.execute(_SQL["count_terms"], last)
             db.execute(_SQL["reach"], {"upto": upto, "pieces": None})
+    return upto is None

@@ -26,6 +26,7 @@ from keepsaid.adapters.sqlite.memory_people import SqlitePeople
 from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memory_upkeep import SqliteUpkeep
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
@@ -65,6 +66,7 @@ class SqliteMemories(SqliteReminding):
         self.hearing = SqliteHearing(writer, readers, redactor)
         self.bulletins = SqliteBulletins(readers)
         self.truth = SqliteTruth(writer, readers, ids, redactor)
+        self.upkeep = SqliteUpkeep(writer, readers)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.

@@ -16,6 +16,7 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.upkeep import maintain, stats
 from keepsaid.interfaces.cli.wrong import wrong
 from keepsaid.interfaces.shapes import memory_shape
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
 app.command("wrong")(wrong)
+app.command("maintain")(maintain)
+app.command("stats")(stats)
 _OWNER = Listener(None, everything=True)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)

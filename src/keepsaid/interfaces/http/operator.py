@@ -12,12 +12,12 @@ from keepsaid.domain.text import normalise
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
 from keepsaid.interfaces.notes import note
-from keepsaid.interfaces.shapes import prune_shape, reply_shape
+from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reply_shape
 
 _BODY_BYTES_MAX = 1_000_000
 _NAME_CHARS_MAX = 200
 _PRUNE_MS = 5_000
-"""How long one request may prune; what is left is for the next."""
+"""How long one request may prune or maintain; what is left is for the next."""
 
 
 class OperatorRoutes:
@@ -80,6 +80,11 @@ class OperatorRoutes:
         """Remove what was settled long ago, for a few seconds; `over` says whether that was all."""
         self._gate.operator(request)
         return JSONResponse(prune_shape(await self._instance.pruner.run(_PRUNE_MS)))
+
+    async def maintain(self, request: Request) -> Response:
+        """Look after memory, for a few seconds; `over` says whether that was all."""
+        self._gate.operator(request)
+        return JSONResponse(maintained_shape(await self._instance.maintenance.run(_PRUNE_MS)))
 
     async def remember(self, request: Request) -> Response:
         """Add a memory by hand."""

@@ -57,6 +57,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/prune", guarded(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
         Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),
+        Route("/v1/memories/maintain", guarded(owner.maintain), methods=["POST"]),
         Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),
         Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
         Route("/v1/turns/{id}/without/{memory}", guarded(receipts.absent), methods=["GET"]),

@@ -37,6 +37,7 @@ class Owner:
             *(self._call(f"/v1/replies/{show('reply', reply)}/resend", {"accept": True}) for reply in undelivered),
             *(self._wrong(memory, turn) for turn, memory in zip(turns, memories, strict=True)),
             self._call("/v1/prune", {}),
+            self._call("/v1/memories/maintain", {}),
         )
 
     async def _requeue(self, batch: int) -> None:

@@ -50,6 +50,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "summary.",
                 "commit.BeginPruning.",
                 "commit.Prune.",
+                "commit.Maintain.",
                 "commit.Tell.",
                 "commit.Rest.",
             ),

@@ -157,6 +157,16 @@ CREATE TABLE memory_use (
   at INTEGER NOT NULL
 ) STRICT;
 
+-- the last run of each task of maintenance, and where it stands while it is not over
+CREATE TABLE memory_upkeep (
+  task TEXT PRIMARY KEY,
+  begun_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  after INTEGER NOT NULL,
+  changed INTEGER NOT NULL,
+  archived INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE memory_tombstone (
   hash BLOB PRIMARY KEY,
   created_at INTEGER NOT NULL

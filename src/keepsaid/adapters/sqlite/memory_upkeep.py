@@ -1,0 +1,168 @@
+"""Maintenance on SQLite: each step is one short transaction, which notes where its task stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_index import count_terms, settle
+from keepsaid.adapters.sqlite.memory_rows import space_names
+from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.decay import FADING, Curve, Trace
+from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.upkeep import Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
+from keepsaid.ports.operations import Operations
+
+SQL = load("memory_upkeep")
+_ALL = 1 << 62
+
+
+class SqliteUpkeep:
+    """Upkeep of the memories in one SQLite file; `writer` must know how a Maintain is applied."""
+
+    def __init__(self, writer: Operations, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def step(self, step: Maintain) -> Stepped:
+        """Do the next step of a task and note where it stands, in one commit."""
+        return await self._writer.apply(step)
+
+    async def runs(self) -> Sequence[TaskRun]:
+        """The last run of each task that ever began, in their order."""
+        return await self._readers.run(_runs)
+
+    async def outstanding(self, at: int, curve: Curve, space: VectorSpace | None) -> Outstanding:
+        """What a run at a time would find to do; nothing is changed."""
+        return await self._readers.run(_outstanding, Maintain(Task.FADE, at, _ALL, curve, space))
+
+    async def holdings(self) -> Holdings:
+        """What memory holds."""
+        return await self._readers.run(_holdings)
+
+
+def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
+    """Apply one commit."""
+    began = perf_counter()
+    row = one(db, SQL["standing"], (step.task,))
+    begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
+    reached, done = _TASKS[step.task](db, replace(step, at=begun_at), after)
+    told = {"changed": changed + done.changed, "archived": archived + done.archived}
+    stands = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": reached}
+    if row is not None or not done.over or done.changed or done.archived or done.looked:
+        db.execute(SQL["stand"], {**stands, **told})
+    return replace(done, took_ms=(perf_counter() - began) * 1_000)
+
+
+def _fade(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
+    """Importance fades, and what is left of too little is archived."""
+    rows = every(db, SQL["memories"], (after, step.limit))
+    faded, gone = _fading(rows, step)
+    db.executemany(SQL["fade"], ({"id": id_, "importance": left, "at": step.at} for id_, left in faded))
+    db.executemany(SQL["archive"], ({"id": id_} for id_ in gone))
+    if gone:
+        settle(db)
+    reached = rows[-1][0] if rows else after
+    return reached, Stepped(len(rows), len(faded), len(gone), over=len(rows) < step.limit)
+
+
+def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple[int, float]], list[int]]:
+    """The memories whose importance is to be written, with what is left of it; and those that are archived."""
+    faded, gone = [], []
+    for id_, kind, fades, *told in rows:
+        trace = Trace(*told)
+        if fades and kind in FADING and trace.worth_counting(step.at, step.curve):
+            left = trace.at(step.at, step.curve)
+            faded.append((id_, left))
+            gone += [id_] if trace.gone(left, step.at, step.curve) else []
+    return faded, gone
+
+
+def _edges(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
+    """Associations of which one end is gone."""
+    upto, looked = only(db, SQL["edges"], (after, step.limit))
+    if upto is None:
+        return after, Stepped()
+    loose = db.execute(SQL["loose_edges"], {"after": after, "upto": upto}).fetchall()
+    db.executemany(SQL["cut_edge"], loose)
+    return upto, Stepped(looked, len(loose), over=looked < step.limit)
+
+
+def _entities(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
+    """People and things that no memory mentions any more."""
+    upto, looked = only(db, SQL["entities"], (after, step.limit))
+    if upto is None:
+        return after, Stepped()
+    unmentioned = db.execute(SQL["unmentioned"], {"after": after, "upto": upto}).fetchall()
+    db.executemany(SQL["drop_entity"], unmentioned)
+    return upto, Stepped(looked, len(unmentioned), over=looked < step.limit)
+
+
+def _spaces(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
+    """Vectors of former spaces, once the one that serves is filled."""
+    former = _former(db, step.space)
+    if not former:
+        return after, Stepped()
+    db.execute(SQL["drop_vectors"], (former[0], step.limit))
+    dropped = db.changes()
+    if dropped < step.limit:
+        db.execute(SQL["drop_blocks"], former[:1])
+        db.execute(SQL["drop_space"], former[:1])
+    return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
+
+
+def _former(db: apsw.Connection, space: VectorSpace | None) -> list[int]:
+    if space is None:
+        return []
+    found: list[tuple[Any, ...]] = db.execute(SQL["former"], space_names(space)).fetchall()
+    return [int(row[0]) for row in found]
+
+
+def _terms(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:  # noqa: ARG001 - as the others
+    """In how many pieces each term stands, counted anew."""
+    before = db.total_changes()
+    over = count_terms(db)
+    counted = min(1, db.total_changes() - before)
+    return after + counted, Stepped(counted, counted, over=over)
+
+
+_TASKS: dict[Task, Callable[[apsw.Connection, Maintain, int], tuple[int, Stepped]]] = {
+    Task.FADE: _fade,
+    Task.EDGES: _edges,
+    Task.ENTITIES: _entities,
+    Task.SPACES: _spaces,
+    Task.TERMS: _terms,
+}
+
+
+def _runs(db: apsw.Connection) -> tuple[TaskRun, ...]:
+    found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, SQL["runs"])}
+    return tuple(found[task] for task in Task if task in found)
+
+
+def _outstanding(db: apsw.Connection, step: Maintain) -> Outstanding:
+    faded, gone = _fading(every(db, SQL["memories"], (0, step.limit)), step)
+    whole = {"after": 0, "upto": _ALL}
+    found = {
+        Task.FADE: len(faded),
+        Task.EDGES: len(db.execute(SQL["loose_edges"], whole).fetchall()),
+        Task.ENTITIES: len(db.execute(SQL["unmentioned"], whole).fetchall()),
+        Task.SPACES: sum(int(only(db, SQL["vectors_of"], (space,))[0]) for space in _former(db, step.space)),
+    }
+    return Outstanding(found, len(gone))
+
+
+def _holdings(db: apsw.Connection) -> Holdings:
+    told = only(db, SQL["counts"])
+    counts = dict(zip(map(str, told[::2]), map(int, told[1::2]), strict=True))
+    return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), counts, _runs(db))
+
+
+def _counted(db: apsw.Connection, statement: str) -> dict[str, int]:
+    return {str(what): int(count) for what, count in every(db, SQL[statement])}

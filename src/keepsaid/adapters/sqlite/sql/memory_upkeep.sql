@@ -1,0 +1,95 @@
+-- name: standing
+SELECT begun_at, after, changed, archived FROM memory_upkeep WHERE task = ?1 AND ended_at IS NULL
+
+-- name: stand
+INSERT INTO memory_upkeep (task, begun_at, ended_at, after, changed, archived)
+VALUES (:task, :begun_at, :ended_at, :after, :changed, :archived)
+ON CONFLICT (task) DO UPDATE SET begun_at = excluded.begun_at, ended_at = excluded.ended_at, after = excluded.after,
+  changed = excluded.changed, archived = excluded.archived
+
+-- name: runs
+SELECT task, begun_at, ended_at, changed, archived FROM memory_upkeep
+
+-- name: memories
+SELECT
+  id, kind, state = 'active' AND pinned = 0 AND corrects = 0 AND confirmed_at IS NULL, importance,
+  max(recorded_at, said_at, coalesce(last_access_at, 0)), last_decayed_at, access_count + evidence_count - 1
+FROM memory WHERE id > ?1 ORDER BY id LIMIT ?2
+
+-- name: fade
+UPDATE memory SET importance = :importance, last_decayed_at = :at WHERE id = :id
+
+-- name: archive
+UPDATE memory SET state = 'archived' WHERE id = :id
+
+-- name: edges
+SELECT max(source_id), count(*) FROM (SELECT source_id FROM association WHERE source_id > ?1 ORDER BY source_id LIMIT ?2)
+
+-- name: loose_edges
+SELECT edge.source_id, edge.target_id, edge.relation FROM association AS edge
+WHERE edge.source_id > :after AND edge.source_id <= :upto AND NOT (
+  EXISTS (SELECT 1 FROM memory WHERE memory.id = edge.source_id AND memory.state <> 'forgotten')
+  AND EXISTS (SELECT 1 FROM memory WHERE memory.id = edge.target_id AND memory.state <> 'forgotten')
+)
+
+-- name: cut_edge
+DELETE FROM association WHERE source_id = ?1 AND target_id = ?2 AND relation = ?3
+
+-- name: entities
+SELECT max(id), count(*) FROM (SELECT id FROM entity WHERE id > ?1 ORDER BY id LIMIT ?2)
+
+-- name: unmentioned
+SELECT entity.id FROM entity
+WHERE entity.id > :after AND entity.id <= :upto
+AND NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_id = entity.id)
+
+-- name: drop_entity
+DELETE FROM entity WHERE id = ?1
+
+-- name: former
+SELECT former.id FROM space AS former CROSS JOIN space AS ours
+WHERE ours.model = :model AND ours.revision = :revision AND ours.dimension = :dimension
+AND ours.weights_hash = :weights_hash AND former.id <> ours.id
+AND ours.reached >= (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'memory_piece')
+ORDER BY former.id
+
+-- name: vectors_of
+SELECT count(*) FROM vector WHERE space = ?1
+
+-- name: drop_vectors
+DELETE FROM vector WHERE id IN (SELECT id FROM vector WHERE space = ?1 ORDER BY id LIMIT ?2)
+
+-- name: drop_blocks
+DELETE FROM vector_block WHERE space = ?1
+
+-- name: drop_space
+DELETE FROM space WHERE id = ?1
+
+-- name: kinds
+SELECT kind, count(*) FROM memory WHERE state <> 'forgotten' GROUP BY kind ORDER BY kind
+
+-- name: states
+SELECT state, count(*) FROM memory GROUP BY state ORDER BY state
+
+-- name: scopes
+SELECT iif(instr(scope, ':'), substr(scope, 1, instr(scope, ':') - 1), scope) AS what, count(*)
+FROM memory WHERE state <> 'forgotten' GROUP BY what ORDER BY what
+
+-- name: counts
+SELECT
+  'sources', (SELECT count(*) FROM memory_source),
+  'evidence', (SELECT coalesce(sum(evidence_count), 0) FROM memory WHERE kind <> 'episode' AND state <> 'forgotten'),
+  'pieces', (SELECT count(*) FROM memory_piece),
+  'spaces', (SELECT count(*) FROM space),
+  'vectors', (SELECT count(*) FROM vector),
+  'unembedded', (
+    SELECT count(*) FROM memory_piece AS piece
+    WHERE EXISTS (SELECT 1 FROM space) AND NOT EXISTS (
+      SELECT 1 FROM vector WHERE vector.piece_id = piece.id
+      AND vector.space = (SELECT id FROM space ORDER BY reached DESC, id DESC LIMIT 1)
+    )
+  ),
+  'associations', (SELECT count(*) FROM association),
+  'entities', (SELECT count(*) FROM entity),
+  'mentions', (SELECT count(*) FROM mention),
+  'tombstones', (SELECT count(*) FROM memory_tombstone)

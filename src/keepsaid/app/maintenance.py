@@ -1,0 +1,15 @@
+"""Maintenance, joined: the store it is done to, and by which terms."""
+
+from __future__ import annotations
+
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.config import Config
+from keepsaid.memory.embed import Embedding
+from keepsaid.memory.maintain import Maintenance, MaintenanceTerms
+from keepsaid.ports.clock import Clock
+
+
+def maintenance_of(config: Config, memories: SqliteMemories, clock: Clock, embedding: Embedding | None) -> Maintenance:
+    """What looks after the memories of an instance."""
+    terms = MaintenanceTerms(config.maintenance.curve(), config.maintenance.hour)
+    return Maintenance(memories.upkeep, clock, terms, embedding)

@@ -1,0 +1,91 @@
+"""`keepsaid memory maintain` and `stats`: memory is looked after, and what it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.upkeep import Holdings, Outstanding, Task
+from keepsaid.interfaces.cli.output import NOTHING, counted, facts, say, show
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import holdings_shape, maintained_shape
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
+
+_LIMIT_MS = 5_000
+_WHAT = {
+    Task.FADE: ("memory to fade", "memories to fade"),
+    Task.EDGES: ("loose association", "loose associations"),
+    Task.ENTITIES: ("thing nobody mentions", "things nobody mentions"),
+    Task.SPACES: ("vector of a former model", "vectors of former models"),
+}
+
+
+def maintain(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
+) -> None:
+    """Look after memory now, as a runtime does every night: what nobody uses fades, what hangs loose goes.
+
+    It goes on where it was broken off, and running it twice at the same time changes nothing more.
+    """
+    if dry_run:
+        _would()
+        return
+    told: dict[str, Any] = {}
+    while not told.get("over"):
+        piece, _ = either(lambda remote: remote.post("/v1/memories/maintain"), _maintained)
+        told = _added(told, dict(piece))
+    faded, gone = told["changed"][Task.FADE], told["archived"]
+    loose = told["changed"][Task.EDGES] + told["changed"][Task.ENTITIES] + told["changed"][Task.SPACES]
+    show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {gone} archived, {loose} loose ends removed")
+
+
+async def _maintained(instance: Instance) -> dict[str, Any]:
+    return maintained_shape(await instance.maintenance.run(_LIMIT_MS))
+
+
+def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
+    if not before:
+        return piece
+    changed = {task: count + piece["changed"][task] for task, count in before["changed"].items()}
+    longest = max(before["longest_ms"], piece["longest_ms"])
+    sums = {name: before[name] + piece[name] for name in ("archived", "steps")}
+    return {**piece, **sums, "changed": changed, "longest_ms": longest}
+
+
+def _would() -> None:
+    async def found(stores: Reading) -> Outstanding:
+        from keepsaid.app.maintenance import maintenance_of  # noqa: PLC0415
+
+        return await maintenance_of(session().config(), stores.memories, stores.clock, stores.embedding).outstanding()
+
+    there = session().read(found, Outstanding())
+    told = [counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]
+    told.insert(1, f"{there.archived} of them to be archived")
+    shape = {"found": {str(task): count for task, count in there.found.items()}, "archived": there.archived}
+    show({**shape, "dry_run": True}, "\n".join(told))
+    say("try: keepsaid memory maintain")
+
+
+def stats() -> None:
+    """Say what memory holds, and when it was last looked after."""
+
+    async def held(stores: Reading) -> Holdings:
+        return await stores.memories.upkeep.holdings()
+
+    there = session().read(held, Holdings({}, {}, {}, {}))
+    shape = holdings_shape(there)
+    lines = [(name, _told(shape[name])) for name in ("kinds", "states", "scopes")]
+    lines += [(name, f"{count:,}") for name, count in there.counts.items()]
+    lines.append(("maintained", shape["maintained_at"] or "never"))
+    show(shape, facts(lines, 14))
+    if not there.counts:
+        say(NOTHING)
+
+
+def _told(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items()) or "none"

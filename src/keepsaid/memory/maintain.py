@@ -1,0 +1,119 @@
+"""Maintenance: once a night, in steps so small that nobody waits for them, memory is looked after (seed 001).
+
+What nobody uses fades, and leaves the index when too little of it is left; what hangs loose is taken away, vectors of
+former models go, lost ones are made again, words are counted anew. Where a task stands is noted with each step: what
+is interrupted goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from keepsaid.domain.decay import DAY_MS, Curve
+from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.upkeep import Maintain, Outstanding, Stepped, Task
+from keepsaid.errors import EmbedderError
+from keepsaid.memory.embed import Embedding
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.upkeep import Upkeep
+
+_log = logging.getLogger("keepsaid.maintenance")
+_HOUR_MS = 3_600_000
+_AIM_MS, _LEAST, _MOST = 8.0, 16, 4_096
+"""A step is to take so many milliseconds of the writer; the next looks at more or fewer things, within these."""
+
+_REST_MS = 2.0
+"""So long at least the writer is left to others between two steps, or as long as the last one took."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceTerms:
+    """The curve by which memories fade, and at which hour of the day (UTC) a run begins."""
+
+    curve: Curve = Curve()
+    hour: float = 3.0
+
+
+@dataclass(slots=True)
+class Done:
+    """What a run did so far; `over` once nothing is left to be looked at."""
+
+    changed: dict[Task, int] = field(default_factory=lambda: dict.fromkeys(Task, 0))
+    archived: int = 0
+    steps: int = 0
+    longest_ms: float = 0.0
+    over: bool = False
+
+    def add(self, task: Task, step: Stepped) -> None:
+        """A step more."""
+        self.changed[task] += step.changed
+        self.archived += step.archived
+        self.steps += 1
+        self.longest_ms = max(self.longest_ms, step.took_ms)
+
+
+class Maintenance:
+    """Runs the tasks one after another; a run at a person's word and the nightly one are one at a time."""
+
+    def __init__(
+        self, upkeep: Upkeep, clock: Clock, terms: MaintenanceTerms | None = None, embedding: Embedding | None = None
+    ) -> None:
+        self._upkeep = upkeep
+        self._clock = clock
+        self._terms = terms or MaintenanceTerms()
+        self._embedding = embedding
+        self._last_ms = clock.now_ms()
+        self._limits = dict.fromkeys(Task, 256)
+        self._one = asyncio.Lock()
+
+    async def work(self) -> int | None:
+        """A run, when a night has come since the last, or one was broken off; returns when the next is due."""
+        runs = await self._upkeep.runs()
+        last = max((run.begun_at for run in runs), default=self._last_ms)
+        broken_off = any(run.ended_at is None for run in runs)
+        if broken_off or self._night(self._clock.now_ms()) > self._night(last):
+            done = await self.run()
+            faded = done.changed[Task.FADE]
+            _log.info("maintained: %d memories faded, %d archived, %d steps", faded, done.archived, done.steps)
+        now = self._clock.due_ms()
+        return int(now + DAY_MS - (now - self._terms.hour * _HOUR_MS) % DAY_MS)
+
+    def _night(self, at: int) -> int:
+        return int((at - self._terms.hour * _HOUR_MS) // DAY_MS)
+
+    async def run(self, limit_ms: float | None = None) -> Done:
+        """A run; broken off after `limit_ms`, so that it goes on from there when it is called again."""
+        async with self._one:
+            done, until = Done(), None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
+            self._last_ms = self._clock.now_ms()
+            space = await self._space()
+            for task in Task:
+                while not (step := await self._step(task, space, done)).over:
+                    if until is not None and self._clock.monotonic_ms() >= until:
+                        return done
+                    await self._clock.wait(asyncio.Event(), max(_REST_MS, step.took_ms))
+            if self._embedding is not None:
+                self._embedding.look_again()
+            done.over = True
+            return done
+
+    async def _step(self, task: Task, space: VectorSpace | None, done: Done) -> Stepped:
+        limit = self._limits[task]
+        step = await self._upkeep.step(Maintain(task, self._last_ms, limit, self._terms.curve, space))
+        done.add(task, step)
+        share = 2.0 if step.took_ms <= 0 else min(2.0, _AIM_MS / step.took_ms)
+        self._limits[task] = max(_LEAST, min(_MOST, int(limit * share)))
+        return step
+
+    async def _space(self) -> VectorSpace | None:
+        """The space whose vectors serve; None where there is none, or nobody knows."""
+        try:
+            return await self._embedding.space() if self._embedding is not None else None
+        except EmbedderError:
+            return None
+
+    async def outstanding(self) -> Outstanding:
+        """What a run would find to do now."""
+        return await self._upkeep.outstanding(self._clock.now_ms(), self._terms.curve, await self._space())
