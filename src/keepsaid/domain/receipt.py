@@ -49,8 +49,7 @@ class Searched:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Beyond:
+class Beyond(NamedTuple):
     """A memory that legs found and that ranked behind those that were looked at: its final rank and value."""
 
     memory_id: int

@@ -10,7 +10,7 @@ from keepsaid.domain.memory import Found, Hit, Listener, Recalled
 from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.spans import When, times_in
 from keepsaid.domain.words import topic
-from keepsaid.memory.recall.fusion import Share, fuse, places, weighed
+from keepsaid.memory.recall.fusion import Fused, Share, fuse, places, weighed
 from keepsaid.memory.recall.legs import VECTOR, GraphLeg, Leg, Missing, ask
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.recall import Shelf
@@ -65,12 +65,16 @@ class Recollection:
         sought = _sought(query, when)
         answers = await asyncio.gather(*(self._asked(leg, leg.search(listener, sought, depth)) for leg in self._legs))
         shares = [share for _, share in answers if share is not None]
+        fused = fuse(shares)
         if self._graph is not None and depth and shares:
-            answers.append(await self._walked(self._graph, listener, query, shares))
-            shares += [share for _, share in answers[-1:] if share is not None]
+            how, walked = await self._walked(self._graph, listener, query, fused)
+            answers.append((how, walked))
+            if walked is not None and walked.found:
+                shares.append(walked)
+                fused = fuse(shares)
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
-        read = await ask("memories", self._read(listener, (query, when), shares, limit), self._limit_ms)
+        read = await ask("memories", self._read(listener, (query, when), shares, fused, limit), self._limit_ms)
         answered = bool(shares)
         if isinstance(read, Missing):
             missing.append(read.why)
@@ -89,18 +93,21 @@ class Recollection:
         return Searched(leg.name, len(found), took), leg.share(found)
 
     async def _walked(
-        self, graph: GraphLeg, listener: Listener, query: str, shares: Sequence[Share]
+        self, graph: GraphLeg, listener: Listener, query: str, fused: Sequence[Fused]
     ) -> tuple[Searched, Share | None]:
         """The graph leg, from the best that the others found."""
-        fused = fuse(shares)[:_DEPTH]
-        seeds = [Seed(one.memory_id, one.value / fused[0].value) for one in fused if one.value > 0]
+        seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
         return await self._asked(graph, graph.walk(listener, query, seeds, _WALKED_MAX))
 
     async def _read(
-        self, listener: Listener, asked: tuple[str, When], shares: Sequence[Share], limit: int
+        self,
+        listener: Listener,
+        asked: tuple[str, When],
+        shares: Sequence[Share],
+        fused: Sequence[Fused],
+        limit: int,
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
-        fused = fuse(shares)
         first = fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
         if not first:
             return (), ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from keepsaid.domain.memory import Found, Memory
@@ -43,6 +44,9 @@ class Fused(NamedTuple):
     value: float
 
 
+_VALUE_THEN_ID = itemgetter(1, 0)
+
+
 def fuse(shares: Sequence[Share]) -> list[Fused]:
     """Every memory once, best first: the sum over the legs of weight times the score against the leg's best.
 
@@ -51,26 +55,30 @@ def fuse(shares: Sequence[Share]) -> list[Fused]:
     """
     total: dict[int, float] = {}
     for share, factor in _factors(shares):
-        for found in share.found:
-            total[found.memory_id] = total.get(found.memory_id, 0.0) + factor * found.score
-    return [Fused(id_, value) for value, id_ in sorted(zip(total.values(), total, strict=True), reverse=True)]
+        for id_, score, _ in share.found:
+            total[id_] = total.get(id_, 0.0) + factor * score
+    return list(map(Fused._make, sorted(total.items(), key=_VALUE_THEN_ID, reverse=True)))
 
 
 def _factors(shares: Sequence[Share]) -> list[tuple[Share, float]]:
     """What a score of each leg that found anything is multiplied with: its top comes to the leg's weight."""
-    told = [(share, share.top or max(one.score for one in share.found)) for share in shares if share.found]
+    told = [(share, share.top or share.found[0].score) for share in shares if share.found]
     weights = sum(share.weight for share, _ in told) or 1.0
     return [(share, share.weight / weights / top if top > 0 else 0.0) for share, top in told]
 
 
 def places(shares: Sequence[Share], memory_ids: Iterable[int]) -> dict[int, tuple[Place, ...]]:
     """Where each leg has these memories; first the leg that counted most for one."""
-    found: dict[int, list[tuple[float, Place]]] = {id_: [] for id_ in memory_ids}
-    for share, factor in _factors(shares):
+    worth = {share.name: factor for share, factor in _factors(shares)}
+    found: dict[int, tuple[Place, ...]] = dict.fromkeys(memory_ids, ())
+    for share in shares:
         for rank, (id_, score, path) in enumerate(share.found, start=1):
             if id_ in found:
-                found[id_].append((-factor * score, Place(share.name, rank, score, path)))
-    return {id_: tuple(place for _, place in sorted(there)) for id_, there in found.items()}
+                found[id_] += (Place(share.name, rank, score, path),)
+    for id_, there in found.items():
+        if len(there) > 1:
+            found[id_] = tuple(sorted(there, key=lambda place: (-worth[place.leg] * place.score, place)))
+    return found
 
 
 def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory], when: When = NO_TIME) -> list[Fused]:
@@ -82,7 +90,8 @@ def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory], 
     there = [one for one in fused if one.memory_id in memories]
     if when.anchor is not None:
         when = _anchored(when.anchor, [memories[one.memory_id] for one in there])
-    valued = [Fused(id_, _value(value, memories[id_], asked, when)) for id_, value in there]
+    named = {speaker: _named(speaker, asked) for speaker in {one.new.speaker for one in memories.values()}}
+    valued = [Fused(id_, _value(value, memories[id_], named, when)) for id_, value in there]
     valued.sort(key=lambda one: (one.value, memories[one.memory_id].new.said_at, one.memory_id), reverse=True)
     return valued
 
@@ -94,8 +103,12 @@ def _anchored(anchor: Anchor, ranked: Sequence[Memory]) -> When:
     return When((anchor.span(next(at for shared, at in told if shared == most)),)) if most else NO_TIME
 
 
-def _value(value: float, memory: Memory, asked: set[str], when: When) -> float:
-    if any(root(fold(word)) in asked for word in spelled(memory.new.speaker)):
+def _named(speaker: str, asked: set[str]) -> bool:
+    return any(root(fold(word)) in asked for word in spelled(speaker))
+
+
+def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) -> float:
+    if named[memory.new.speaker]:
         value *= 1 + SPEAKER
     if memory.text.rstrip().endswith(_ASKS):
         value *= 1 - ASKING
