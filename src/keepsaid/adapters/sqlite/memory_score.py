@@ -57,20 +57,18 @@ def of_many(idf: Mapping[int, float], rows: Sequence[tuple[Any, ...]]) -> NDArra
     """The same for any number of rows, all terms at once."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    lengths = np.array([len(row[2]) // 4 for row in rows])
-    own = np.array([row[0] for row in rows])
-    marked = own + np.array([row[1] for row in rows])
-    own_norm = np.minimum(1 - _OWN_SHARE + _OWN_SHARE * own / _OWN_TERMS, _OWN_MOST)
-    near_norm = np.maximum(1 - _NEAR_SHARE + _NEAR_SHARE * (lengths - marked) / _NEAR_TERMS, 1.0)
-    terms = np.frombuffer(b"".join(row[2] for row in rows), np.uint32)
-    piece = np.repeat(np.arange(len(rows)), lengths)
-    place = np.arange(len(terms)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    weight = np.where(place < marked[piece], 1.0, _NEAR_WEIGHT / near_norm[piece])
-    weight = np.where(place < own[piece], 1.0 / own_norm[piece], weight)
-    total = np.zeros(len(rows))
-    for term, worth in idf.items():
-        hits = np.flatnonzero(terms == term)
-        if len(hits):
-            often = np.bincount(piece[hits], weights=weight[hits], minlength=len(rows))
-            total += worth * often * (_K1 + 1) / (often + _K1)
+    owns, marks, packed = zip(*rows, strict=True)
+    own, lengths = np.array(owns), np.array([len(one) // 4 for one in packed])
+    marked, ends = own + np.array(marks), np.cumsum(lengths)
+    inside = 1.0 / np.minimum(1 - _OWN_SHARE + _OWN_SHARE * own / _OWN_TERMS, _OWN_MOST)
+    near = _NEAR_WEIGHT / np.maximum(1 - _NEAR_SHARE + _NEAR_SHARE * (lengths - marked) / _NEAR_TERMS, 1.0)
+    terms = np.frombuffer(b"".join(packed), np.uint32)
+    found = [np.flatnonzero(terms == term) for term in idf]
+    hits = np.concatenate(found)
+    piece = np.searchsorted(ends, hits, "right")
+    place = hits - ends[piece] + lengths[piece]
+    weight = np.where(place < own[piece], inside[piece], np.where(place < marked[piece], 1.0, near[piece]))
+    each = np.repeat(np.arange(len(idf)) * len(rows), list(map(len, found))) + piece
+    often = np.bincount(each, weights=weight, minlength=len(idf) * len(rows)).reshape(len(idf), len(rows))
+    total: NDArray[Any] = (np.array([[worth] for worth in idf.values()]) * often * (_K1 + 1) / (often + _K1)).sum(0)
     return total

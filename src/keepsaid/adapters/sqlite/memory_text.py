@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -38,7 +39,8 @@ _DEPTH_UNCAPPED = 5_000
 _LENDING = 30
 """So many of the best matches are asked for what stands around them."""
 
-_NONE = (0.0, 0, 0)
+_SCORED = itemgetter(2, 3, 4)
+"""Of a row what its score is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,10 @@ def rarity(db: apsw.Connection, text: str) -> Rarity:
 def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> list[tuple[float, int, int]]:
     """Memories as (score of their best piece, when said, id), best first; what only stood near a match has none."""
     best: dict[int, tuple[float, int, int]] = {}
-    for row, score in zip(found, scores(idf, [row[2:5] for row in found]), strict=True):
-        one = (round(score, 6), row[1], row[0])
-        if score > 0 and one > best.get(row[0], _NONE):
-            best[row[0]] = one
+    for row, score in zip(found, scores(idf, list(map(_SCORED, found))), strict=True):
+        if score > 0:
+            one = (round(score, 6), row[1], row[0])
+            best[row[0]] = max(one, best.get(row[0], one))
     return sorted(best.values(), reverse=True)
 
 
