@@ -16,6 +16,8 @@ from pathlib import Path
 
 from bench import assembling, backlog, context, gate, hung, intake, links, peers, recall_latency, startup, turns
 from bench.disk import fsync_rate
+from bench.processor import addition_rate
+from keepsaid.__main__ import tune
 
 SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "intake": intake.measure,
@@ -50,9 +52,13 @@ def main() -> None:
     missing = {ON_DATA[name][0] for name in wanted if name in ON_DATA} - data.keys()
     if missing:
         parser.error(f"say where the data is: --data {min(missing)}=FOLDER")
-    sys.setswitchinterval(0.0005)
+    tune()
     with tempfile.TemporaryDirectory(dir=given.dir) as folder:
-        figures: dict[str, object] = {"machine": machine(), "fsync": fsync_rate(Path(folder))}
+        figures: dict[str, object] = {
+            "machine": machine(),
+            "python": addition_rate(),
+            "fsync": fsync_rate(Path(folder)),
+        }
         for name in wanted:
             figures[name] = _measured(name, Path(folder), given.scale, data)
     text = json.dumps(figures, indent=2)

@@ -13,11 +13,16 @@ _GARBAGE = (20_000, 20, 20)
 """Python's own 700 makes a twentieth of every start a search for garbage that imports do not leave."""
 
 
-def main() -> None:
-    """Run the command line; exits with 0 or one of the codes of `interfaces.cli.failure`."""
+def tune() -> None:
+    """Set up the interpreter as the program runs it; before anything of numpy is imported."""
     sys.setswitchinterval(_SWITCH_S)
     gc.set_threshold(*_GARBAGE)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # vectors are made beside the event loop, not on every core
+
+
+def main() -> None:
+    """Run the command line; exits with 0 or one of the codes of `interfaces.cli.failure`."""
+    tune()
     from keepsaid.interfaces.cli.program import run  # noqa: PLC0415 - the interval is set before anything runs
 
     code = run(sys.argv[1:])
