@@ -62,9 +62,10 @@ class Obedient:
 
 
 def config(**sections: dict[str, Any]) -> Config:
-    """Windows of no time, and a deadline that a busy machine keeps."""
+    """Windows of no time, no bulletin, and a deadline that a busy machine keeps."""
     memory = {"deadline_ms": 10_000, "embedder": "none", **sections.pop("memory", {})}
-    return Config(buffer={"window_ms": 0}, memory=memory, **sections)  # type: ignore[arg-type]
+    standing: dict[str, dict[str, Any]] = {"buffer": {"window_ms": 0}, "bulletin": {"enabled": False}}
+    return Config(memory=memory, **standing, **sections)  # type: ignore[arg-type]
 
 
 @asynccontextmanager
