@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,8 +19,10 @@ from keepsaid import Episode, Keepsaid, Message
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, load
+from keepsaid.domain.graph import Mention
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.cli.logfile import JsonLines
+from keepsaid.interfaces.notes import note
 from keepsaid.ports.redactor import marks_of
 
 OURS = "lantern/harbour+42?=x"  # gitleaks:allow
@@ -70,6 +73,26 @@ async def test_what_was_said_reaches_memory_without_secrets(tmp_path: Path) -> N
             assert what
             assert secret not in journal
             assert secret not in str(marks)
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        Mention(0, "thing:boat", f"the boat {OURS}"),
+        Mention(0, f"thing:{OURS}", "the boat"),
+        Mention(0, "thing:PROJ-1234", "PROJ-1234"),
+        Mention(0, f"thing:{OURS}", OURS),
+    ],
+)
+async def test_no_secret_in_a_name_is_written_through_the_graph(tmp_path: Path, mention: Mention) -> None:
+    async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
+        memory_id = await ks._instance.remember(note("We went out by boat.", "fact", 1))
+        graph = ks._instance.memories.graph
+        assert await graph.relate([], [replace(mention, memory_id=memory_id)], 1) == 1
+    memory = _kept(tmp_path, "memory")
+    for secret in (OURS.encode(), b"lantern", b"PROJ-1234", b"proj 1234"):
+        assert secret not in memory
+    assert b"[redacted: " in memory
 
 
 def test_no_line_of_the_log_holds_a_secret() -> None:

@@ -61,15 +61,26 @@ class SqliteGraph:
         self._redactor = redactor
 
     async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
-        """Write both, all or nothing; what is there already takes the new weight. Returns how many are there now."""
+        """Write both, all or nothing; what is there already takes the new weight. Returns how many are there now.
+
+        A secret in the name of an entity, or in its key, is masked before anything is written.
+        """
         if self._redactor is not None and mentions:
-            found = await marks_of(self._redactor, [one.name for one in mentions])
-            mentions = [replace(one, name=masked(one.name, marks)) for one, marks in zip(mentions, found, strict=True)]
+            names = await _without_secrets(self._redactor, [one.name for one in mentions])
+            entities = await _without_secrets(self._redactor, [one.entity for one in mentions])
+            mentions = [
+                replace(one, name=name, entity=entity)
+                for one, name, entity in zip(mentions, names, entities, strict=True)
+            ]
         return await self._writer.apply(Relate(tuple(associations), tuple(mentions), at))
 
     async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
         """The memories reached from the seeds, and from what the query names, in at most two steps, best first."""
         return await self._readers.run(walk, listener, query, tuple(seeds), limit)
+
+
+async def _without_secrets(redactor: Redactor, texts: Sequence[str]) -> list[str]:
+    return [masked(text, marks) for text, marks in zip(texts, await marks_of(redactor, texts), strict=True)]
 
 
 def relate(db: apsw.Connection, commit: Relate) -> int:
