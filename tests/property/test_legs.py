@@ -1,4 +1,7 @@
-"""Both legs against a search of everything in plain Python, whatever was kept, changed and forgotten, in any order."""
+"""Both legs against a search of everything in plain Python, whatever was kept, changed and forgotten, in any order.
+
+When a memory held neither hides it nor shows it to a leg; asked as of a time, what is found is narrowed to what held.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex
 from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
+from keepsaid.domain.narrowing import Narrowing
 from keepsaid.domain.pieces import pieces, said_words
 from keepsaid.domain.words import root, spelled
 from keepsaid.memory.embed import Embedding
@@ -32,6 +36,7 @@ VOCABULARY = ["quetzal", "heron", "lantern", "harbour", "oak", "rain", "candle",
 LISTENERS = (AUDIT, OWNER_HERE, Listener(STRAND), Listener(THERE, cross=True), Listener(None))
 STATES = ("active", "superseded", "archived", "forgotten")
 SEARCHABLE = ("active", "superseded")
+TIMES = (0, 2, 3, 5, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,12 @@ episodes = st.builds(
     lambda text, lane, trust, at: episode("", text, lane, trust, said_at=at, speaker="Ann"),
     texts, lanes, st.sampled_from((Trust.OWNER, Trust.EXTERNAL)), st.integers(1, 5),
 )  # fmt: skip
+spans = st.tuples(st.none() | st.integers(0, 4), st.none() | st.integers(5, 9))
 facts = st.builds(
-    lambda text, scope: sample("", text, scope=scope, kind=Kind.FACT, said_at=3),
-    texts, st.sampled_from((GLOBAL, conversation_scope(HERE))),
+    lambda text, scope, span: sample(
+        "", text, scope=scope, kind=Kind.FACT, said_at=3, valid_from=span[0], valid_to=span[1]
+    ),
+    texts, st.sampled_from((GLOBAL, conversation_scope(HERE))), spans,
 )  # fmt: skip
 changes = st.builds(Change, st.integers(0, 30), state=st.sampled_from(STATES)) | st.builds(
     Change, st.integers(0, 30), text=texts
@@ -93,6 +101,16 @@ def test_both_legs_find_what_a_search_of_everything_finds(story: list[object], q
             expected = by_meaning(scene, kept, listener, query)
             assert near(scene.run(embedding.search(listener, query, 99)), expected)
             assert near(look(scene, index, listener, query), expected), "by signs"
+            for at in TIMES:
+                ids = [one.id for one in kept]
+                held = [one.id for one in kept if holds(one, at) and hears(listener, one.new)]
+                assert list(scene.run(scene.store.library.narrowed(listener, ids, Narrowing(as_of=at)))) == held
+
+
+def holds(one: Kept, at: int) -> bool:
+    """Whether it held at a time, by its own word; what was said from then on, where it says nothing."""
+    begins = one.new.said_at if one.new.valid_from is None else one.new.valid_from
+    return one.state in SEARCHABLE and begins <= at and (one.new.valid_to is None or at < one.new.valid_to)
 
 
 def look(scene: Stage, index: VectorIndex, listener: Listener, query: str) -> tuple[Found, ...]:
