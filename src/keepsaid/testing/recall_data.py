@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 _CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """The adversarial fifth is left out: its evidence names the wrong speaker."""
 
@@ -83,18 +85,58 @@ def _asked(one: Mapping[str, Any], known: set[str]) -> Question:
     return Question(one["question"], gold, _CATEGORIES[one["category"]])
 
 
+class _Row(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Doc(_Row):
+    id: str
+    text: str
+    speaker: str = ""
+    time: str = ""
+
+
+class _Query(_Row):
+    text: str
+    gold: list[str]
+    category: str = "all"
+
+
+class _Line(_Row):
+    id: str
+    docs: list[_Doc]
+    queries: list[_Query]
+
+
 def jsonl(path: Path) -> Iterator[Corpus]:
-    """One corpus a line."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            texts = tuple(
-                Text(one["id"], one["text"], one.get("speaker", ""), _at(one.get("time", "")) + n)
-                for n, one in enumerate(row["docs"])
-            )
-            asked = ((one, frozenset(one["gold"])) for one in row["queries"])
-            questions = tuple(Question(one["text"], gold, one.get("category", "all")) for one, gold in asked if gold)
-            yield Corpus(row["id"], texts, questions)
+    """One corpus a line; empty lines are skipped, and a question without evidence is no question.
+
+    Raises ValueError, which names the line and what is wrong with it.
+    """
+    for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            corpus = _corpus(_Line.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise ValueError(f"line {number}: {place}{': ' if place else ''}{first['msg']}") from error
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        yield corpus
+
+
+def _corpus(row: _Line) -> Corpus:
+    texts = tuple(Text(one.id, one.text, one.speaker, _at(one.time) + n) for n, one in enumerate(row.docs))
+    known = {text.id for text in texts}
+    if len(known) < len(texts):
+        raise ValueError("two docs have the same id")
+    strange = sorted({gold for one in row.queries for gold in one.gold} - known)
+    if strange:
+        raise ValueError(f"gold names {strange[0]!r}, and no doc has that id")
+    questions = tuple(Question(one.text, frozenset(one.gold), one.category) for one in row.queries if one.gold)
+    return Corpus(row.id, texts, questions)
 
 
 def _at(time: str) -> int:

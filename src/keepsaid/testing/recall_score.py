@@ -43,13 +43,13 @@ class Means:
 
 
 async def measure(corpus: Corpus, groups: Sequence[str], search: Search, means: Means) -> None:
-    """Ask every question of a corpus; each is counted in the groups, and in that of its category."""
+    """Ask every question of a corpus; each is counted once in the groups, and in that of its category."""
     texts = {text.id: text for text in corpus.texts}
     for question in corpus.questions:
         began = time.perf_counter()
         ranked = await search(question.text, DEPTH)
         means.times.append(time.perf_counter() - began)
-        means.add([*groups, question.category], figures(question, ranked, texts))
+        means.add(dict.fromkeys([*groups, question.category]), figures(question, ranked, texts))
 
 
 def figures(question: Question, ranked: Sequence[str], texts: Mapping[str, Text]) -> dict[str, float]:

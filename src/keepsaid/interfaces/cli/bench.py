@@ -46,6 +46,9 @@ def recall(
     stand apart.
     """
     corpora = list(_corpora(data))[: limit or None]
+    if not any(corpus.questions for corpus in corpora):
+        told = f"{data.partition('=')[2]} asks nothing: it has no question with evidence"
+        raise InputError(told, safe="Nothing was changed.", hint="keepsaid bench recall --help")
     with progress(sum(len(corpus.questions) for corpus in corpora), "questions") as tell:
         means = asyncio.run(_measured(corpora, {} if words else _embedder(), tell))
     _show(data.partition("=")[0], means)
@@ -76,7 +79,8 @@ def _corpora(data: str) -> Iterator[Corpus]:
         told = f"{file} cannot be read ({error.strerror})"
         raise InputError(told, safe="Nothing was changed.", hint="keepsaid bench recall --help") from error
     except (ValueError, KeyError, TypeError) as error:
-        wrong = f"{file} is no {kind} data set ({type(error).__name__}: {error})"
+        why = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        wrong = f"{file} is no {kind} data set ({why})"
         raise InputError(wrong, safe="Nothing was changed.", hint="keepsaid bench recall --help") from error
 
 
