@@ -54,10 +54,10 @@ def join(db: apsw.Connection, commit: JoinPeople) -> Person | None:
     """Apply one commit: who is in a person already brings all of it along."""
     names = json.dumps([storable(name) for name in commit.names], ensure_ascii=False)
     had = [str(row[0]) for row in db.execute(SQL["persons"], (names,))]
-    owned = OWNER in (*commit.names, *had)
-    if owned and commit.by != OWNER:
+    whole = {*commit.names, *(str(row[0]) for row in db.execute(SQL["together"], (names,)))}
+    if OWNER in whole and commit.by != OWNER:
         return None
-    person = OWNER if owned else (*had, commit.id)[0]
+    person = (*had, commit.id)[0]
     told = {"names": names, "person": person, "by": storable(commit.by), "at": commit.at}
     db.execute(SQL["absorb"], told)
     db.execute(SQL["join"], told)

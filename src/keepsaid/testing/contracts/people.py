@@ -125,12 +125,16 @@ class PeopleContract:
             assert await store.people.join((ANN, OWNER), ANN, 5) is None
             assert await store.people.joined_with(ANN) == (ANN,)
             mine = await store.people.join((ANN, OWNER), OWNER, 6)
-            assert mine is not None
-            assert (mine.id, names(mine)) == (OWNER, [ANN, OWNER])
+            assert names(mine) == [ANN, OWNER]
             assert await store.people.join((BEN, ANN), BEN, 7) is None
             assert await heard(store, HERE_BEN) == ["ben"]
             assert await heard(store, HERE_ANN) == ["ann", "owner"]
             assert await heard(store, Listener(None, OWNER, direct=True)) == ["ann", "owner"]
+            await store.people.join((CAT, OWNER), OWNER, 8)
+            await store.people.split(OWNER)
+            assert await heard(store, Listener(None, OWNER, direct=True)) == ["owner"]
+            assert await heard(store, HERE_ANN) == ["ann", "cat"]
+            assert names(await store.people.join((BEN, ANN), BEN, 9)) == [ANN, CAT, BEN]
 
     async def test_a_person_is_made_of_two_or_more(self, factory: PeopleFactory) -> None:
         """Each named once."""

@@ -313,19 +313,20 @@ CREATE TRIGGER memory_piece_update AFTER UPDATE OF body, speaker, said, grams ON
   VALUES (new.id, new.body, new.speaker, new.said, new.grams);
 END;
 
+-- DO NOTHING, not OR IGNORE: of a trigger's own OR nothing is left in a statement that has a conflict clause itself
 CREATE TRIGGER memory_insert AFTER INSERT ON memory BEGIN
   INSERT INTO memory_change (memory_id, what, at) VALUES (new.id, 'kept', new.recorded_at);
-  INSERT OR IGNORE INTO memory_stale (memory_id) VALUES (new.id);
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  INSERT INTO memory_stale (memory_id) VALUES (new.id) ON CONFLICT DO NOTHING;
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) > (new.said_at, new.id)
     ORDER BY said_at, id LIMIT 2
-  ) AS beside WHERE new.kind = 'episode';
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  ) AS beside WHERE new.kind = 'episode' ON CONFLICT DO NOTHING;
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) < (new.said_at, new.id)
     ORDER BY said_at DESC, id DESC LIMIT 1
-  ) AS beside WHERE new.kind = 'episode';
+  ) AS beside WHERE new.kind = 'episode' ON CONFLICT DO NOTHING;
 END;
 
 -- what can no longer be heard is not found from the same moment on, even before its neighbours are made anew
@@ -337,41 +338,41 @@ CREATE TRIGGER memory_update AFTER UPDATE OF state, text, speaker, said_at, audi
 WHEN (old.text, old.speaker, old.said_at, old.audience) IS NOT (new.text, new.speaker, new.said_at, new.audience)
 OR (old.state IN ('active', 'superseded')) IS NOT (new.state IN ('active', 'superseded')) BEGIN
   DELETE FROM memory_piece WHERE memory_id = old.id;
-  INSERT OR IGNORE INTO memory_stale (memory_id) VALUES (old.id);
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  INSERT INTO memory_stale (memory_id) VALUES (old.id) ON CONFLICT DO NOTHING;
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) > (old.said_at, old.id)
     ORDER BY said_at, id LIMIT 2
-  ) AS beside WHERE old.kind = 'episode';
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  ) AS beside WHERE old.kind = 'episode' ON CONFLICT DO NOTHING;
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) < (old.said_at, old.id)
     ORDER BY said_at DESC, id DESC LIMIT 1
-  ) AS beside WHERE old.kind = 'episode';
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  ) AS beside WHERE old.kind = 'episode' ON CONFLICT DO NOTHING;
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) > (new.said_at, new.id)
     ORDER BY said_at, id LIMIT 2
-  ) AS beside WHERE new.kind = 'episode';
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  ) AS beside WHERE new.kind = 'episode' ON CONFLICT DO NOTHING;
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = new.audience AND (said_at, id) < (new.said_at, new.id)
     ORDER BY said_at DESC, id DESC LIMIT 1
-  ) AS beside WHERE new.kind = 'episode';
+  ) AS beside WHERE new.kind = 'episode' ON CONFLICT DO NOTHING;
 END;
 
 CREATE TRIGGER memory_delete AFTER DELETE ON memory BEGIN
   INSERT INTO memory_change (memory_id, what, at) VALUES (old.id, 'deleted', old.recorded_at);
   DELETE FROM memory_piece WHERE memory_id = old.id;
   DELETE FROM memory_stale WHERE memory_id = old.id;
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) > (old.said_at, old.id)
     ORDER BY said_at, id LIMIT 2
-  ) AS beside WHERE old.kind = 'episode';
-  INSERT OR IGNORE INTO memory_stale (memory_id) SELECT beside.id FROM (
+  ) AS beside WHERE old.kind = 'episode' ON CONFLICT DO NOTHING;
+  INSERT INTO memory_stale (memory_id) SELECT beside.id FROM (
     SELECT id FROM memory
     WHERE kind = 'episode' AND state IN ('active', 'superseded') AND audience = old.audience AND (said_at, id) < (old.said_at, old.id)
     ORDER BY said_at DESC, id DESC LIMIT 1
-  ) AS beside WHERE old.kind = 'episode';
+  ) AS beside WHERE old.kind = 'episode' ON CONFLICT DO NOTHING;
 END;

@@ -7,6 +7,12 @@ SELECT identity.person, identity.name
 FROM json_each(?1) AS wanted CROSS JOIN identity ON identity.name = wanted.value
 ORDER BY wanted.key
 
+-- name: together
+SELECT other.name
+FROM json_each(?1) AS wanted
+CROSS JOIN identity AS one ON one.name = wanted.value
+CROSS JOIN identity AS other ON other.person = one.person
+
 -- name: absorb
 UPDATE identity SET person = :person
 WHERE person <> :person AND person IN (SELECT person FROM identity WHERE name IN (SELECT value FROM json_each(:names)))
