@@ -36,4 +36,5 @@ def note(text: str, kind: str, now_ms: int) -> NewMemory:
         said_at=now_ms,
         importance=IMPORTANCE[Kind(kind)],
         sources=(Source("note", key),),
+        speaker_id=OWNER,
     )

@@ -12,9 +12,11 @@ from keepsaid.domain.feedback import Feedback, Use
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Memory, is_time
 from keepsaid.domain.message import Message
+from keepsaid.domain.people import Person, Seen
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import Spawned, Story, TurnStory
+from keepsaid.domain.widening import Widened
 from keepsaid.pipeline.context.cache import compared
 
 if TYPE_CHECKING:
@@ -167,6 +169,22 @@ def memory_shape(memory: Memory) -> Shape:
         "last_access_at": when(memory.last_access_at),
         "sources": [f"{source.kind}:{source.ref}" for source in new.sources],
     }
+
+
+def person_shape(person: Person) -> Shape:
+    """A person and the identities it has."""
+    joined = [{"name": one.name, "joined_at": when(one.at), "joined_by": one.by} for one in person.identities]
+    return {"id": person.id, "identities": joined}
+
+
+def seen_shape(one: Seen) -> Shape:
+    """An identity that something is remembered from."""
+    return {"name": one.name, "called": one.called, "memories": one.memories, "last_at": when(one.last_at)}
+
+
+def widened_shape(told: Widened) -> Shape:
+    """From where to where a memory was let be heard."""
+    return {"before": told.before, "after": told.after, "by": told.by, "reason": told.reason, "at": when(told.at)}
 
 
 def feedback_shape(said: Feedback) -> Shape:

@@ -12,13 +12,15 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
 from keepsaid.domain.redaction import counted_kinds
+from keepsaid.domain.widening import Widened
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.upkeep import maintain, stats
+from keepsaid.interfaces.cli.widen import widen
 from keepsaid.interfaces.cli.wrong import wrong
-from keepsaid.interfaces.shapes import memory_shape
+from keepsaid.interfaces.shapes import memory_shape, widened_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -28,6 +30,7 @@ app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
 app.command("wrong")(wrong)
 app.command("maintain")(maintain)
 app.command("stats")(stats)
+app.command("widen")(widen)
 _OWNER = Listener(None, everything=True)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
@@ -93,18 +96,22 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
     """Show one memory, where it came from and who may hear it."""
     number = read("memory", memory)
 
-    async def named(stores: Reading) -> Memory | None:
-        return None if number is None else await stores.memories.get(_OWNER, number)
+    async def named(stores: Reading) -> tuple[Memory | None, Sequence[Widened]]:
+        if number is None:
+            return None, ()
+        return await stores.memories.get(_OWNER, number), await stores.memories.hearing.widened(_OWNER, number)
 
-    found = session().read(named, None)
+    found, widened = session().read(named, (None, ()))
     if found is None:
         raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
-    shape = memory_shape(found)
+    shape = {**memory_shape(found), "widened": [widened_shape(one) for one in widened]}
     lines = [(field, _told(value)) for field, value in shape.items() if field != "text"]
     show({"memory": shape}, found.text, facts(lines, _FIELD_WIDTH))
 
 
 def _told(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "; ".join(f"from {one['before']} by {one['by']}: {one['reason']}" for one in value)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -23,6 +23,7 @@ NOUNS = (
     "inbox",
     "lanes",
     "memory",
+    "people",
     "why",
     "logs",
     "config",

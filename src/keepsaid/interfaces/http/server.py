@@ -29,6 +29,7 @@ from keepsaid.interfaces.http.lanes import LaneRoutes
 from keepsaid.interfaces.http.media import Media
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
+from keepsaid.interfaces.http.people import PeopleRoutes
 from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrouted
 from keepsaid.interfaces.http.receipts import ReceiptRoutes
 
@@ -40,6 +41,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     """Every route of the server; streams end soon after `stopping` is set."""
     messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
     lanes, receipts = LaneRoutes(instance, gate), ReceiptRoutes(instance, gate)
+    people = PeopleRoutes(instance, gate)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
@@ -59,6 +61,9 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),
         Route("/v1/memories/maintain", guarded(owner.maintain), methods=["POST"]),
         Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),
+        Route("/v1/memories/{id}/widen", guarded(people.widen), methods=["POST"]),
+        Route("/v1/people/join", guarded(people.join), methods=["POST"]),
+        Route("/v1/people/split", guarded(people.split), methods=["POST"]),
         Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
         Route("/v1/turns/{id}/without/{memory}", guarded(receipts.absent), methods=["GET"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),

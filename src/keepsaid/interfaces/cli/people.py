@@ -1,0 +1,84 @@
+"""`keepsaid people`: who is one person under several identities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.people import Person, Seen
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, say, show
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import person_shape, seen_shape
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
+
+app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
+_ROWS_MAX = 10_000
+_WHO = "CHANNEL:ACCOUNT:SENDER as `keepsaid people ls` shows it, or owner."
+
+
+@app.command("ls")
+def ls(
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many identities.")] = 100,
+) -> None:
+    """List identities that something is remembered from, and which of them are one person.
+
+    What somebody is called identifies nobody: two of the same name are two until you join them.
+    """
+
+    async def known(stores: Reading) -> tuple[Sequence[Person], Sequence[Seen]]:
+        return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
+
+    people, seen = session().read(known, ((), ()))
+    spoke = {one.name: one for one in seen}
+    joined = {one.name: person.id for person in people for one in person.identities}
+    rows = [_cells(joined[name], name, spoke.get(name)) for name in joined]
+    rows += [_cells("-", one.name, one) for one in seen if one.name not in joined]
+    shape = {"people": [person_shape(one) for one in people], "seen": [seen_shape(one) for one in seen]}
+    show(shape, Table(("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), tuple(rows)))
+    if not rows:
+        say("nobody has said anything yet" if session().stored() else NOTHING)
+
+
+def _cells(person: str, name: str, spoke: Seen | None) -> tuple[str, ...]:
+    if spoke is None:
+        return person, name, "-", "0", "-"
+    return person, name, spoke.called or "-", str(spoke.memories), duration(age_ms(spoke.last_at))
+
+
+@app.command("join")
+def join(names: Annotated[list[str], typer.Argument(help=f"Two or more: {_WHO}")]) -> None:
+    """Make one person of several identities: in their direct chats they hear what is for each of them.
+
+    Whoever you join with owner hears what you hear in your direct chats. No stored memory changes; `split` undoes it.
+    """
+    body = json.dumps({"names": names}).encode()
+
+    async def made(instance: Instance) -> dict[str, Any]:
+        from keepsaid.interfaces import people  # noqa: PLC0415
+
+        return person_shape(await people.join(instance, names))
+
+    person, _ = either(lambda remote: dict(remote.post("/v1/people/join", body)["person"]), made)
+    told = ", ".join(str(one["name"]) for one in person["identities"])
+    show({"person": person}, f"{person['id']}  {told}")
+
+
+@app.command("split")
+def split(name: Annotated[str, typer.Argument(help=_WHO)]) -> None:
+    """Let one identity be a person alone again; it hears nothing of the others from this moment on."""
+    body = json.dumps({"name": name}).encode()
+
+    async def made(instance: Instance) -> str:
+        from keepsaid.interfaces import people  # noqa: PLC0415
+
+        return await people.split(instance, name)
+
+    alone, _ = either(lambda remote: str(remote.post("/v1/people/split", body)["split"]), made)
+    show({"split": alone}, f"{alone}  is a person alone")

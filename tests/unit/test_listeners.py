@@ -1,0 +1,93 @@
+"""No read of memory is there without somebody who listens: every way into the store, by what it takes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import pytest
+
+from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
+from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
+from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
+from keepsaid.adapters.sqlite.memory_people import SqlitePeople
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.memory.recall import Recollection
+from keepsaid.ports import graph, hearing, library, memories, people, recall
+
+DEAF = {
+    "keep": "writes",
+    "relate": "writes",
+    "join": "writes",
+    "split": "writes",
+    "widen": "writes, and returns scopes, never words",
+    "keep_vectors": "writes",
+    "close": "ends",
+    "counts": "numbers of the whole store, for the owner's status; no words",
+    "rarity": "in how many pieces the words stand that the asker wrote; no words of others",
+    "alike": "which of the ids that the asker was given say the same; no words",
+    "unembedded": "what has no vector yet, for the embedder alone",
+    "spaces": "names of vector spaces",
+    "joined_with": "who is one person, by ids",
+    "everybody": "who is one person, by ids, for the owner's command",
+    "seen": "who spoke, for the owner's command",
+    "remind": "makes its own listener from who wrote",
+}
+"""What takes no listener, and why it needs none."""
+
+PORTS = (graph, hearing, library, memories, people, recall)
+WAYS_IN = (SqliteMemories, SqliteLibrary, SqliteGraph, SqliteHearing, SqlitePeople, Recollection)
+
+
+def public(of: type) -> Iterator[tuple[str, Callable[..., object]]]:
+    return ((name, one) for name, one in inspect.getmembers(of, inspect.isfunction) if not name.startswith("_"))
+
+
+def listens(method: Callable[..., object]) -> bool:
+    first = list(inspect.signature(method).parameters.values())[1:2]
+    return bool(first) and first[0].annotation == "Listener" and first[0].default is inspect.Parameter.empty
+
+
+def protocols(port: ModuleType) -> Iterator[type]:
+    return (
+        one
+        for _, one in inspect.getmembers(port, inspect.isclass)
+        if one.__module__ == port.__name__ and getattr(one, "_is_protocol", False)
+    )
+
+
+@pytest.mark.parametrize("way", [*WAYS_IN, *(one for port in PORTS for one in protocols(port))])
+def test_every_read_names_who_listens_first(way: type) -> None:
+    deaf = [name for name, one in public(way) if not listens(one)]
+    assert [name for name in deaf if name not in DEAF] == []
+
+
+def test_what_takes_no_listener_is_counted_and_there() -> None:
+    there = {name for way in WAYS_IN for name, one in public(way) if not listens(one)}
+    assert there | {"remind"} == set(DEAF)
+
+
+RULE = ("/*heard*/", "/*audiences*/", "IN (SELECT value FROM json_each(:audiences))")
+PARTS = ("columns", "same_lane", "audiences", "scopes", "heard")
+READS = re.compile(r"(FROM|JOIN|UPDATE|INTO) memory(_text|_piece)?(\s|$)")
+UNHEARD = {
+    "memory": {"matches", "pieces_beside", "pieces", "kept", "keep_sources", "counts", "keep"},
+    "memory_graph": {"associate", "name_entities", "mention"},
+    "memory_hearing": {"whole", "widen"},
+    "memory_people": {"seen"},
+    "memory_library": set[str](),
+}
+"""Statements that look at memories or pieces and hear nobody: they write, count, or only name what others then hear.
+
+`matches` gives row numbers, which `pieces_heard` reads; `pieces_beside` goes from what was heard to what the same
+people hear.
+"""
+
+
+@pytest.mark.parametrize("page", UNHEARD)
+def test_every_statement_that_reads_memories_holds_the_rule(page: str) -> None:
+    reading = {name for name, sql in load(page).items() if READS.search(sql) and name not in PARTS}
+    assert {name for name in reading if not any(rule in load(page)[name] for rule in RULE)} == UNHEARD[page]
