@@ -101,7 +101,8 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
             return None, ()
         return await stores.memories.get(_OWNER, number), await stores.memories.hearing.widened(_OWNER, number)
 
-    found, widened = session().read(named, (None, ()))
+    nothing: tuple[Memory | None, Sequence[Widened]] = None, ()
+    found, widened = session().read(named, nothing)
     if found is None:
         raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
     shape = {**memory_shape(found), "widened": [widened_shape(one) for one in widened]}

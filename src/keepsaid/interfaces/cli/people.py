@@ -35,7 +35,8 @@ def ls(
     async def known(stores: Reading) -> tuple[Sequence[Person], Sequence[Seen]]:
         return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
 
-    people, seen = session().read(known, ((), ()))
+    nobody: tuple[Sequence[Person], Sequence[Seen]] = (), ()
+    people, seen = session().read(known, nobody)
     spoke = {one.name: one for one in seen}
     joined = {one.name: person.id for person in people for one in person.identities}
     rows = [_cells(joined[name], name, spoke.get(name)) for name in joined]
