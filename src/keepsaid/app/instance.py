@@ -14,6 +14,7 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.adapters.system.codes import one_time_code
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.skills import SkillFolder
@@ -61,6 +62,7 @@ from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.ask import ask_for
 from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.notices import DIED
+from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.clock import Clock, Ids
@@ -177,7 +179,9 @@ class Instance:
         overview = overview_of(config, self.operations)
         sources = Sources(skills=SkillFolder(agent), overview=overview, bulletins=self.briefings)
         guard = guard_of(config, self.operations, self.clock, self.compactor)
-        commands = Commands(self.operations, self.operations, self.compactor.asked, config.compaction.window_tokens)
+        claims = Claims(self.memories.people, self.memories.hearing, self.clock, one_time_code)
+        window = config.compaction.window_tokens
+        commands = Commands(self.operations, self.operations, self.compactor.asked, claims, window)
         mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, sources, guard, commands)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}

@@ -17,6 +17,8 @@ COMMANDS = {
     "compact": "let a summary stand for what was said so far",
     "wrong": "a memory that came to mind was wrong: leave it out here; /wrong undo brings it back",
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
+    "join": "you are the same person in another direct chat with me: say /join here, and the code it gives you there",
+    "widen": "let others hear what you said: /widen mem_ID conversation, person or global, and why",
     "help": "this list",
 }
 """The commands and what they do."""
@@ -24,7 +26,11 @@ COMMANDS = {
 _WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
 _ALIKE = 0.7
 _VERBS = ("show", "set", "reset")
-_WRONG = re.compile(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}")
+_TAKEN = {
+    "wrong": re.compile(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}"),
+    "join": re.compile(r"undo|[A-Za-z2-9]{8}"),
+    "widen": re.compile(r"mem_[0-9a-z]+\s+(conversation|person|global)(\s.{1,1000})?", re.DOTALL),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,8 @@ def read_command(text: str) -> Command | None:
 
 def _takes(name: str, arguments: str) -> bool:
     """Whether what follows a command's name can be meant for it; else the whole is talk."""
-    if name == "wrong":
-        return _WRONG.fullmatch(arguments) is not None
+    if name in _TAKEN:
+        return _TAKEN[name].fullmatch(arguments) is not None
     return name == "personality" and arguments.split(maxsplit=1)[0] in _VERBS
 
 

@@ -13,6 +13,7 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
 from keepsaid.domain.share import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
+from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.pipeline.turn.wrong import Receipts, Wrong
 from keepsaid.ports.personalities import PersonalityView
@@ -70,6 +71,7 @@ class Commands:
         lanes: Receipts,
         personalities: PersonalityView,
         compact: Callable[[Lane], Awaitable[str]],
+        claims: Claims,
         window: int = 0,
     ) -> None:
         self._lanes = lanes
@@ -77,6 +79,7 @@ class Commands:
         self._personalities = personalities
         self._compact = compact
         self._window = window
+        self._claims = claims
 
     async def obey(self, claimed: Claimed) -> Obedience:
         """Carry out the commands of a batch; what is to change changes with the turn's commit alone."""
@@ -100,6 +103,8 @@ class Commands:
                 return await self._context(message.lane)
             case "personality":
                 return await self._personality(message, command.arguments)
+            case "join" | "widen":
+                return await self._claimed(message, command)
             case "help":
                 return Told("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
         if not may_change(message):
@@ -109,6 +114,13 @@ class Commands:
         if command.name == "reset":
             return Told("We begin anew. What was said stays stored and remembered.", begins_anew=True)
         return Told(await self._compact(message.lane))
+
+    async def _claimed(self, message: Message, command: Command) -> Told:
+        if command.name == "join":
+            return await self._claims.join(message, command.arguments)
+        if not command.arguments:
+            return Told("/widen takes a memory, how far, and why: /widen mem_ID person so that I find it", REFUSED)
+        return await self._claims.widen(message, command.arguments)
 
     async def _context(self, lane: Lane) -> Told:
         number = await self._lanes.last_turn(lane)
