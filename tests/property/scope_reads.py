@@ -39,7 +39,7 @@ class Reads:
         """Each way to read."""
         return (
             self._find, self._important, self._get, self._fetch, self._words, self._common, self._near, self._graph,
-            self._narrowed, self._sources, self._around, self._widened,
+            self._narrowed, self._sources, self._around, self._widened, self._history,
         )  # fmt: skip
 
     def some(self, count: int) -> list[Known]:
@@ -117,6 +117,11 @@ class Reads:
         there = await self.store.get(Listener(None, everything=True), self.some(1)[0].id)
         assert there is not None
         self._within("around", ear, [one.id for one in await self.store.library.around(listener, there, 3)])
+
+    async def _history(self, ear: Ear, listener: Listener) -> None:
+        """What stood before and after something, as far as it is heard."""
+        [one] = self.some(1)
+        self._within("history", ear, [each.id for each in await self.store.truth.history(listener, one.id)])
 
     async def _widened(self, ear: Ear, listener: Listener) -> None:
         """That something was widened is told to who hears it."""
