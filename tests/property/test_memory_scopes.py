@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.memory_stage import Stage, stage
 
@@ -71,7 +71,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield scene
 
 
-@settings(deadline=2_000)  # 2,430 memories, read in three ways
 @given(listener=listeners)
 def test_every_read_hears_what_the_rule_says(scene: Stage, listener: Listener) -> None:
     expected = sorted(memory.key for memory in EVERYTHING if hears(listener, memory))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -45,7 +46,7 @@ def talking(instance: Instance) -> Say:
 
     async def say(*texts: str, origin: Origin = OWNER) -> str:
         inbounds = [Inbound(origin, Content(text.encode(), text), priority=10) for text in texts]
-        *_, last = [await instance.receive(inbound) for inbound in inbounds]
+        *_, last = await asyncio.gather(*(instance.receive(inbound) for inbound in inbounds))
         with instance.hub.listening(last.id) as heard:
             story = await instance.operations.story(last.id)
             while story is None or story.state != "done":
