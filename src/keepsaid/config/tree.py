@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keepsaid.config.bulletin import BulletinConfig
+from keepsaid.config.collection import CollectionConfig
 from keepsaid.config.compaction import CompactionConfig
 from keepsaid.config.context import ContextConfig
 from keepsaid.config.maintenance import MaintenanceConfig
@@ -326,6 +327,7 @@ class Config(BaseSettings):
     sessions: SessionsConfig = SessionsConfig()
     slots: SlotsConfig = SlotsConfig()
     compaction: CompactionConfig = CompactionConfig()
+    collection: CollectionConfig = CollectionConfig()
     memory: MemoryConfig = MemoryConfig()
     bulletin: BulletinConfig = BulletinConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()

@@ -6,7 +6,7 @@ under a fence, what was read is kept as a finding, and the mark goes when nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -15,12 +15,16 @@ from keepsaid.domain.finding import Finding
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.tokens import estimate_tokens
 
 SOFT = frozenset({"records", "sleep"})
 """Reasons of marks that wait for six records before a model reads them; all others are read whatever they hold."""
 
 RIPE = 6
 """Records of people and agent that a soft mark waits for."""
+
+_TOKENS_BESIDE = 12
+"""What stands beside an utterance when it is shown: its number, its time and its speaker."""
 
 NIGHTLY = "nightly"
 ASKED = "asked"
@@ -71,6 +75,16 @@ class Passage:
     def told(self) -> tuple[Utterance, ...]:
         """What people said."""
         return tuple(one for one in self.utterances if one.told)
+
+
+def fitted(passage: Passage, tokens_max: int) -> Passage:
+    """The beginning of a passage that costs so many estimated tokens, and one utterance at least."""
+    cost = 0
+    for n, one in enumerate(passage.utterances):
+        cost += estimate_tokens(one.text) + _TOKENS_BESIDE
+        if n and cost > tokens_max:
+            return replace(passage, last=one.position - 1, utterances=passage.utterances[:n])
+    return passage
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ from keepsaid.domain.turn import Usage
 LEARNT = frozenset(IMPORTANCE)
 """The kinds of memory that reading a conversation gives; episodes and summaries come to be in other ways."""
 
+RULES = "rules/1"
+"""The extractor that reads by rules alone; what it has read still waits for another."""
+
 TEXT_CHARS_MAX = 2_000
 NAME_CHARS_MAX = 200
 
@@ -56,6 +59,11 @@ class Finding:
     statements: tuple[Statement, ...]
     usage: Usage
     created_at: int
+
+    @property
+    def thorough(self) -> bool:
+        """Whether what was read is done with."""
+        return self.extractor != RULES
 
 
 def encoded(statements: Sequence[Statement]) -> str:

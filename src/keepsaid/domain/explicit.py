@@ -1,0 +1,135 @@
+"""Explicit statements in English, found by rules: what somebody says outright is to be remembered, and a few facts.
+
+The grammar is told in docs/concepts/memory-collection.md. What it does not know is left alone; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from keepsaid.domain.finding import NAME_CHARS_MAX, TEXT_CHARS_MAX, Statement
+from keepsaid.domain.memory import IMPORTANCE, Kind
+
+CONFIDENCE = 0.9
+_CHARS_MAX = 20_000
+_SENTENCES_MAX = 200
+_VALUE_CHARS_MAX = 200
+
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bDr\.)(?<!\bMrs\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\b[A-Z]\.)\s+|\n+")
+_LEAD = r"(?:(?:please|also|and|so|oh|hey|well|ok|okay|by the way|btw|fyi|just)[,:]?\s+){0,3}"
+_REMEMBER = re.compile(
+    rf"{_LEAD}(?:remember|do not forget|don['’]t forget|keep in mind|note)"
+    r"\s*(?:that\s+|[:,]\s*(?:that\s+)?)(?P<what>\S.*)",
+    re.IGNORECASE,
+)
+_REMEMBER_TO = re.compile(rf"{_LEAD}(?:remember|do not forget|don['’]t forget)\s+to\s+(?P<what>\S.*)", re.IGNORECASE)
+_TODO = re.compile(rf"{_LEAD}(?:to[- ]?do|task)\s*:\s*(?P<what>\S.*)", re.IGNORECASE)
+_MY = re.compile(
+    rf"{_LEAD}my\s+(?P<attribute>[a-z][\w'’-]*(?:\s+[\w'’-]+){{0,3}}?)\s+(?:is|are)\s+(?:now\s+)?(?P<value>\S.*)",
+    re.IGNORECASE,
+)
+_SLOTS = (
+    (re.compile(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?live\s+in\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
+    (re.compile(rf"{_LEAD}i\s+(?:have\s+)?(?:just\s+)?moved\s+to\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
+    (re.compile(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?work\s+(?:at|for)\s+(?P<value>\S.*)", re.IGNORECASE), "works at"),
+    (re.compile(rf"{_LEAD}call\s+me\s+(?P<value>\S.*)", re.IGNORECASE), "name"),
+)
+_TALK_WORDS = """
+answer apologies apology bad belief bet concern doubt experience fault favor favour fear feeling feelings goal guess
+guesses hope hopes idea impression intention issue last mistake next one only opinion plan point pleasure problem
+question questions reason regards suggestion suspicion thinking thought thoughts understanding view wish worry
+"""
+_TALK = frozenset(_TALK_WORDS.split())
+"""What is said with "my" in talk, and says nothing of anybody."""
+
+_NO_VALUE = re.compile(
+    r"(?:not|n't|never|no longer|that|whether|if|why|how|when|what|which|who|to|too|so|very|still|also|being|going|gone"
+    r"|here|there|fine|ok|okay|good|bad|great|done|ready|it|this|these|those|you|your|yours|mine)\b",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(
+    r"\s*(?:;|\s[-–—]\s|,?\s(?:but|because|since|so|which|who|where|while|although|though|if|when|until|unless)\s"
+    r"|,\s(?:and\s|i\b|my\b|we\b|you\b|he\b|she\b|it\b|not\b)|\sand\s(?=[a-z]))",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A statement before it has a place: `about` says that its subject is the speaker."""
+
+    kind: Kind
+    text: str
+    about: bool = False
+    attribute: str = ""
+    value: str = ""
+
+    def by(self, speaker: str, position: int) -> Statement:
+        """The statement as somebody made it in a record."""
+        subject = speaker[:NAME_CHARS_MAX] if self.about else ""
+        text = f"{subject or 'The speaker'}: {self.text}" if self.about else self.text
+        slot = (subject, self.attribute, self.value) if subject and self.attribute else (subject, "", "")
+        importance = IMPORTANCE[self.kind]
+        return Statement(
+            self.kind, text[:TEXT_CHARS_MAX], *slot, importance=importance, confidence=CONFIDENCE, records=(position,)
+        )
+
+
+def told_in(text: str) -> tuple[Told, ...]:
+    """What a message says outright, in order, each thing once."""
+    return tuple(dict.fromkeys(one for sentence in _sentences(text) for one in _told(sentence)))
+
+
+def _sentences(text: str) -> Iterator[str]:
+    pieces = (" ".join(piece.split()) for piece in _SENTENCE.split(text[:_CHARS_MAX], _SENTENCES_MAX))
+    return (piece for piece in pieces if piece and not piece.endswith("?"))
+
+
+def _told(sentence: str) -> Iterator[Told]:
+    for pattern in (_REMEMBER_TO, _TODO):
+        if found := pattern.fullmatch(sentence):
+            yield Told(Kind.TODO, _bare(found["what"]), attribute="")
+            return
+    if found := _REMEMBER.fullmatch(sentence):
+        what = _bare(found["what"])
+        fact = _fact(what)
+        yield fact or Told(Kind.FACT, what, about=True)
+        return
+    if fact := _fact(sentence):
+        yield fact
+
+
+def _fact(sentence: str) -> Told | None:
+    """A fact about the speaker; None where the sentence states none."""
+    for pattern, attribute in _SLOTS:
+        if found := pattern.fullmatch(sentence):
+            return _slot(sentence, attribute, found["value"])
+    found = _MY.fullmatch(sentence)
+    if (
+        found is None
+        or found["attribute"].split()[-1].lower() in _TALK
+        or found["attribute"].split()[0].lower() in _TALK
+    ):
+        return None
+    return _slot(sentence, found["attribute"].lower(), found["value"])
+
+
+def _slot(sentence: str, attribute: str, value: str) -> Told | None:
+    if _NO_VALUE.match(value):
+        return None
+    kept = _bare(_ENDS.split(value, maxsplit=1)[0])
+    if not kept or len(kept) > _VALUE_CHARS_MAX:
+        return None
+    return Told(_kind(attribute), _bare(sentence), about=True, attribute=attribute, value=kept)
+
+
+def _kind(attribute: str) -> Kind:
+    if attribute in ("name", "full name", "first name", "last name", "pronouns"):
+        return Kind.IDENTITY
+    return Kind.PREFERENCE if attribute.startswith(("favourite", "favorite", "preferred")) else Kind.FACT
+
+
+def _bare(text: str) -> str:
+    """Without the punctuation around it."""
+    return text.strip().rstrip(".!,;:").strip()

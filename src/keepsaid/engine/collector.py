@@ -1,0 +1,140 @@
+"""The collector: every half minute the sessions that are marked, oldest first; and at night those nobody has read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Protocol
+
+from keepsaid.domain.collection import Left, MarkUnprocessed
+from keepsaid.errors import KeepsaidError, StoreError
+from keepsaid.memory.collect import Collection, CollectionStore
+from keepsaid.ports.clock import Clock
+
+_log = logging.getLogger("keepsaid.collector")
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many passages a tick reads, and how many calls and tokens of a model a day may cost."""
+
+    passages: int = 10
+    calls_a_day: int = 2_000
+    tokens_a_day: int = 4_000_000
+
+
+class Collector:
+    """Reads what is due, a few passages at a tick. A session that fails waits by itself; an outage ends the tick.
+
+    The budget is one of each day since the start: a model that costs more is asked again the day after.
+    """
+
+    def __init__(self, collection: Collection, clock: Clock, pace: Pace | None = None) -> None:
+        self.hint = asyncio.Event()
+        self._collection = collection
+        self._clock = clock
+        self._pace = pace or Pace()
+        self._day_ends = clock.steady_ms() + _DAY_MS
+        self._warned = False
+
+    async def work(self) -> int | None:
+        """One tick."""
+        await self.tick()
+        return None
+
+    async def tick(self) -> int:
+        """Read up to ten passages; returns how many were read to their end."""
+        read = 0
+        for _ in range(self._pace.passages):
+            if not self._within_budget():
+                break
+            claimed = await self._collection.claim()
+            if claimed is None:
+                break
+            try:
+                left = await self._collection.read(claimed)
+            except StoreError:
+                raise
+            except KeepsaidError as error:
+                _log.warning("session not collected: %s", error.what, extra={"code": error.code})
+                if await self._collection.failed(claimed, error):
+                    break
+            except Exception as error:  # noqa: BLE001  # guard: engine loop - one session must not stop the others
+                _log.error("session not collected", exc_info=error)
+                await self._collection.failed(claimed, error)
+            else:
+                read += left is not Left.REFUSED
+        return read
+
+    def _within_budget(self) -> bool:
+        if self._clock.steady_ms() >= self._day_ends:
+            self._day_ends = self._clock.steady_ms() + _DAY_MS
+            self._collection.calls = self._collection.tokens = 0
+            self._warned = False
+        pace, spent = self._pace, self._collection
+        if spent.calls < pace.calls_a_day and spent.tokens < pace.tokens_a_day:
+            return True
+        if not self._warned:
+            _log.warning("nothing is collected until tomorrow: %d calls, %d tokens", spent.calls, spent.tokens)
+            self._warned = True
+        return False
+
+
+class Nights(Protocol):
+    """What is done at night."""
+
+    async def night(self) -> None:
+        """Do it; raises a StoreError: then it is done at the next occasion."""
+        ...
+
+
+class UnreadSessions:
+    """At night, every session with unread records is marked, whatever it waits for."""
+
+    def __init__(self, store: CollectionStore, collector: Collector, clock: Clock, *, thorough: bool) -> None:
+        self._store = store
+        self._collector = collector
+        self._clock = clock
+        self._thorough = thorough
+
+    async def night(self) -> None:
+        """Mark them, a hundred at a time, and wake the collector."""
+        after: int | None = 0
+        while after is not None:
+            _, after = await self._store.apply(
+                MarkUnprocessed(self._clock.due_ms(), after=after, thorough=self._thorough)
+            )
+        self._collector.hint.set()
+
+
+class Nightly:
+    """Once a day, at an hour of the place it is set to; at once where the last time is more than a day ago."""
+
+    def __init__(self, store: CollectionStore, clock: Clock, work: Nights, at: tuple[int, tzinfo]) -> None:
+        self._store = store
+        self._clock = clock
+        self._work = work
+        self._hour, self._zone = at
+        self._next_ms: int | None = None
+
+    async def work(self) -> int | None:
+        """Do the night's work when its time has come; returns when that is."""
+        now = self._clock.due_ms()
+        if self._next_ms is None:
+            last = await self._store.marked_at()
+            self._next_ms = now if last is None or now - last >= _DAY_MS else self._after(max(last, now - _DAY_MS))
+        if now >= self._next_ms:
+            await self._work.night()
+            self._next_ms = self._after(now)
+        return self._next_ms
+
+    def _after(self, ms: int) -> int:
+        """The first time it is the hour after this one."""
+        then = datetime.fromtimestamp(ms / 1000, self._zone)
+        due = then.replace(hour=self._hour, minute=0, second=0, microsecond=0)
+        if due <= then:
+            due += timedelta(days=1)
+        return int(due.timestamp() * 1000)

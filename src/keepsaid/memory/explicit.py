@@ -1,0 +1,25 @@
+"""The extractor without a model: what people say outright, by rules; everything else waits for a model, marked."""
+
+from __future__ import annotations
+
+import asyncio
+
+from keepsaid.domain.collection import Passage
+from keepsaid.domain.explicit import told_in
+from keepsaid.domain.finding import RULES
+from keepsaid.ports.extractor import Extracted
+
+
+class ExplicitExtractor:
+    """Reads what people said, by the rules of `domain.explicit`."""
+
+    name = RULES
+    thorough = False
+
+    async def extract(self, passage: Passage) -> Extracted:
+        """What is stated outright."""
+        statements = []
+        for one in passage.told:
+            statements += [told.by(one.speaker, one.position) for told in told_in(one.text)]
+            await asyncio.sleep(0)
+        return Extracted(tuple(statements))
