@@ -222,6 +222,8 @@ class _Play:
             return False
         if any(since is not None for since in await runtime.store.quiet_since()):
             return False
+        if any(one.due_at is not None for one in await runtime.store.collections(("marked", "claimed"), 99)):
+            return False
         seen = await runtime.store.overview()
         waiting = sum(channel.unrouted for channel in seen.channels) + seen.episodes_due
         waiting += sum(seen.batches.get(state, 0) for state in ("queued", "leased"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.domain.batch import Due, Group
-from keepsaid.domain.collection import CollectionLine, Passage
+from keepsaid.domain.collection import CollectionLine, Marked, Passage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.feedback import Feedback, Reminded, Use
@@ -26,6 +26,8 @@ from keepsaid.testing.simulator.life import Killed, Life
 from keepsaid.testing.simulator.net import Net
 
 _SLOW_S = 0.02
+_NIGHT = Marked(0, None)
+"""What comes of a night in which every session was read already."""
 
 
 class _Retention:
@@ -224,7 +226,7 @@ class Watched(Views):
             raise StoreFull("no space left")
         self._note_replies(commit)
         result = await self.store.apply(commit)
-        if result:
+        if result and result != _NIGHT:
             self._seen.commits += 1
             net.trace.add(f"{self._life.name} {name} {_brief(result)}")
         if net.happens(net.weather.slow_disk):
