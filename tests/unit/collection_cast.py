@@ -10,6 +10,7 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.finding import Statement
+from keepsaid.domain.learnt import How, Learnt
 from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.session import Session
@@ -31,13 +32,13 @@ class Learnings:
         self.calls = 0
         self.failing: Exception | None = None
 
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> Sequence[int]:
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
         self.calls += 1
         if self.failing is not None:
             raise self.failing
         for one in memories:
             self.known.setdefault(one.key, one)
-        return list(range(len(memories)))
+        return tuple(Learnt(n, How.NEW) for n, _ in enumerate(memories, 1))
 
     @property
     def texts(self) -> list[str]:

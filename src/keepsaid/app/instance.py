@@ -22,7 +22,7 @@ from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.budget import budget_of
 from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.channels import channels_of, given_up
-from keepsaid.app.collection import Kept, collecting_of
+from keepsaid.app.collection import collecting_of
 from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview_of
 from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.maintenance import maintenance_of
@@ -152,8 +152,7 @@ class Instance:
         self.briefings = briefings_of(config, self.memories, model, self.clock)
         self.maintenance = maintenance_of(config, self.memories, self.clock, self.embedding)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
-        learning = self.operations, Kept(self.memories)
-        self.collecting = collecting_of(config, learning, (self.clock, self.ids), self.redactor)
+        self.collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
         self._recorded = asyncio.Event()

@@ -7,7 +7,6 @@ point goes on with what was found, without reading again, and learns nothing twi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,12 +21,12 @@ from keepsaid.domain.collection import (
     fitted,
 )
 from keepsaid.domain.finding import Finding
-from keepsaid.domain.memory import NewMemory
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.memory.finding import memories_of, without_secrets
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.collection import CollectionView
 from keepsaid.ports.extractor import Extractor
+from keepsaid.ports.learning import Learning
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
 from keepsaid.ports.redactor import Redactor
@@ -38,14 +37,6 @@ _FINDING_RECORDS_MAX = 1_000
 
 class CollectionStore(Operations, CollectionView, Protocol):
     """Where sessions and findings are."""
-
-
-class Learns(Protocol):
-    """What learns."""
-
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> Sequence[object]:
-        """Learn memories, each once, however often it is told."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +60,7 @@ class Collection:
     def __init__(
         self,
         store: CollectionStore,
-        learning: Learns,
+        learning: Learning,
         extractor: Extractor,
         time: tuple[Clock, Ids],
         redactor: Redactor,

@@ -20,6 +20,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.domain.summary import HEADINGS
 from keepsaid.pipeline.turn.ask import ASK_FOR
@@ -33,6 +34,8 @@ _OUTAGES = 0.02
 _POOR_SUMMARIES = 0.3
 _HANG_S = 0.4
 _SLOW_S = 0.25
+_POOR_FACTS = 0.4
+_NUMBERED = re.compile(r"^#(\d+) ", re.MULTILINE)
 _RECALLED = "[Context from memory]"
 _ASKED = re.compile(r"\[(once|same|search|ask|slow|refuse|flaky)(?::([^\]\s]+))?\]")
 
@@ -46,6 +49,8 @@ def scripted(seed: int, thinking_s: float) -> Reactor:
         chance = random.Random(f"model:{seed}:{request.number}")  # noqa: S311 - repeatable, not secret
         if SUMMARY_TOOL in request.tool_names:
             return _summary(chance, thinking_s)
+        if SAVE_FACTS in request.tool_names:
+            return _facts(request, chance, thinking_s)
         turn = _turn(request)
         said = "\n".join(text_of(one) for one in turn if one.get("role") == "user")
         asked = _ASKED.findall(said)
@@ -70,6 +75,15 @@ def _summary(chance: random.Random, thinking_s: float) -> Answering:
     if chance.random() < _POOR_SUMMARIES:
         return chance.choice((UNAVAILABLE, Say("No summary."), Call(SUMMARY_TOOL, "{oops")))
     return Call(SUMMARY_TOOL, {name: [f"{name} were talked about"] for name in HEADINGS}, delay_s=thinking_s)
+
+
+def _facts(request: ChatRequest, chance: random.Random, thinking_s: float) -> Answering:
+    """A fact for each message it is shown, after a while; now and then something that is none."""
+    if chance.random() < _POOR_FACTS:
+        return chance.choice((UNAVAILABLE, Say("Nothing to say."), Call(SAVE_FACTS, "{oops")))
+    numbers = [int(found) for found in _NUMBERED.findall(request.last("user"))]
+    facts = [{"kind": "fact", "text": f"Message {n} told something worth a fact", "sources": [n]} for n in numbers]
+    return Call(SAVE_FACTS, {"facts": facts}, delay_s=thinking_s) if facts else Call(MARK_DONE, {})
 
 
 def _call(name: str, key: str) -> Call:

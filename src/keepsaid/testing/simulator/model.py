@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 
+from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Role, ToolCall
@@ -70,6 +71,8 @@ class SimModel:
         """Make one call; raises any ModelError."""
         if any(tool.name == SUMMARY_TOOL for tool in request.tools):
             return await self._summarise(request)
+        if any(tool.name == SAVE_FACTS for tool in request.tools):
+            return await self._extract(request)
         words, depth = words_of(request.prompt.user), len(request.exchange)
         asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms())
         self._note(asked, " ".join(words))
@@ -83,6 +86,25 @@ class SimModel:
             asked.ended = self._net.wall.passed_ms()
         delta(answer.text)
         return answer
+
+    async def _extract(self, request: ModelRequest) -> Answer:
+        """A fact for each message it is shown, after a while; or a failure, or something that is none."""
+        net, chance = self._net, self._net.chance
+        net.trace.add(f"{self._life.name} asks for facts")
+        try:
+            async with asyncio.timeout(request.limit_s):
+                await net.remote(net.pause(0.01, chance.choice((0.2, 1.0, 8.0))))
+                if net.happens(net.weather.model):
+                    if chance.random() < 0.5:
+                        failure = _FAILURES[chance.randrange(_LASTING)]
+                        raise failure()
+                    return Answer(chance.choice(("", "Nothing.", "{oops")), (), Usage(5, 0), self.name)
+        except TimeoutError:
+            raise ModelTimeout(f"no answer in {request.limit_s:g} s") from None
+        lines = [line.split() for line in request.prompt.user.splitlines() if line.startswith("#")]
+        facts = [{"kind": "fact", "text": f"fact {one[0]} {one[-1]}", "sources": [int(one[0][1:])]} for one in lines]
+        name, told = (SAVE_FACTS, {"facts": facts}) if facts else (MARK_DONE, {})
+        return Answer("", (ToolCall("facts", name, json.dumps(told)),), Usage(9, 9), self.name)
 
     async def _summarise(self, request: ModelRequest) -> Answer:
         """A summary of what it is shown, after a while; or a failure, or something that is none."""
