@@ -31,6 +31,7 @@ LANGUAGES = {
     "yaml server",
     "json",
     "text",
+    "mermaid",
 }
 _COMMANDS = ("$ ", "keepsaid ", "curl ")
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto")
@@ -120,6 +121,15 @@ def test_blocks_are_in_languages_that_are_tried() -> None:
         if block.info not in LANGUAGES
     ]
     assert strange == []
+
+
+def test_a_drawing_says_what_it_is_and_closes_its_brackets() -> None:
+    for _, block in blocks("mermaid"):
+        first, *lines = block.text.splitlines()
+        assert first.split()[0] in ("flowchart", "sequenceDiagram", "stateDiagram-v2")
+        assert lines
+        assert all(block.text.count(one) == block.text.count(other) for one, other in ("[]", "()", "{}"))
+        assert block.text.count('"') % 2 == 0
 
 
 def test_no_command_stands_in_a_text() -> None:
