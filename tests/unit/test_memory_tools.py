@@ -149,3 +149,12 @@ def test_what_a_turn_opened_is_read_from_its_records() -> None:
         Record(Role.TOOL, f"{show('memory', 7)} [Fact] cats purr", call_id="a"),
     )
     assert opened_in(records) == (7,)
+
+
+async def test_what_was_archived_is_searched_when_asked_for() -> None:
+    recall, archive = FixedRecall(memory(1, "fresh")), FixedRecall(memory(2, "faded", state="archived"))
+    tool = memory_search(recall, Books(), OWNER_HERE, archive)
+    assert "faded" in await tool.run({"query": "x", "archived": True})
+    assert "fresh" in await tool.run({"query": "x", "archived": False})
+    with pytest.raises(ToolError, match="archived must be true or false"):
+        await tool.run({"query": "x", "archived": "yes"})

@@ -27,7 +27,7 @@ from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview
 from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
-from keepsaid.app.reading import PATIENT_MS, recollection
+from keepsaid.app.reading import PATIENT_MS, archive_of, recollection
 from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
@@ -212,7 +212,7 @@ class Instance:
             return (ask_for(claimed), *self._more_tools)
         listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
         library = self.memories.library
-        search = memory_search(self.search, library, listener)
+        search = memory_search(self.search, library, listener, archive_of(self.memories, self.clock))
         return (search, memory_open(self.memories, library, listener), ask_for(claimed), *self._more_tools)
 
     async def receive(self, inbound: Inbound) -> Received:

@@ -35,6 +35,7 @@ class Reading:
     views: SqliteChronicles
     memories: SqliteMemories
     recall: Recollection
+    archive: Recollection
     clock: Clock
     embedding: Embedding | None
 
@@ -48,7 +49,14 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
         clock, embedder = SystemClock(), embedder_of(home, config, closing)
         former = former_of(home, config, closing)
         embedding = Embedding(embedder, memories, clock, former) if embedder else None
-        yield Reading(views, memories, recollection(memories, clock, PATIENT_MS, embedding), clock, embedding)
+        recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
+        yield Reading(views, memories, recall, archive, clock, embedding)
+
+
+def archive_of(memories: SqliteMemories, clock: Clock) -> Recollection:
+    """Ranked recall over what was archived."""
+    leg = Leg("archive", memories.archive.text, 1.0, PATIENT_MS)
+    return Recollection([leg], memories.archive, clock, (), None)
 
 
 def recollection(

@@ -35,6 +35,14 @@ def around_in(arguments: Mapping[str, Json]) -> int:
     return _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
 
 
+def archived_in(arguments: Mapping[str, Json]) -> bool:
+    """Whether what was archived is to be searched."""
+    given = arguments.get("archived", False)
+    if not isinstance(given, bool):
+        raise ToolError("archived must be true or false")
+    return given
+
+
 def memory_in(arguments: Mapping[str, Json]) -> int:
     """The memory that is meant."""
     given = arguments.get("id")

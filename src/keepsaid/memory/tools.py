@@ -17,6 +17,7 @@ from keepsaid.memory.arguments import (
     AROUND_MAX,
     LIMIT_DEFAULT,
     LIMIT_MAX,
+    archived_in,
     around_in,
     limit_in,
     memory_in,
@@ -46,6 +47,7 @@ _SEARCH: Mapping[str, Json] = {
         "since": {**_TIME},
         "until": {**_TIME},
         "as_of": {**_TIME, "description": "only what was known and held true at this day or time"},
+        "archived": {"type": "boolean", "description": "search what faded instead; without the limits above"},
     },
     "required": ["query"],
     "additionalProperties": False,
@@ -69,13 +71,15 @@ class Opening(Protocol):
         ...
 
 
-def memory_search(recall: Recall, library: Library, listener: Listener) -> Tool:
-    """A tool that searches memory as `listener` hears it, never outside its scopes."""
+def memory_search(recall: Recall, library: Library, listener: Listener, archive: Recall | None = None) -> Tool:
+    """A tool that searches memory as `listener` hears it, never outside its scopes; and the archive, if given."""
     hearing = _hearing(listener)
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _SEARCH)
         query, limit, narrowing = query_in(arguments), limit_in(arguments), narrowing_in(arguments)
+        if archived_in(arguments):
+            return _written(await archive.recall(hearing, query, limit) if archive else Recalled(()))
         if narrowing == Narrowing():
             return _written(await recall.recall(hearing, query, limit))
         recalled = await recall.recall(hearing, query, _DEEP)

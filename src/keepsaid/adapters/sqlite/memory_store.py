@@ -14,6 +14,7 @@ import apsw
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
+from keepsaid.adapters.sqlite.memory_archive import SqliteArchive
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
@@ -66,6 +67,7 @@ class SqliteMemories(SqliteReminding):
         self.hearing = SqliteHearing(writer, readers, redactor)
         self.bulletins = SqliteBulletins(readers)
         self.truth = SqliteTruth(writer, readers, ids, redactor)
+        self.archive = SqliteArchive(readers)
         self.upkeep = SqliteUpkeep(writer, readers)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:

@@ -42,10 +42,13 @@ _FIELD_WIDTH = 14
 def search(
     query: Annotated[str, typer.Argument(help="What to look for; any text will do.")],
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 10,
+    archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False,
 ) -> None:
     """Search memory; best match first."""
 
     async def recalled(stores: Reading) -> Recalled:
+        if archived:
+            return await stores.archive.recall(_OWNER, query, limit)
         return await stores.recall.recall(_OWNER, query, limit)
 
     found = session().read(recalled, Recalled(()))

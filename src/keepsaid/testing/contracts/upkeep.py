@@ -10,14 +10,29 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from keepsaid.domain.decay import DAY_MS, Curve
-from keepsaid.domain.memory import IMPORTANCE, Kind, Used
+from keepsaid.domain.memory import IMPORTANCE, Kind, Used, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.upkeep import Maintain, Stepped, Task
+from keepsaid.ports.recall import Shelf, TextLeg
 from keepsaid.ports.upkeep import Upkeep
-from keepsaid.testing.contracts.memories import AUDIT, HERE, MemoryStore, by_words, episode, keys, sample
+from keepsaid.testing.contracts.memories import (
+    AUDIT,
+    HERE,
+    OWNER_HERE,
+    THERE,
+    MemoryStore,
+    by_words,
+    episode,
+    keys,
+    sample,
+)
 
 NOW = 1_795_000_000_000
 LATER = NOW + 1_000 * DAY_MS
+
+
+class Archive(TextLeg, Shelf, Protocol):
+    """Archived memories, searched and read."""
 
 
 class KeptStore(MemoryStore, Protocol):
@@ -26,6 +41,11 @@ class KeptStore(MemoryStore, Protocol):
     @property
     def upkeep(self) -> Upkeep:
         """Its upkeep."""
+        ...
+
+    @property
+    def archive(self) -> Archive:
+        """What was archived."""
         ...
 
 
@@ -87,6 +107,24 @@ class UpkeepContract:
             memory = await store.get(AUDIT, old)
             assert memory is not None
             assert (memory.state, memory.text) == ("archived", "the cat sleeps")
+
+    async def test_the_archive_is_searched_by_words_and_hears_what_its_listener_hears(self, factory: Factory) -> None:
+        """Most shared words first; nothing that is not archived, and nothing of another scope."""
+        async with factory() as store:
+            texts = {"cats": "Two cats sleep in Rome", "cat": "a happy cat", "dog": "the dog barks"}
+            facts = [sample(key, text, importance=0.3) for key, text in texts.items()]
+            there = sample("there", "cats of Rome", importance=0.3, scope=conversation_scope(THERE))
+            await store.keep([*facts, there], NOW)
+            await store.upkeep.step(fade(LATER))
+            await store.keep([sample("fresh", "a cat in Rome")], LATER)
+            for listener, wanted in ((OWNER_HERE, ["cats", "cat"]), (AUDIT, ["there", "cats", "cat"])):
+                found = await store.archive.text(listener, "the cat that is happy in Rome", 9)
+                read = await store.archive.fetch(listener, [one.memory_id for one in found])
+                assert sorted(keys(read)) == sorted(wanted)
+                assert len(found) == len(wanted)
+            assert await store.archive.text(AUDIT, "zebra", 9) == ()
+            assert await store.archive.text(AUDIT, "", 9) == ()
+            assert [one.score for one in await store.archive.text(AUDIT, "happy cat", 1)] == [1.0]
 
     async def test_a_task_goes_on_where_it_stopped(self, factory: Factory) -> None:
         """Also after the store was closed, as of the time at which it began."""

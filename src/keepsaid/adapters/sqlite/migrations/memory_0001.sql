@@ -64,6 +64,7 @@ CREATE INDEX memory_important ON memory (kind, importance DESC, said_at DESC, id
 WHERE state = 'active' AND kind <> 'episode';
 CREATE INDEX memory_known ON memory (audience, kind, importance DESC, said_at DESC, id DESC)
 WHERE state = 'active' AND kind <> 'episode';
+CREATE INDEX memory_archived ON memory (audience) WHERE state = 'archived';
 CREATE INDEX memory_content ON memory (content_hash);
 CREATE INDEX memory_beside ON memory (audience, said_at, id)
 WHERE kind = 'episode' AND state IN ('active', 'superseded');

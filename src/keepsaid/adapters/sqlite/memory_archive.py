@@ -1,0 +1,40 @@
+"""The archive: memories that left the index, looked through one by one when somebody asks for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_rows import bound, memory, statements
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.domain.memory import Found, Listener, Memory
+from keepsaid.domain.words import root, spelled, topic
+
+SQL = statements("memory_archive")
+
+
+class SqliteArchive:
+    """The archived memories in one SQLite file, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        """Those the listener may hear that share most words with a query, the newest first among equals."""
+        return await self._readers.run(_search, listener, query, limit)
+
+    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+        """Those of the memories that are archived and that the listener may hear, in the order given."""
+        return await self._readers.run(_fetch, listener, tuple(ids))
+
+
+def _search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+    stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
+    wanted = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
+    return tuple(Found(id_, shared / len(stems)) for id_, shared in db.execute(SQL["archived"], wanted).fetchall())
+
+
+def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...]) -> tuple[Memory, ...]:
+    return tuple(memory(row) for row in db.execute(SQL["fetch"], {**bound(listener), "ids": json.dumps(ids)}))
