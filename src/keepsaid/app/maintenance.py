@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
+from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.maintain import Maintenance, MaintenanceTerms
 from keepsaid.ports.clock import Clock
@@ -12,4 +13,5 @@ from keepsaid.ports.clock import Clock
 def maintenance_of(config: Config, memories: SqliteMemories, clock: Clock, embedding: Embedding | None) -> Maintenance:
     """What looks after the memories of an instance."""
     terms = MaintenanceTerms(config.maintenance.curve(), config.maintenance.hour)
-    return Maintenance(memories.upkeep, clock, terms, embedding)
+    associating = Associating(memories.relating, memories, memories.graph, clock)
+    return Maintenance(memories.upkeep, clock, terms, embedding, associating)

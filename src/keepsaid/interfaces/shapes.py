@@ -131,7 +131,12 @@ def prune_shape(run: Run) -> Shape:
 def maintained_shape(done: Done) -> Shape:
     """What a run of maintenance changed, by task, and whether it is over."""
     changed = {str(task): count for task, count in done.changed.items()}
-    counts = {"archived": done.archived, "steps": done.steps, "longest_ms": round(done.longest_ms, 2)}
+    counts = {
+        "archived": done.archived,
+        "related": done.related,
+        "steps": done.steps,
+        "longest_ms": round(done.longest_ms, 2),
+    }
     return {"changed": changed, **counts, "over": done.over}
 
 

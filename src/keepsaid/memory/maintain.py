@@ -15,6 +15,7 @@ from keepsaid.domain.decay import DAY_MS, Curve
 from keepsaid.domain.space import VectorSpace
 from keepsaid.domain.upkeep import Maintain, Outstanding, Stepped, Task
 from keepsaid.errors import EmbedderError
+from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.upkeep import Upkeep
@@ -42,6 +43,7 @@ class Done:
 
     changed: dict[Task, int] = field(default_factory=lambda: dict.fromkeys(Task, 0))
     archived: int = 0
+    related: int = 0
     steps: int = 0
     longest_ms: float = 0.0
     over: bool = False
@@ -58,12 +60,18 @@ class Maintenance:
     """Runs the tasks one after another; a run at a person's word and the nightly one are one at a time."""
 
     def __init__(
-        self, upkeep: Upkeep, clock: Clock, terms: MaintenanceTerms | None = None, embedding: Embedding | None = None
+        self,
+        upkeep: Upkeep,
+        clock: Clock,
+        terms: MaintenanceTerms | None = None,
+        embedding: Embedding | None = None,
+        associating: Associating | None = None,
     ) -> None:
         self._upkeep = upkeep
         self._clock = clock
         self._terms = terms or MaintenanceTerms()
         self._embedding = embedding
+        self._associating = associating
         self._last_ms = clock.now_ms()
         self._limits = dict.fromkeys(Task, 256)
         self._one = asyncio.Lock()
@@ -96,6 +104,8 @@ class Maintenance:
                     await self._clock.wait(asyncio.Event(), max(_REST_MS, step.took_ms))
             if self._embedding is not None:
                 self._embedding.look_again()
+            if self._associating is not None and space is not None:
+                done.related = await self._associating.run(space)
             done.over = True
             return done
 

@@ -24,6 +24,7 @@ from keepsaid.adapters.sqlite.memory_learn import SPARE_IDS, Learn
 from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
 from keepsaid.adapters.sqlite.memory_masked import without_secrets
 from keepsaid.adapters.sqlite.memory_people import SqlitePeople
+from keepsaid.adapters.sqlite.memory_relating import SqliteRelating
 from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
@@ -68,6 +69,7 @@ class SqliteMemories(SqliteReminding):
         self.bulletins = SqliteBulletins(readers)
         self.truth = SqliteTruth(writer, readers, ids, redactor)
         self.archive = SqliteArchive(readers)
+        self.relating = SqliteRelating(readers)
         self.upkeep = SqliteUpkeep(writer, readers)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:

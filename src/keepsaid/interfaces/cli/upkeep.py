@@ -53,7 +53,7 @@ def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
         return piece
     changed = {task: count + piece["changed"][task] for task, count in before["changed"].items()}
     longest = max(before["longest_ms"], piece["longest_ms"])
-    sums = {name: before[name] + piece[name] for name in ("archived", "steps")}
+    sums = {name: before[name] + piece[name] for name in ("archived", "related", "steps")}
     return {**piece, **sums, "changed": changed, "longest_ms": longest}
 
 

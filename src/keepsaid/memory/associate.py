@@ -1,0 +1,78 @@
+"""Associations: what says nearly the same, and what something was learned from, in bounded passes (seed 001).
+
+A pass goes on behind the newest memory that was found to be related to an older one. What is looked at twice is
+associated as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from keepsaid.domain.graph import Association, Relation
+from keepsaid.domain.memory import Found, Listener
+from keepsaid.domain.space import VectorSpace
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.graph import Graph
+from keepsaid.ports.relating import Relating, Unrelated
+
+ALIKE = 0.85
+"""Two memories whose cosine is above this are related."""
+
+_WEIGHT = 0.5
+_NEAR, _EDGES_MAX, _EPISODES_MAX = 32, 5, 3
+"""Of so many nearest memories at most so many are related ones; and to at most so many episodes one leads back."""
+
+_EACH = 16
+_EVERYBODY = Listener(None, everything=True)
+"""A pass hears everything; who walks the graph hears only what he may, at every step."""
+
+
+class Near(Protocol):
+    """Where neighbours are found."""
+
+    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
+        """The memories nearest to a vector."""
+        ...
+
+    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Pairs of these memories, the smaller id first, whose cosine is above `above`."""
+        ...
+
+
+class Associating:
+    """Associates learned memories: `related_to` an older one that is near, `result_of` the episodes it came from."""
+
+    def __init__(self, relating: Relating, near: Near, graph: Graph, clock: Clock) -> None:
+        self._relating = relating
+        self._near = near
+        self._graph = graph
+        self._clock = clock
+        self._after: int | None = None
+
+    async def run(self, space: VectorSpace, most: int = 1_000) -> int:
+        """A pass over at most so many memories; returns how many associations it found."""
+        if self._after is None:
+            self._after = await self._relating.related_upto()
+        found = 0
+        for _ in range(0, most, _EACH):
+            those = await self._relating.unrelated(space, self._after, _EACH)
+            made = [edge for one in those for edge in await self._edges(space, one)]
+            if made:
+                found += await self._graph.relate(made, (), self._clock.now_ms())
+            if those:
+                self._after = those[-1].memory_id
+            if len(those) < _EACH:
+                break
+        return found
+
+    async def _edges(self, space: VectorSpace, one: Unrelated) -> list[Association]:
+        near = await self._near.nearest(_EVERYBODY, space, one.vector, _NEAR)
+        older = [other.memory_id for other in near if other.memory_id < one.memory_id]
+        older = list(await self._relating.among_learned(older))
+        alike = {pair[0] for pair in await self._near.alike((*older, one.memory_id), ALIKE) if pair[1] == one.memory_id}
+        related = [other for other in older if other in alike][:_EDGES_MAX]
+        return [
+            *(Association(one.memory_id, other, Relation.RELATED_TO, _WEIGHT) for other in related),
+            *(Association(one.memory_id, said, Relation.RESULT_OF, _WEIGHT) for said in one.episodes[:_EPISODES_MAX]),
+        ]
