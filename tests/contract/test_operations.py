@@ -216,6 +216,14 @@ class TestPruned(suite.PrunedContract):
     """See the contract."""
 
 
+class TestForgetting(suite.ForgettingContract):
+    """What goes."""
+
+
+class TestReach(suite.ReachContract):
+    """What a wish reaches."""
+
+
 class TestBacklog(suite.BacklogContract):
     """See the contract."""
 

@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.memory import Source
 from keepsaid.errors import ForeignStore
@@ -76,9 +77,10 @@ def test_a_bad_commit_does_not_cost_the_others(db: apsw.Connection) -> None:
     assert isinstance(refused, Refused)
 
 
-def test_what_was_forgotten_is_not_written_again(db: apsw.Connection) -> None:
+def test_what_was_forgotten_is_not_written_again(db: apsw.Connection, tmp_path: Path) -> None:
     by_key, by_content = sample("a", "one"), sample("b", "two")
-    for hash_ in (key_hash(by_key.key), content_hash(by_content)):
+    tombs = Tombs(tmp_path / KEY_NAME)
+    for hash_ in tombs.bury([key_hash(by_key.key), content_hash(by_content)]):
         db.execute("INSERT INTO memory_tombstone (hash, created_at) VALUES (?, 1)", (hash_,))
     told = (by_key, by_content, sample("z", "two"), sample("c", "three"))
     assert kept(db, KeepMemories((1, 2, 3, 4), told, 5)) == [(0, 0, 0, 4)]

@@ -16,6 +16,7 @@ PREFIXES = {
     "memory": "mem",
     "session": "ses",
     "person": "per",
+    "forgetting": "fgt",
 }
 
 

@@ -139,6 +139,14 @@ merged -forget-> forgotten
 forgotten -undo-> active
 """)
 
+FORGETTING = _table("""
+requested -hide-> hidden
+hidden -erase-> erased
+erased -scrub-> scrubbed
+scrubbed -checkpoint-> checkpointed
+checkpointed -finish-> done
+""")
+
 TABLES: Mapping[str, Moves] = MappingProxyType(
     {
         "batch": BATCH,
@@ -152,6 +160,7 @@ TABLES: Mapping[str, Moves] = MappingProxyType(
         "slot": SLOT,
         "memory": MEMORY,
         "feedback": FEEDBACK,
+        "forgetting": FORGETTING,
     }
 )
 

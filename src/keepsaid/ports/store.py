@@ -6,6 +6,7 @@ from typing import Protocol
 
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.collection import CollectionView
+from keepsaid.ports.forgetting import ForgettingView, ReachView
 from keepsaid.ports.lane_list import LaneList
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.operations import Operations
@@ -30,3 +31,13 @@ class Store(
     Protocol,
 ):
     """The one way to write, and every read."""
+
+    @property
+    def forgettings(self) -> ForgettingView:
+        """Requests to forget."""
+        ...
+
+    @property
+    def reach(self) -> ReachView:
+        """Everything that a wish to forget reaches."""
+        ...

@@ -20,10 +20,11 @@ from keepsaid.adapters.ram import (
     summaries,
     turns,
 )
+from keepsaid.adapters.ram import forgetting as forgetful
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, session
+from keepsaid.domain import busy, commits, compaction, forgetting, session
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.points import point
@@ -71,6 +72,10 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.BeginPruning: pruning.begin,
         commits.Prune: pruning.prune,
         commits.Tell: turns.tell,
+        forgetting.RequestForgetting: forgetful.request,
+        forgetting.ScrubForgotten: forgetful.scrub,
+        forgetting.MoveForgetting: forgetful.move_on,
+        forgetting.EmptyLog: forgetful.empty_log,
     }
 )
 

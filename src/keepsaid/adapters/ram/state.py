@@ -14,6 +14,7 @@ from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.compaction import Cut
 from keepsaid.domain.feedback import Feedback
+from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import Personality
@@ -342,6 +343,10 @@ class State:
     calibrations: dict[str, Calibration] = field(default_factory=dict)
     findings: dict[int, FindingRow] = field(default_factory=dict)
     unread_marked_at: int | None = None
+    forgettings: dict[int, Forgetting] = field(default_factory=dict)
+    forgotten_items: dict[int, dict[tuple[str, int | str | bytes], bool]] = field(default_factory=dict)
+    forgotten: dict[int, int] = field(default_factory=dict)
+    tombs: set[bytes] = field(default_factory=set)
 
     def leased(self) -> Iterator[BatchRow]:
         """The batches in flight."""

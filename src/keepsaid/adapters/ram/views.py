@@ -12,6 +12,7 @@ from keepsaid.adapters.ram import pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.collection import RamCollections
 from keepsaid.adapters.ram.context_view import RamContexts
+from keepsaid.adapters.ram.forgetting_view import RamForgettings, RamReach
 from keepsaid.adapters.ram.lane_list import RamLaneList
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.receipts import RamReceipts, feedback_of_turn
@@ -113,6 +114,16 @@ class RamBuffer:
 
 class RamLanes(RamCollections, RamContexts, RamBuffer, RamSessions, RamLaneList, RamReceipts):
     """The buffer, the lanes and the outbox, read only."""
+
+    @property
+    def forgettings(self) -> RamForgettings:
+        """Requests to forget."""
+        return RamForgettings(self._state)
+
+    @property
+    def reach(self) -> RamReach:
+        """Everything that a wish to forget reaches."""
+        return RamReach(self._state)
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""

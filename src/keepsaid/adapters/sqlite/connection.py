@@ -8,13 +8,16 @@ from pathlib import Path
 
 import apsw
 
+from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreLocked
 
 APPLICATION_ID = 0x6B656570
 """`keep`, in the header of every database of ours."""
 
 _HEADER = b"SQLite format 3\0"
-_BUSY_MS = 2_000
+BUSY_MS = 2_000
+"""How long another program that holds a file is waited for."""
+
 _CACHED_STATEMENTS = 512
 _OLDEST_SAFE = (3, 51, 3)
 
@@ -61,7 +64,7 @@ def open_writer(path: Path) -> apsw.Connection:
         db = apsw.Connection(str(path), statementcachesize=_CACHED_STATEMENTS)
         if fresh:
             path.chmod(0o600)
-        db.set_busy_timeout(_BUSY_MS)
+        db.set_busy_timeout(BUSY_MS)
         _checked_owner(db, path)
         db.pragma("journal_mode", "wal")
         db.pragma("synchronous", "full")
@@ -70,6 +73,7 @@ def open_writer(path: Path) -> apsw.Connection:
         db.pragma("temp_store", "memory")
         db.pragma("cache_size", -32_000)
         db.wal_autocheckpoint(0)
+        tombs_beside(path).attach(db)
         return db
 
 
@@ -79,7 +83,7 @@ def open_reader(path: Path) -> apsw.Connection:
     with translated(path):
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         db = apsw.Connection(path.absolute().as_uri() + "?mode=ro", flags=flags, statementcachesize=_CACHED_STATEMENTS)
-        db.set_busy_timeout(_BUSY_MS)
+        db.set_busy_timeout(BUSY_MS)
         _checked_owner(db, path)
         db.pragma("query_only", True)
         db.pragma("cache_size", -16_000)

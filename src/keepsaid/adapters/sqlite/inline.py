@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import buffer_commits, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.domain.commits import Commit
 
 P = ParamSpec("P")
@@ -68,4 +69,5 @@ def memory_inline() -> tuple[InlineWriter, InlineReaders]:
     """A new memory store that is in no file."""
     db = apsw.Connection(str(_IN_MEMORY))
     migrate(db, _IN_MEMORY, "memory")
+    tombs_beside(_IN_MEMORY).attach(db)
     return InlineWriter(Ledger(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)

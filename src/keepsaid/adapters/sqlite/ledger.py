@@ -11,7 +11,8 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.connection import translated
+from keepsaid.adapters.sqlite.connection import BUSY_MS, translated
+from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import KeepsaidError, StoreBroken, StoreError
 from keepsaid.ports.points import point
 
@@ -71,6 +72,11 @@ class Ledger:
         try:
             with translated(self._path):
                 results = self._transaction(commits)
+                if "EmptyLog" in names:
+                    emptied = self._empty_log()
+                    results = [
+                        emptied if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
+                    ]
         except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
             self._tell_undone()
             return [Refused(error)] * len(commits)
@@ -91,6 +97,20 @@ class Ledger:
             if db.in_transaction:
                 db.execute("ROLLBACK")
         return results
+
+    def _empty_log(self) -> bool:
+        """Move the log into the file and cut it to nothing, unless somebody reads it; nobody is waited for."""
+        for keep_up in self._table.upkeep:
+            keep_up(self._db, True)
+        self._db.set_busy_timeout(0)
+        try:
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        finally:
+            self._db.set_busy_timeout(BUSY_MS)
+        self._wal_pages = 0
+        return True
 
     def _tell_undone(self) -> None:
         for tell in self._table.undone:
@@ -158,6 +178,10 @@ class Ledger:
             pass  # a reader is still there, or the disk is full: the log keeps what it holds
         finally:
             self._db.close()
+
+
+def emptied(_db: apsw.Connection, _commit: EmptyLog) -> None:
+    """Stands for a log that is emptied when the transaction is over."""
 
 
 def _ours(error: Exception, path: Path) -> Exception:

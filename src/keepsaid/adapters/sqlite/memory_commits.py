@@ -10,8 +10,9 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite import memory_uses
-from keepsaid.adapters.sqlite.ledger import CommitTable
+from keepsaid.adapters.sqlite.ledger import CommitTable, emptied
 from keepsaid.adapters.sqlite.memory_blocks import pack
+from keepsaid.adapters.sqlite.memory_forget import EraseMemories, HideMemories, erase, hide
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_hearing import widen
 from keepsaid.adapters.sqlite.memory_index import settle, settled
@@ -21,6 +22,7 @@ from keepsaid.adapters.sqlite.memory_upkeep import maintain
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.forgetting import EmptyLog, name_digest, slot_digest
 from keepsaid.domain.memory import NewMemory, Used
 from keepsaid.domain.people import JoinPeople, SplitPerson
 from keepsaid.domain.space import NewVector, VectorSpace
@@ -63,7 +65,7 @@ class KeepVectors(Commit[int]):
 
 def key_hash(key: str) -> bytes:
     """The tombstone of one memory by its name."""
-    return digest("memory", storable(key))
+    return name_digest(storable(key))
 
 
 def content_hash(memory: NewMemory) -> bytes:
@@ -75,6 +77,11 @@ def content_hash(memory: NewMemory) -> bytes:
         normalise(memory.subject),
         normalise(memory.text),
     )
+
+
+def slot_hash(memory: NewMemory) -> bytes:
+    """The tombstone of the value of a slot; of a memory without one it is never put up."""
+    return slot_digest(*map(normalise, (memory.subject, memory.attribute, memory.value)))
 
 
 def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
@@ -128,6 +135,7 @@ def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "importance": float(memory.importance),
         "key_hash": key_hash(memory.key).hex(),
         "content_hash": content_hash(memory).hex(),
+        "slot_hash": slot_hash(memory).hex(),
         "subject": normalise(memory.subject),
         "speaker": normalise(memory.speaker),
         "derived": memory.derived,
@@ -156,6 +164,9 @@ MEMORY_COMMITS = CommitTable(
         JoinPeople: join,
         SplitPerson: split,
         WidenMemory: widen,
+        HideMemories: hide,
+        EraseMemories: erase,
+        EmptyLog: emptied,
     },
     sets={KeepMemories: keep},
     upkeep=(settled, pack),

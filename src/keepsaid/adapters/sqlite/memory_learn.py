@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, keep, key_hash
+from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import storable
 from keepsaid.adapters.sqlite.memory_truth import SQL, hold, statements_of
@@ -56,7 +56,7 @@ def learned(db: apsw.Connection, memory: NewMemory, ids: tuple[int, ...], at: in
     why = refused(memory)
     if why:
         return Learnt(0, How.REFUSED, why)
-    hashes = json.dumps([key_hash(memory.key).hex(), content_hash(memory).hex()])
+    hashes = json.dumps([one.hex() for one in (key_hash(memory.key), content_hash(memory), slot_hash(memory))])
     if db.execute(SQL["buried"], {"hashes": hashes}).fetchall():
         return Learnt(0, How.FORGOTTEN)
     known: list[tuple[Any, ...]] = db.execute(SQL["known"], {"key": storable(memory.key)}).fetchall()

@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_archive import SqliteArchive
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
+from keepsaid.adapters.sqlite.memory_forget import SqliteForgetful
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
 from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
 from keepsaid.adapters.sqlite.memory_history import SqliteTruth
@@ -32,6 +33,7 @@ from keepsaid.adapters.sqlite.memory_upkeep import SqliteUpkeep
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.learnt import Learnt
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
@@ -55,6 +57,7 @@ class SqliteMemories(SqliteReminding):
         ids: Ids,
         closing: Sequence[Readers | Writer] = (),
         redactor: Redactor | None = None,
+        tombs: Tombs | None = None,
     ) -> None:
         self._writer = writer
         self._readers = readers
@@ -71,6 +74,7 @@ class SqliteMemories(SqliteReminding):
         self.archive = SqliteArchive(readers)
         self.relating = SqliteRelating(readers)
         self.upkeep = SqliteUpkeep(writer, readers)
+        self.forgetful = SqliteForgetful(writer, readers, tombs or tombs_beside(readers.path))
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.
@@ -141,12 +145,19 @@ class SqliteMemories(SqliteReminding):
             await part.close()
 
 
-async def open_memories(path: Path, ids: Ids, redactor: Redactor | None = None) -> SqliteMemories:
-    """Open or create the memory store at `path`; raises a StoreError with the file untouched."""
+async def open_memories(
+    path: Path, ids: Ids, redactor: Redactor | None = None, tombs: Tombs | None = None
+) -> SqliteMemories:
+    """Open or create the memory store at `path`; raises a StoreError with the file untouched.
+
+    `tombs` are those of its home, which stand beside the operational store; else beside this one.
+    """
     db = await asyncio.to_thread(_open, path)
+    if tombs is not None:
+        tombs.attach(db)
     writer = Writer(Ledger(db, path, MEMORY_TABLE), "memory")
     readers = Readers(path)
-    return SqliteMemories(writer, readers, ids, (readers, writer), redactor)
+    return SqliteMemories(writer, readers, ids, (readers, writer), redactor, tombs)
 
 
 def _open(path: Path) -> apsw.Connection:

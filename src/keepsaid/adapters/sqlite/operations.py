@@ -26,19 +26,22 @@ from keepsaid.adapters.sqlite import (
     turns,
 )
 from keepsaid.adapters.sqlite import busy as busy_lanes
+from keepsaid.adapters.sqlite import forgetting as forgetful
 from keepsaid.adapters.sqlite.claims import claim
 from keepsaid.adapters.sqlite.collection_view import SqliteCollections
 from keepsaid.adapters.sqlite.connection import open_writer, translated
 from keepsaid.adapters.sqlite.context_view import SqliteContexts
 from keepsaid.adapters.sqlite.drop import drop
+from keepsaid.adapters.sqlite.forgetting_view import SqliteForgettings, SqliteReach
 from keepsaid.adapters.sqlite.intake import Intake
 from keepsaid.adapters.sqlite.lane_list import SqliteLaneList
-from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger
+from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger, emptied
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
+from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, session
+from keepsaid.domain import busy, commits, compaction, forgetting, session
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
@@ -88,12 +91,15 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Tell: turns.tell,
     commits.EpisodesKept: episodes.kept,
     commits.Judge: receipts.judge,
+    forgetting.MoveForgetting: forgetful.move_on,
+    forgetting.EmptyLog: emptied,
 }
 
 
 def buffer_commits(db: apsw.Connection) -> CommitTable:
     """How the operational commits are applied to an open, migrated file."""
     intake = Intake(db)
+    requests = forgetful.Forgetful(tombs_beside(Path(db.filename)))
 
     def dispatch(db: apsw.Connection, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
         for commit in dispatches:
@@ -101,7 +107,12 @@ def buffer_commits(db: apsw.Connection) -> CommitTable:
         return routing.dispatch(db, dispatches)
 
     return CommitTable(
-        {**_COMMITS, commits.Prune: pruning.Pruning(intake).prune},
+        {
+            **_COMMITS,
+            commits.Prune: pruning.Pruning(intake).prune,
+            forgetting.RequestForgetting: requests.request,
+            forgetting.ScrubForgotten: requests.scrub,
+        },
         {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.Claim: claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
         (intake.undone,),
@@ -163,6 +174,16 @@ class SqliteLanes(
     SqliteContexts, SqliteCollections, SqliteBuffer, SqliteSessions, SqliteLaneList, receipts.SqliteReceipts
 ):
     """The buffer, the lanes and the outbox, read only."""
+
+    @property
+    def forgettings(self) -> SqliteForgettings:
+        """Requests to forget."""
+        return SqliteForgettings(self._readers, tombs_beside(self._readers.path))
+
+    @property
+    def reach(self) -> SqliteReach:
+        """Everything that a wish to forget reaches."""
+        return SqliteReach(self._readers)
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""

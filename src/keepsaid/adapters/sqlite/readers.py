@@ -21,7 +21,7 @@ class Readers:
     """A few read-only connections to one file."""
 
     def __init__(self, path: Path, count: int = 2) -> None:
-        self._path = path
+        self.path = path
         self._local = threading.local()
         self._open: list[apsw.Connection] = []
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
@@ -32,7 +32,7 @@ class Readers:
         return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
 
     def _run(self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with translated(self._path):
+        with translated(self.path):
             db = self._connection()
             db.execute("BEGIN")
             try:
@@ -44,7 +44,7 @@ class Readers:
     def _connection(self) -> apsw.Connection:
         db: apsw.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            db = open_reader(self._path)
+            db = open_reader(self.path)
             self._local.db = db
             self._open.append(db)
         return db

@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations, start
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import StoreError
 from keepsaid.ports.clock import Ids
@@ -26,14 +27,14 @@ async def open_stores(
     if not await asyncio.to_thread(_same, buffer, memory):
         operations = await open_operations(buffer)
         closing.push_async_callback(operations.close)
-        memories = await open_memories(memory, ids, redactor)
+        memories = await open_memories(memory, ids, redactor, tombs_beside(buffer))
         closing.push_async_callback(memories.close)
         return operations, memories
     writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_TABLE)
     readers, searching = Readers(buffer), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
-    return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor)
+    return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor, tombs_beside(buffer))
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -57,7 +58,9 @@ async def read_stores(
     buffer_readers, memory_readers = Readers(buffer, 1), Readers(memory, 1)
     closing.push_async_callback(buffer_readers.close)
     closing.push_async_callback(memory_readers.close)
-    return SqliteChronicles(buffer_readers), SqliteMemories(ReadOnly(), memory_readers, ids)  # type: ignore[arg-type]
+    tombs = tombs_beside(buffer)
+    reading = SqliteMemories(ReadOnly(), memory_readers, ids, tombs=tombs)  # type: ignore[arg-type]
+    return SqliteChronicles(buffer_readers), reading
 
 
 def _checked(path: Path, part: str) -> None:

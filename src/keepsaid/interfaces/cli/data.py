@@ -48,6 +48,7 @@ def backup(
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
     from keepsaid.app.care import copy_stores  # noqa: PLC0415
+    from keepsaid.app.forgetting import note_backup  # noqa: PLC0415
 
     with _whole_or_nothing(made) as partial:
         copied = asyncio.run(copy_stores(home, config, partial))
@@ -57,6 +58,7 @@ def backup(
         manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
         manifest["counts"] = {part: count for one in copied for part, count in one.counts.items()}
         (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
+    note_backup(home, made)
     held = manifest["counts"]
     counts = f"{counted(held['buffer'], 'message')}, {counted(held['memory'], 'memory', 'memories')}"
     size = sum(file["bytes"] for file in manifest["files"])
@@ -72,6 +74,7 @@ def restore(
 ) -> None:
     """Make a fresh home from a backup, after checking every file of it."""
     from keepsaid.app.care import examined  # noqa: PLC0415
+    from keepsaid.app.forgetting import carry_graves  # noqa: PLC0415
     from keepsaid.config import Home  # noqa: PLC0415
 
     to = to.absolute()
@@ -87,7 +90,10 @@ def restore(
         for name in sorted(set(manifest["stores"].values())):
             parts = [part for part, file in manifest["stores"].items() if file == name]
             asyncio.run(examined(home.data / name, parts))
+        forgotten = carry_graves(session().home, session().config(), home.data / manifest["stores"]["buffer"])
     show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
+    if forgotten:
+        say("what was forgotten in this home since is forgotten there too, at its first start")
     say(f"try: keepsaid --home {to} status")
 
 

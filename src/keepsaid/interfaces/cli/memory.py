@@ -14,6 +14,7 @@ from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.widening import Widened
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.forgetting import forget, forgotten
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -31,6 +32,8 @@ app.command("wrong")(wrong)
 app.command("maintain")(maintain)
 app.command("stats")(stats)
 app.command("widen")(widen)
+app.command("forget")(forget)
+app.command("forgotten")(forgotten)
 _OWNER = Listener(None, everything=True)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)

@@ -24,6 +24,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
+from keepsaid.interfaces.http.forgetting import forget
 from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.lanes import LaneRoutes
 from keepsaid.interfaces.http.media import Media
@@ -60,6 +61,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
         Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),
         Route("/v1/memories/maintain", guarded(owner.maintain), methods=["POST"]),
+        Route("/v1/forget", guarded(partial(forget, instance, gate)), methods=["POST"]),
         Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),
         Route("/v1/memories/{id}/widen", guarded(people.widen), methods=["POST"]),
         Route("/v1/people/join", guarded(people.join), methods=["POST"]),

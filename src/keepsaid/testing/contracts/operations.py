@@ -18,6 +18,7 @@ from keepsaid.testing.contracts.collection import (
 from keepsaid.testing.contracts.context import CopyContract, CutContract, SummaryContract, TailContract
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
+from keepsaid.testing.contracts.forgetting import ForgettingContract, ReachContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
@@ -83,6 +84,8 @@ CONTRACTS: tuple[type, ...] = (
     PruningContract,
     PrunedContract,
     BacklogContract,
+    ForgettingContract,
+    ReachContract,
 )
 """Every class of the contract but those of collection."""
 
@@ -116,6 +119,7 @@ __all__ = [
     "FeedbackContract",
     "FenceContract",
     "FindingContract",
+    "ForgettingContract",
     "IntakeContract",
     "InterruptContract",
     "InvalidateContract",
@@ -132,6 +136,7 @@ __all__ = [
     "PrunedContract",
     "PruningContract",
     "PullingContract",
+    "ReachContract",
     "RemindersContract",
     "ReplyLaneContract",
     "RequeueContract",

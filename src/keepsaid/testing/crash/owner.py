@@ -12,6 +12,7 @@ from keepsaid.domain.ids import show
 from keepsaid.testing.crash.evidence import numbers
 
 _A_FEW = 4
+_NOTE = "remember this for a moment"
 
 
 class Owner:
@@ -21,6 +22,7 @@ class Owner:
         self._home = home
         self._client = client
         self._requeued: set[int] = set()
+        self._noted = 0
 
     async def look(self) -> None:
         """Do all there is to do at once, if anybody is there; what fails is tried again at the next look."""
@@ -38,6 +40,7 @@ class Owner:
             *(self._wrong(memory, turn) for turn, memory in zip(turns, memories, strict=True)),
             self._call("/v1/prune", {}),
             self._call("/v1/memories/maintain", {}),
+            self._forget(),
         )
 
     async def _requeue(self, batch: int) -> None:
@@ -49,6 +52,12 @@ class Owner:
         fields: dict[str, object] = {"turn": show("turn", turn)}
         for undo in (False, True):
             await self._call(f"/v1/memories/{show('memory', memory)}/wrong", {**fields, "undo": undo})
+
+    async def _forget(self) -> None:
+        """Have something remembered, and forgotten; what people say is left as it is, because they are asked for it."""
+        self._noted += 1
+        if await self._call("/v1/memories", {"text": f"{_NOTE} {self._noted}", "kind": "fact"}):
+            await self._call("/v1/forget", {"filter": _NOTE, "yes": True})
 
     async def _call(self, path: str, fields: dict[str, object]) -> bool:
         """Whether it is done; not when nobody is there to do it."""

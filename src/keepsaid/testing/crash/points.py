@@ -96,6 +96,17 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Relinquish.",
             ),
         ),
+        "K12": (
+            "while something is forgotten, in either store and between the two",
+            (
+                "commit.RequestForgetting.",
+                "commit.HideMemories.",
+                "commit.ScrubForgotten.",
+                "commit.EraseMemories.",
+                "commit.MoveForgetting.",
+                "commit.EmptyLog.",
+            ),
+        ),
         "K11": ("during a migration or a backup", ("migrate.", "backup.")),
     }
 )

@@ -19,6 +19,7 @@ from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
+from keepsaid.ports.forgetting import ForgettingView, ReachView
 from keepsaid.ports.operations import R
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.ledger import Seen
@@ -35,6 +36,16 @@ class _Retention:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+
+    @property
+    def forgettings(self) -> ForgettingView:
+        """Requests to forget."""
+        return self.store.forgettings
+
+    @property
+    def reach(self) -> ReachView:
+        """Everything that a wish to forget reaches."""
+        return self.store.reach
 
     async def backlog(self) -> Backlog:
         """What waits."""

@@ -303,6 +303,7 @@ CREATE TABLE transcript (
   PRIMARY KEY (lane_id, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX transcript_turn ON transcript (turn_id);
+CREATE INDEX transcript_ref ON transcript (ref) WHERE ref <> '';
 
 CREATE TABLE lane_context (
   lane_id INTEGER PRIMARY KEY REFERENCES lane (id),
@@ -433,6 +434,28 @@ CREATE TABLE tombstone (
   hash BLOB PRIMARY KEY,
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- What people asked to be forgotten; `counts` is a JSON object of what went, by place.
+CREATE TABLE forgetting (
+  id INTEGER PRIMARY KEY,
+  state TEXT NOT NULL,
+  how TEXT NOT NULL,
+  given_by TEXT NOT NULL,
+  requested_at INTEGER NOT NULL,
+  changed_at INTEGER NOT NULL,
+  counts TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+CREATE INDEX forgetting_unfinished ON forgetting (id) WHERE state <> 'done';
+
+-- What goes, until all of it is gone: then nothing is kept here.
+CREATE TABLE forgetting_item (
+  forgetting_id INTEGER NOT NULL REFERENCES forgetting (id),
+  kind TEXT NOT NULL,
+  ref ANY NOT NULL,
+  done INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (forgetting_id, kind, ref)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX forgetting_item_open ON forgetting_item (forgetting_id, kind) WHERE done = 0;
 
 CREATE TABLE tally (
   what TEXT NOT NULL,

@@ -35,7 +35,10 @@ SELECT
 FROM json_each(:drafts) AS draft
 WHERE NOT EXISTS (
   SELECT 1 FROM memory_tombstone
-  WHERE hash IN (unhex(draft.value ->> 'key_hash'), unhex(draft.value ->> 'content_hash'))
+  WHERE hash IN (
+    buried(unhex(draft.value ->> 'key_hash')), buried(unhex(draft.value ->> 'content_hash')),
+    buried(unhex(draft.value ->> 'slot_hash'))
+  )
 )
 ON CONFLICT (key) DO UPDATE SET audience = excluded.audience, scope = excluded.scope, trust = excluded.trust, said_at = excluded.said_at,
   recorded_at = excluded.recorded_at, content_hash = excluded.content_hash, version = excluded.version,

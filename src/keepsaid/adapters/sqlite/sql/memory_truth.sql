@@ -1,5 +1,5 @@
 -- name: buried
-SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes)) LIMIT 1
+SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT buried(unhex(value)) FROM json_each(:hashes)) LIMIT 1
 
 -- name: known
 SELECT memory.id, memory.state FROM memory_statement AS statement CROSS JOIN memory ON memory.id = statement.memory_id

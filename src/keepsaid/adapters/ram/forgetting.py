@@ -1,0 +1,248 @@
+"""Forgetting in the RAM store: what was asked, and the text that goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from keepsaid.adapters.ram.drop import drop
+from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
+from keepsaid.domain.commits import Drop
+from keepsaid.domain.compaction import Cut
+from keepsaid.domain.forgetting import (
+    PIECE,
+    EmptyLog,
+    Forgetting,
+    MoveForgetting,
+    RequestForgetting,
+    Scrubbed,
+    ScrubForgotten,
+    Wanted,
+    summed,
+)
+from keepsaid.domain.message import Content
+from keepsaid.domain.prompt import Role
+from keepsaid.domain.slot import Question, SlotState
+from keepsaid.domain.states import TABLES, move
+
+FORGOTTEN = "forgotten"
+_FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
+Item = tuple[str, int]
+
+
+def request(state: State, commit: RequestForgetting) -> bool:
+    """Write down what goes, and bury it."""
+    if commit.id in state.forgettings:
+        return False
+    row = Forgetting(commit.id, "requested", commit.how, commit.by, commit.at, commit.at)
+    state.forgettings[commit.id] = row
+    state.forgotten_items[commit.id] = {}
+    state.tombs |= set(commit.hashes)
+    _keep(state, commit.id, commit.wanted)
+    return True
+
+
+def _keep(state: State, number: int, wanted: Wanted) -> None:
+    state.tombs |= set(wanted.digests)
+    items: list[tuple[str, int | str | bytes]] = [("memory", one) for one in wanted.memories]
+    items += [("message", one) for one in wanted.messages] + [("turn", one) for one in wanted.turns]
+    items += [("trace", one) for one in wanted.traces] + [("word", one) for one in wanted.words]
+    items += [("digest", one) for one in wanted.digests]
+    known = state.forgotten_items[number]
+    known |= dict.fromkeys((item for item in items if item not in known), False)
+
+
+def wanted_of(state: State, number: int) -> Wanted:
+    """What a forgetting is about, while that is still kept."""
+    items = state.forgotten_items.get(number, {})
+
+    def ids(kind: str) -> tuple[int, ...]:
+        return tuple(sorted(ref for one, ref in items if one == kind and isinstance(ref, int)))
+
+    words = frozenset(ref for kind, ref in items if kind == "word" and isinstance(ref, str))
+    digests = tuple(sorted(ref for kind, ref in items if kind == "digest" and isinstance(ref, bytes)))
+    return Wanted(ids("memory"), ids("message"), ids("turn"), ids("trace"), words, digests)
+
+
+def move_on(state: State, commit: MoveForgetting) -> bool:
+    """A step is over."""
+    row = state.forgettings.get(commit.id)
+    if row is None or (row.state, commit.verb) not in TABLES["forgetting"]:
+        return False
+    after, counts = move("forgetting", row.state, commit.verb), summed(row.counts, commit.counts)
+    state.forgettings[commit.id] = replace(row, state=after, changed_at=commit.at, counts=counts)
+    if commit.verb == "scrub":
+        state.forgotten_items[commit.id] = {}
+    return True
+
+
+def empty_log(_state: State, _commit: EmptyLog) -> bool:
+    """There is no log."""
+    return True
+
+
+@dataclass(slots=True)
+class _Piece:
+    """One piece of scrubbing: what it counted, and the first record that went of each lane it touched."""
+
+    state: State
+    at: int
+    counts: Counter[str] = field(default_factory=Counter)
+    lanes: dict[int, tuple[LaneRow, int]] = field(default_factory=dict)
+    places: dict[int, set[int]] = field(default_factory=dict)
+
+    def empty(self, ref: str = "", turn_id: int = 0) -> None:
+        for lane in self.state.lanes.values():
+            for place, entry in enumerate(lane.transcript):
+                of_turn = turn_id and entry.turn_id == turn_id and entry.record.role is not Role.USER
+                if (ref and entry.ref == ref) or of_turn:
+                    emptied = replace(entry.record, text="", attached="", calls=())
+                    lane.transcript[place] = replace(entry, record=emptied, unprompted=True)
+                    first = self.lanes.get(id(lane), (lane, place + 1))[1]
+                    self.lanes[id(lane)] = lane, min(place + 1, first)
+                    self.places.setdefault(id(lane), set()).add(place + 1)
+                    self.counts["records"] += 1
+
+
+def scrub(state: State, commit: ScrubForgotten) -> Scrubbed:
+    """Remove one piece."""
+    _keep(state, commit.id, commit.more)
+    piece, items = _Piece(state, commit.at), state.forgotten_items.get(commit.id, {})
+    waiting, room = 0, PIECE
+    for kind, scrub_one in _EACH.items():
+        refs = sorted(ref for (one, ref), done in items.items() if one == kind and not done and isinstance(ref, int))
+        for ref in refs[:room]:
+            done = scrub_one(ref, piece)
+            items[kind, ref] = done
+            waiting += not done
+        room = max(1, room - len(refs))
+    for lane, position in piece.lanes.values():
+        piece.counts["summaries"] += _summaries(state, lane, position, commit.at)
+        piece.counts["statements"] += _statements(state, lane, piece.places[id(lane)])
+    row = state.forgettings[commit.id]
+    state.forgettings[commit.id] = replace(row, counts=summed(row.counts, tuple(piece.counts.items())))
+    left = sum(not done for (kind, _), done in items.items() if kind in _EACH)
+    return Scrubbed(left - waiting, waiting)
+
+
+def _message(message_id: int, piece: _Piece) -> bool:
+    state, name = piece.state, f"message:{message_id}"
+    piece.empty(ref=name)
+    message = state.messages.get(message_id)
+    if message is None:
+        return True
+    lane = state.lanes[message.lane]
+    if message_id not in state.forgotten:
+        content = Content(b"", "", message.inbound.content.event)
+        emptied = replace(message, inbound=replace(message.inbound, content=content))
+        state.messages[message_id] = lane.messages[message.number - 1] = emptied
+        state.forgotten[message_id] = piece.at
+        piece.counts["messages"] += 1
+    state.redactions.pop(message_id, None)
+    for number, slot in lane.slots.items():
+        if slot.filled_by == name:
+            lane.slots[number] = replace(slot, value="")
+    batch = lane.batch_of(message.number)
+    if batch is None:
+        return False
+    task = None if batch.task_id is None else state.tasks[batch.task_id]
+    if task is not None and task.description:
+        task.description = ""
+        piece.counts["tasks"] += 1
+    if batch.state == "queued" and batch.steered is None and all(m.id in state.forgotten for m in batch.messages):
+        return drop(state, Drop(batch.id, piece.at, FORGOTTEN))
+    if batch.state in OPEN_BATCHES:
+        return False
+    batch.error = ""
+    return True
+
+
+def _turn(turn_id: int, piece: _Piece) -> bool:
+    state = piece.state
+    turn = state.turns.get(turn_id)
+    replies = [reply for reply in state.replies.values() if reply.turn_id == turn_id]
+    if (turn is not None and turn.state == "open") or any(reply.state == "sending" for reply in replies):
+        return False
+    for reply in replies:
+        _empty_reply(state, reply, piece.at)
+        piece.counts["replies"] += 1
+    for lane in state.lanes.values():
+        slot = lane.slots.get(turn_id)
+        if slot is not None:
+            ended = slot.state is SlotState.OPEN
+            question = Question("", slot.question.expected)
+            lane.slots[turn_id] = replace(slot, question=question, value="")
+            if ended:
+                cleared = SlotState(move("slot", slot.state, "clear"))
+                lane.slots[turn_id] = replace(lane.slots[turn_id], state=cleared, reason=FORGOTTEN, ended_at=piece.at)
+    if turn is not None:
+        turn.reason = ""
+    piece.empty(turn_id=turn_id)
+    return _trace(turn_id, piece)
+
+
+def _empty_reply(state: State, reply: ReplyRow, at: int) -> None:
+    verb = _FROM_REPLY.get(reply.state)
+    if verb is not None:
+        reply.state = move("reply", reply.state, verb)
+    if reply.state not in OPEN_REPLIES:
+        state.unsettled.pop(reply.draft.id, None)
+    reply.draft, reply.detail, reply.owner = replace(reply.draft, text=""), "", ""
+    reply.ended_at = at if reply.ended_at is None else reply.ended_at
+
+
+def _trace(turn_id: int, piece: _Piece) -> bool:
+    turn = piece.state.turns.get(turn_id)
+    if turn is None:
+        return True
+    if turn.state == "open":
+        return False
+    piece.counts["steps"] += len(turn.steps)
+    piece.counts["traces"] += turn.trace != "null"
+    turn.steps, turn.trace = {}, "null"
+    return True
+
+
+def _memory(memory_id: int, piece: _Piece) -> bool:
+    for turn in piece.state.turns.values():
+        piece.counts["uses"] += memory_id in turn.shown
+        turn.chosen = tuple(one for one in turn.chosen if one != memory_id)
+        turn.opened = tuple(one for one in turn.opened if one != memory_id)
+    for place in [place for place in piece.state.feedback if place[1] == memory_id]:
+        del piece.state.feedback[place]
+    return True
+
+
+_EACH = {"message": _message, "turn": _turn, "trace": _trace, "memory": _memory}
+
+
+def _statements(state: State, lane: LaneRow, positions: set[int]) -> int:
+    """Remove what was found in records that go, from the findings that were made of them."""
+    gone = 0
+    for row in state.findings.values():
+        kept = tuple(one for one in row.finding.statements if positions.isdisjoint(one.records))
+        if row.finding.lane == lane.lane and len(kept) < len(row.finding.statements):
+            gone += len(row.finding.statements) - len(kept)
+            row.finding = replace(row.finding, statements=kept)
+    return gone
+
+
+def _summaries(state: State, lane: LaneRow, position: int, at: int) -> int:
+    """Remove the summaries made of a record; a lane is summarised anew from before it, and what is made now refused."""
+    head = lane.context
+    head.version, head.changed_at, head.error = head.version + 1, at, ""
+    gone = [one for one in head.summaries if one.last >= position]
+    if not gone:
+        return 0
+    first = min(one.version for one in gone)
+    kept = [one for one in head.summaries if one.version < first]
+    gone_count, head.summaries = len(head.summaries) - len(kept), kept
+    last = kept[-1].last if kept else 0
+    reset = max((one.last for one in head.cuts if one.why is Cut.RESET), default=0)
+    head.summarised_until, head.floor = last, min(head.floor, max(reset, last))
+    head.summary = kept[-1] if kept and last > reset else None
+    head.attempts, head.next_at = 0, 0
+    state.summaries_due.pop(lane.lane, None)
+    if kept:
+        state.summaries_due[lane.lane] = kept[-1].version
+    return gone_count

@@ -1,0 +1,241 @@
+"""Forgetting in the operational store: what was asked, and the text that goes, piece by piece."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import apsw
+
+from keepsaid.adapters.sqlite.drop import drop
+from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.tombs import Tombs
+from keepsaid.domain.commits import Drop
+from keepsaid.domain.finding import decoded, encoded
+from keepsaid.domain.forgetting import (
+    PIECE,
+    Counts,
+    MoveForgetting,
+    RequestForgetting,
+    Scrubbed,
+    ScrubForgotten,
+    Wanted,
+    summed,
+)
+from keepsaid.domain.states import TABLES, move
+
+SQL = load("forgetting")
+CONTEXT = load("context")
+FORGOTTEN = "forgotten"
+_FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
+_UNSETTLED = ("queued", "leased")
+
+
+class Forgetful:
+    """Applies the commits of forgetting; `tombs` are those of the home."""
+
+    def __init__(self, tombs: Tombs) -> None:
+        self._tombs = tombs
+
+    def request(self, db: apsw.Connection, commit: RequestForgetting) -> bool:
+        """Write down what goes, and bury it."""
+        if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at)):
+            return False
+        db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
+        self._keep(db, commit.id, commit.wanted, commit.at)
+        return True
+
+    def scrub(self, db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
+        """Remove one piece, of what was found since as well."""
+        self._keep(db, commit.id, commit.more, commit.at)
+        return _scrubbed(db, commit)
+
+    def _keep(self, db: apsw.Connection, number: int, wanted: Wanted, at: int) -> None:
+        if wanted.digests:
+            db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._tombs.bury(wanted.digests)])
+        for kind, ref in _items(wanted):
+            db.execute(SQL["keep_item"], (number, kind, ref))
+
+
+def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
+    for kind, refs in (
+        ("memory", wanted.memories),
+        ("message", wanted.messages),
+        ("turn", wanted.turns),
+        ("trace", wanted.traces),
+        ("word", sorted(wanted.words)),
+        ("digest", wanted.digests),
+    ):
+        for ref in refs:
+            yield kind, ref
+
+
+def wanted_of(db: apsw.Connection, number: int) -> Wanted:
+    """What a forgetting is about, while that is still kept."""
+    found: dict[str, list[object]] = {}
+    for kind, ref in every(db, SQL["items"], (number,)):
+        found.setdefault(kind, []).append(ref)
+
+    def ids(kind: str) -> tuple[int, ...]:
+        return tuple(ref for ref in found.get(kind, ()) if isinstance(ref, int))
+
+    words = frozenset(str(word) for word in found.get("word", ()))
+    digests = tuple(one for one in found.get("digest", ()) if isinstance(one, bytes))
+    return Wanted(ids("memory"), ids("message"), ids("turn"), ids("trace"), words, digests)
+
+
+def move_on(db: apsw.Connection, commit: MoveForgetting) -> bool:
+    """A step is over."""
+    row = one(db, SQL["row"], (commit.id,))
+    if row is None or (row[1], commit.verb) not in TABLES["forgetting"]:
+        return False
+    db.execute(SQL["move"], (commit.id, move("forgetting", row[1], commit.verb), commit.at))
+    _count(db, commit.id, commit.counts, commit.at)
+    if commit.verb == "scrub":
+        db.execute(SQL["forget_items"], (commit.id,))
+    return True
+
+
+def _count(db: apsw.Connection, number: int, counts: Counts, at: int) -> None:
+    if counts:
+        before = json.loads(only(db, SQL["row"], (number,))[6])
+        db.execute(SQL["count"], (number, json.dumps(dict(summed(tuple(before.items()), counts))), at))
+
+
+@dataclass(slots=True)
+class _Piece:
+    """One piece of scrubbing: what it counted, and the first record that went of each lane it touched."""
+
+    at: int
+    counts: Counter[str] = field(default_factory=Counter)
+    lanes: dict[int, int] = field(default_factory=dict)
+    places: dict[int, set[int]] = field(default_factory=dict)
+
+    def empty(self, db: apsw.Connection, records: Sequence[Row]) -> None:
+        for lane_id, position in records:
+            self.counts["records"] += run(db, SQL["empty_record"], (lane_id, position))
+            self.lanes[lane_id] = min(position, self.lanes.get(lane_id, position))
+            self.places.setdefault(lane_id, set()).add(position)
+
+
+def _scrubbed(db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
+    piece = _Piece(commit.at)
+    each: Mapping[str, Callable[[apsw.Connection, int, _Piece], bool]] = {
+        "message": _message,
+        "turn": _turn,
+        "trace": _trace,
+        "memory": _memory,
+    }
+    room, waiting = PIECE, 0
+    for kind, scrub_one in each.items():
+        refs = [int(row[0]) for row in every(db, SQL["open_items"], (commit.id, kind, room))]
+        gone = [ref for ref in refs if scrub_one(db, ref, piece)]
+        db.execute(SQL["item_done"], (commit.id, kind, numbers((0, *gone))))
+        waiting += len(refs) - len(gone)
+        room = max(1, room - len(refs))
+    for lane_id, position in piece.lanes.items():
+        piece.counts["summaries"] += _summaries(db, lane_id, position, commit.at)
+        piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id])
+    _count(db, commit.id, tuple(piece.counts.items()), commit.at)
+    left = only(db, SQL["open_count"], (commit.id,))[0]
+    return Scrubbed(left - waiting, waiting)
+
+
+def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
+    """Empty a message and its record; False while somebody works on it."""
+    piece.counts["messages"] += run(db, SQL["empty_message"], (message_id, piece.at))
+    db.execute(SQL["forget_marks"], (message_id,))
+    name = f"message:{message_id}"
+    piece.empty(db, every(db, SQL["positions_of"], (name,)))
+    place = one(db, SQL["place"], (message_id,))
+    if place is None:
+        return True
+    lane_id, number = place
+    db.execute(SQL["empty_answers"], (lane_id, name))
+    batch = one(db, SQL["batch_holding"], (lane_id, number))
+    if batch is None:
+        return False
+    batch_id, state, steered, task_id = batch
+    if task_id is not None:
+        piece.counts["tasks"] += run(db, SQL["empty_task"], (task_id,))
+    if state == "queued" and steered is None and only(db, SQL["all_forgotten"], (batch_id,))[0]:
+        drop(db, Drop(batch_id, piece.at, FORGOTTEN))
+        return True
+    if state in _UNSETTLED:
+        return False
+    db.execute(SQL["empty_batch"], (batch_id,))
+    return True
+
+
+def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
+    """Remove all that a turn left; False while it is open, or its reply is on its way."""
+    replies = every(db, SQL["replies_of"], (turn_id,))
+    if _is_open(db, turn_id) or any(state == "sending" for _, state in replies):
+        return False
+    for reply_id, state in replies:
+        verb = _FROM_REPLY.get(state)
+        after = state if verb is None else move("reply", state, verb)
+        db.execute(SQL["empty_reply"], (reply_id, after, piece.at))
+        db.execute(SQL["empty_moves"], (reply_id,))
+        piece.counts["replies"] += 1
+    db.execute(SQL["empty_turn"], (turn_id,))
+    db.execute(SQL["empty_question"], (turn_id, piece.at))
+    piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
+    return _trace(db, turn_id, piece)
+
+
+def _trace(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
+    """Remove what a turn was shown and what its calls returned; False while it is open."""
+    if _is_open(db, turn_id):
+        return False
+    piece.counts["steps"] += run(db, SQL["forget_steps"], (turn_id,))
+    piece.counts["traces"] += run(db, SQL["forget_trace"], (turn_id,))
+    return True
+
+
+def _memory(db: apsw.Connection, memory_id: int, piece: _Piece) -> bool:
+    """Remove rows that name a memory."""
+    piece.counts["uses"] += run(db, SQL["forget_injections"], (memory_id,))
+    run(db, SQL["forget_feedback"], (memory_id,))
+    return True
+
+
+def _statements(db: apsw.Connection, lane_id: int, positions: set[int]) -> int:
+    """Remove what was found in records that go, from the findings that were made of them."""
+    gone = 0
+    found = {row for position in positions for row in every(db, SQL["findings_over"], (lane_id, position))}
+    for number, text in found:
+        before = decoded(text)
+        after = [one for one in before if positions.isdisjoint(one.records)]
+        if len(after) < len(before):
+            db.execute(SQL["change_finding"], (number, encoded(after)))
+            gone += len(before) - len(after)
+    return gone
+
+
+def _is_open(db: apsw.Connection, turn_id: int) -> bool:
+    row = one(db, SQL["turn_state"], (turn_id,))
+    return row is not None and row[0] == "open"
+
+
+def _summaries(db: apsw.Connection, lane_id: int, position: int, at: int) -> int:
+    """Remove the summaries that were made of a record, and let the lane be summarised anew from before it.
+
+    One that is being made now is refused when it comes: it saw another version.
+    """
+    version = only(db, SQL["summary_over"], (lane_id, position))[0]
+    if version is None:
+        db.execute(SQL["seen_anew"], (lane_id, at))
+        return 0
+    gone = run(db, SQL["forget_summaries"], (lane_id, version))
+    number, last = one(db, SQL["summary_before"], (lane_id,)) or (None, 0)
+    reset = only(db, SQL["reset_until"], (lane_id,))[0]
+    standing = number if last > reset else None
+    db.execute(SQL["begin_summary_anew"], (lane_id, last, max(reset, last), standing, at))
+    db.execute(SQL["forget_copy"], (lane_id,))
+    if number is not None:
+        db.execute(CONTEXT["copy_due"], (lane_id, number))
+    return gone

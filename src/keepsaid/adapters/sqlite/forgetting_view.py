@@ -1,0 +1,247 @@
+"""What is read to forget: requests, and everything that a wish reaches in the operational store."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from keepsaid.adapters.sqlite.buffer_view import SQL as VIEWS
+from keepsaid.adapters.sqlite.forgetting import SQL, wanted_of
+from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.tombs import Tombs
+from keepsaid.domain.finding import decoded
+from keepsaid.domain.forgetting import (
+    Forgetting,
+    Held,
+    Wanted,
+    Wish,
+    message_name,
+    name_digest,
+    statements_in,
+    words_in,
+)
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import person_of
+from keepsaid.domain.message import Origin, Trust
+
+
+class SqliteForgettings:
+    """Requests to forget, and what they reach; read only."""
+
+    def __init__(self, readers: Readers, tombs: Tombs) -> None:
+        self._readers = readers
+        self._tombs = tombs
+
+    async def newest(self, limit: int) -> Sequence[Forgetting]:
+        """The newest requests first."""
+        return await self._readers.run(lambda db: [_forgetting(row) for row in every(db, SQL["newest"], (limit,))])
+
+    async def unfinished(self) -> Sequence[Forgetting]:
+        """Requests that are not done, the oldest first."""
+        return await self._readers.run(lambda db: [_forgetting(row) for row in every(db, SQL["unfinished"])])
+
+    async def one(self, number: int) -> Forgetting | None:
+        """One request."""
+        return await self._readers.run(_one, number)
+
+    async def wanted(self, number: int) -> Wanted:
+        """What a request is about; nothing once it is scrubbed."""
+        return await self._readers.run(wanted_of, number)
+
+    async def tombstones(self) -> tuple[bytes, ...]:
+        """Every tombstone."""
+        return await self._readers.run(lambda db: tuple(row[0] for row in every(db, SQL["tombstones"])))
+
+    async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
+        """Messages that are there although they have one of these tombstones."""
+        return await self._readers.run(_revived, frozenset(hashes), self._tombs)
+
+
+class SqliteReach:
+    """Everything that a wish reaches; read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def messages(self, wish: Wish) -> tuple[int, ...]:
+        """The messages that a wish names, without those that are forgotten already."""
+        return await self._readers.run(_messages, wish)
+
+    async def answering(self, messages: Sequence[int]) -> tuple[int, ...]:
+        """The turns that answered these messages."""
+        return await self._readers.run(_answering, tuple(messages))
+
+    async def said(self, messages: Sequence[int]) -> tuple[str, ...]:
+        """What was said in these messages."""
+        return await self._readers.run(_said, tuple(messages))
+
+    async def lanes(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
+        """The lanes in which they stand."""
+        return await self._readers.run(_lanes, tuple(messages), tuple(turns))
+
+    async def summarised(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
+        """The lanes with a summary that was made of them."""
+        return await self._readers.run(_summarised, tuple(messages), tuple(turns))
+
+    async def findings(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[str, ...]:
+        """What was found in them, each as the source of a memory names it: `finding:ID:N`."""
+        return await self._readers.run(_findings, tuple(messages), tuple(turns))
+
+    async def behind(self, refs: Sequence[str]) -> tuple[str, ...]:
+        """The messages and replies that findings were made of; of other sources nothing."""
+        return await self._readers.run(_behind, tuple(refs))
+
+    async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> Held:
+        """Turns of these lanes that hold one of the words, and turns anywhere that name one of the memories."""
+        return await self._readers.run(_holding, tuple(lanes), words, tuple(memories))
+
+    async def at_work(self, since: int, lanes: Sequence[Lane]) -> int:
+        """Turns that are open since before a time and may still write what they were shown."""
+        return await self._readers.run(_at_work, since, tuple(lanes))
+
+
+def _forgetting(row: Row) -> Forgetting:
+    number, state, how, by, requested_at, changed_at, counts = row
+    return Forgetting(number, state, how, by, requested_at, changed_at, tuple(sorted(json.loads(counts).items())))
+
+
+def _one(db: apsw.Connection, number: int) -> Forgetting | None:
+    row = one(db, SQL["row"], (number,))
+    return None if row is None else _forgetting(row)
+
+
+def _messages(db: apsw.Connection, wish: Wish) -> tuple[int, ...]:
+    found = dict.fromkeys(wish.messages)
+    if wish.conversation:
+        for (lane_id,) in every(db, SQL["lanes_of_conversation"], (wish.conversation,)):
+            found |= dict.fromkeys(row[0] for row in every(db, SQL["messages_of_lane"], (lane_id,)))
+            found |= dict.fromkeys(_named(every(db, SQL["refs_of_lane"], (lane_id,))))
+    if wish.person or wish.text:
+        wanted = wish.text.casefold()
+        for message_id, channel, account, sender, trust, text in db.execute(SQL["all_messages"]):
+            origin = Origin(channel, account, "", sender, trust=Trust(trust))
+            by_person = wish.person and wish.person in (person_of(origin), sender)
+            if by_person or (wanted and wanted in text.casefold()):
+                found[message_id] = None
+    if wish.text:
+        said = every(db, SQL["all_said"])
+        found |= dict.fromkeys(_named([row for row in said if wish.text.casefold() in row[1].casefold()]))
+    return tuple(found)
+
+
+def _named(rows: Iterable[Row]) -> Iterator[int]:
+    """The messages that records show."""
+    for ref, *_ in rows:
+        kind, _, number = str(ref).partition(":")
+        if kind == "message" and number.isdecimal():
+            yield int(number)
+
+
+def _answering(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[int, ...]:
+    found: dict[int, None] = {}
+    for message_id in messages:
+        place = one(db, SQL["place"], (message_id,))
+        batch = None if place is None else one(db, VIEWS["batch_of"], place)
+        bound = (f"message:{message_id}", None if batch is None else batch[0])
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["turns_answering"], bound))
+    return tuple(found)
+
+
+def _said(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple({row[0]: None for number in messages for row in every(db, SQL["said_in"], (number,)) if row[0]})
+
+
+def _lanes(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:
+    ids = {row[0] for number in messages for row in every(db, SQL["lanes_of_message"], (number,))}
+    ids |= {row[0] for number in turns for row in every(db, SQL["lanes_of_turn"], (number,))}
+    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (numbers((0, *sorted(ids))),)))
+
+
+def _ids(db: apsw.Connection, lanes: tuple[Lane, ...]) -> frozenset[int]:
+    return frozenset(number for lane in lanes if (number := lane_id_of(db, lane)) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What is looked for: words in these lanes and in turns that were shown the memories, their names anywhere."""
+
+    words: frozenset[str]
+    names: tuple[str, ...]
+    lanes: frozenset[int]
+    shown: frozenset[int]
+
+    def holds(self, turn_id: int, text: str, lane_id: int) -> bool:
+        """Whether a text of a turn holds any of it."""
+        if any(name in text for name in self.names):
+            return True
+        close = lane_id in self.lanes or turn_id in self.shown
+        return close and not self.words.isdisjoint(words_in(text))
+
+    def traced(self, trace: bytes, ids: Sequence[bytes]) -> bool:
+        """Whether a trace names one of the memories, or holds a word."""
+        return any(one in trace for one in ids) or not self.words.isdisjoint(words_in(trace.decode("utf-8", "replace")))
+
+
+def _holding(db: apsw.Connection, lanes: tuple[Lane, ...], words: frozenset[str], memories: tuple[int, ...]) -> Held:
+    shown = frozenset(row[0] for number in memories for row in every(db, SQL["shown_to"], (number,)))
+    search = _Search(words, tuple(show("memory", number) for number in memories), _ids(db, lanes), shown)
+    turns = dict.fromkeys(
+        row[0] for page in ("all_records", "all_replies") for row in db.execute(SQL[page]) if search.holds(*row)
+    )
+    ids = [f'"id":{number},'.encode() for number in memories]
+    traces = dict.fromkeys(sorted(shown))
+    traces |= dict.fromkeys(row[0] for row in db.execute(SQL["all_steps"]) if search.holds(*row))
+    traces |= dict.fromkeys(
+        turn_id for turn_id, body in db.execute(SQL["all_traces"]) if search.traced(zlib.decompress(body), ids)
+    )
+    return Held(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
+
+
+def _at_work(db: apsw.Connection, since: int, lanes: tuple[Lane, ...]) -> int:
+    return int(only(db, SQL["turns_at_work"], (since, numbers((0, *sorted(_ids(db, lanes))))))[0])
+
+
+def _revived(db: apsw.Connection, graves: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+    there = dict.fromkeys(row[0] for row in db.execute(SQL["all_messages"]))
+    there |= dict.fromkeys(_named(row for row in db.execute(SQL["all_said"]) if row[1]))
+    return tuple(number for number in there if not graves.isdisjoint(tombs.buried([name_digest(message_name(number))])))
+
+
+def _findings(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for lane_id, position in _places(db, messages, turns):
+        for number, text in every(db, SQL["findings_over"], (lane_id, position)):
+            told = enumerate(decoded(text))
+            found |= dict.fromkeys(f"finding:{number}:{n}" for n, one in told if position in one.records)
+    return tuple(found)
+
+
+def _behind(db: apsw.Connection, refs: tuple[str, ...]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for number, n in statements_in(refs):
+        row = one(db, SQL["finding"], (number,))
+        told = () if row is None else decoded(row[1])
+        for position in told[n].records if n < len(told) else ():
+            found |= dict.fromkeys(ref for ref, _ in every(db, SQL["record_at"], (row and row[0], position)) if ref)
+    return tuple(found)
+
+
+def _places(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> list[Row]:
+    """The records of messages and of turns, as lane and position."""
+    places = [row for number in messages for row in every(db, SQL["positions_of"], (f"message:{number}",))]
+    return places + [row for number in turns for row in every(db, SQL["positions_of_turn"], (number,))]
+
+
+def _summarised(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:
+    first: dict[int, int] = {}
+    for lane_id, position in _places(db, messages, turns):
+        first[lane_id] = min(position, first.get(lane_id, position))
+    ids = [lane for lane, position in first.items() if only(db, SQL["summary_over"], (lane, position))[0] is not None]
+    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (numbers((0, *sorted(ids))),)))

@@ -1,0 +1,215 @@
+"""Memory lets go: what a wish reaches, what is hidden at once, and what is deleted with all that was made of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_index import settle
+from keepsaid.adapters.sqlite.memory_terms import own_terms, stems
+from keepsaid.adapters.sqlite.query import every, numbers, one, only, run
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.statements import CHUNK, load
+from keepsaid.adapters.sqlite.tombs import Tombs
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.forgetting import (
+    Counts,
+    EmptyLog,
+    Traced,
+    Wish,
+    name_digest,
+    slot_digest,
+    summed,
+    words_in,
+)
+from keepsaid.domain.memory import OWNER, Kind, person_scope
+from keepsaid.domain.message import Trust
+from keepsaid.domain.states import move
+from keepsaid.ports.operations import Operations
+
+SQL = load("memory_forget")
+_REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
+"""Kinds that are made again under their name, from what stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class HideMemories(Commit[Counts]):
+    """Let memories be heard by nobody, and put up tombstones; returns the pieces and vectors that went."""
+
+    ids: tuple[int, ...]
+    hashes: tuple[bytes, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class EraseMemories(Commit[Counts]):
+    """Delete memories with sources, terms, and things that nobody mentions any more; returns what went."""
+
+    ids: tuple[int, ...]
+
+
+class SqliteForgetful:
+    """Memory as forgetting needs it."""
+
+    def __init__(self, writer: Operations, readers: Readers, tombs: Tombs) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._tombs = tombs
+
+    async def named(self, wish: Wish) -> tuple[int, ...]:
+        """The memories that a wish names."""
+        return await self._readers.run(_named, wish)
+
+    async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
+        """Memories by id, by name, by source, and those that say the same as one."""
+        return await self._readers.run(_lineage, tuple(ids), tuple(refs))
+
+    async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
+        """Those of the words that somebody said in what is not among these memories."""
+        return await self._readers.run(_said_elsewhere, words, frozenset(ids))
+
+    async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
+        """What was made by the program and holds one of the words."""
+        return await self._readers.run(_holding, words)
+
+    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int) -> Counts:
+        """Let memories be heard by nobody from now on, and bury what must not come back."""
+        hashes = self._tombs.bury(digests)
+        await self._writer.apply(HideMemories((), tuple(hashes), at))
+        gone = [await self._writer.apply(HideMemories(run, (), at)) for run in _runs(ids)]
+        return summed(*gone)
+
+    async def erase(self, ids: Sequence[int]) -> Counts:
+        """Delete memories with all that was made of them; returns what went."""
+        return summed(*[await self._writer.apply(EraseMemories(run)) for run in _runs(ids)])
+
+    async def tombstones(self) -> tuple[bytes, ...]:
+        """Every tombstone."""
+        return await self._readers.run(lambda db: tuple(row[0] for row in every(db, SQL["tombstones"])))
+
+    async def bury(self, hashes: Sequence[bytes], at: int) -> int:
+        """Take over tombstones; returns how many were new."""
+        known = set(await self.tombstones())
+        fresh = tuple(one for one in hashes if one not in known)
+        await self._writer.apply(HideMemories((), fresh, at))
+        return len(fresh)
+
+    async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
+        """Memories that are there although they have one of these tombstones."""
+        return await self._readers.run(_revived, frozenset(hashes), self._tombs)
+
+    async def empty_log(self) -> bool:
+        """Cut the log of the file to nothing; False while somebody reads it."""
+        return await self._writer.apply(EmptyLog())
+
+
+def _runs(ids: Sequence[int]) -> list[tuple[int, ...]]:
+    return [tuple(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)]
+
+
+def hide(db: apsw.Connection, commit: HideMemories) -> Counts:
+    """Hide, and bury."""
+    counts: Counter[str] = Counter()
+    db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
+    for memory_id in commit.ids:
+        row = one(db, SQL["state"], (memory_id,))
+        if row is None or row[0] == "forgotten":
+            continue
+        pieces, vectors = only(db, SQL["pieces_of"], (memory_id,))
+        db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
+        counts.update(memories=1, pieces=pieces, vectors=vectors)
+    settle(db)
+    return tuple(counts.items())
+
+
+def erase(db: apsw.Connection, commit: EraseMemories) -> Counts:
+    """Delete; what stood beside is made anew, and words that nobody says any more are counted no longer."""
+    counts: Counter[str] = Counter()
+    terms: set[str] = set()
+    for memory_id in commit.ids:
+        row = one(db, SQL["state"], (memory_id,))
+        if row is None:
+            continue
+        terms.update(own_terms(db, row[1]), stems(db, row[2]))
+        counts["sources"] += run(db, SQL["forget_sources"], (memory_id,))
+        db.execute(SQL["forget_widened"], (memory_id,))
+        db.execute(SQL["unlink"], (memory_id,))
+        db.execute(SQL["forget_memory"], (memory_id,))
+    settle(db)
+    counts["entities"] += run(db, SQL["forget_entities"])
+    db.executemany(SQL["forget_term"], [(term,) for term in terms])
+    return tuple(counts.items())
+
+
+def _named(db: apsw.Connection, wish: Wish) -> tuple[int, ...]:
+    found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (numbers((0, *wish.memories)),)))
+    if wish.conversation:
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
+    if wish.person or wish.text:
+        text = wish.text.casefold()
+        for row in db.execute(SQL["everything"]):
+            said = text and (text in row[1].casefold() or text in row[2].casefold())
+            if said or (wish.person and _of_person(row, wish.person)):
+                found[row[0]] = None
+    return tuple(found)
+
+
+def _of_person(row: Sequence[object], person: str) -> bool:
+    """Whether somebody said it, it is about him, or he alone hears it."""
+    _, _, _, scope, subject, speaker, trust, derived, kind = row
+    if person in (subject, speaker) or scope == person_scope(person):
+        return True
+    return person == OWNER and trust == Trust.OWNER and not derived and kind == Kind.EPISODE
+
+
+def _lineage(db: apsw.Connection, ids: tuple[int, ...], refs: tuple[str, ...]) -> Sequence[Traced]:
+    found = dict.fromkeys(ids)
+    for ref in refs:
+        kind, _, name = ref.partition(":")
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_key"], (ref,)))
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_source"], (kind, name)))
+    for memory_id in tuple(found):
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["alike"], (memory_id,)))
+    rows = [one(db, SQL["traced"], (memory_id,)) for memory_id in found]
+    return [_traced(*row) for row in rows if row is not None]
+
+
+def _traced(*row: object) -> Traced:
+    number, key, kind, derived, text, said, subject, attribute, value, refs = row
+    digests = _digests(
+        str(key), str(kind), bytes(said) if isinstance(said, bytes) else b"", (subject, attribute, value)
+    )
+    assert isinstance(number, int), "memories are named by numbers"
+    return Traced(number, str(key), str(kind), bool(derived), str(text), tuple(json.loads(str(refs))), digests)
+
+
+def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tuple[bytes, ...]:
+    """What is buried with a memory: what it says, its name unless that is used again, and the value of its slot."""
+    subject, attribute, value = map(str, slot)
+    named = () if kind in _REMADE else (name_digest(key),)
+    return (said, *named, *((slot_digest(subject, attribute, value),) if attribute and value else ()))
+
+
+def _said_elsewhere(db: apsw.Connection, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
+    return frozenset(word for word in words if _by_word(db, "said", word) - ids)
+
+
+def _holding(db: apsw.Connection, words: frozenset[str]) -> tuple[int, ...]:
+    return tuple(sorted({number for word in words for number in _by_word(db, "made", word)}))
+
+
+def _by_word(db: apsw.Connection, statement: str, word: str) -> set[int]:
+    """The memories that hold a word as it is, found by its stem."""
+    return {row[0] for row in db.execute(SQL[statement], (f'body : "{word}"',)) if word in words_in(row[1])}
+
+
+def _revived(db: apsw.Connection, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+    found = []
+    for number, key, kind, said, *slot in db.execute(SQL["all_named"]):
+        if not hashes.isdisjoint(tombs.buried(_digests(key, kind, said, tuple(slot)))):
+            found.append(int(number))
+    return tuple(found)

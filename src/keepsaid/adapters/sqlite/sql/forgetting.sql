@@ -1,0 +1,208 @@
+-- name: request
+INSERT INTO forgetting (id, state, how, given_by, requested_at, changed_at)
+VALUES (?1, 'requested', ?2, ?3, ?4, ?4) ON CONFLICT DO NOTHING
+
+-- name: keep_item
+INSERT INTO forgetting_item (forgetting_id, kind, ref) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+
+-- name: bury
+INSERT INTO tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
+
+-- name: row
+SELECT id, state, how, given_by, requested_at, changed_at, counts FROM forgetting WHERE id = ?
+
+-- name: newest
+SELECT id, state, how, given_by, requested_at, changed_at, counts FROM forgetting ORDER BY id DESC LIMIT ?
+
+-- name: unfinished
+SELECT id, state, how, given_by, requested_at, changed_at, counts FROM forgetting WHERE state <> 'done' ORDER BY id
+
+-- name: items
+SELECT kind, ref FROM forgetting_item WHERE forgetting_id = ?
+
+-- name: open_items
+SELECT ref FROM forgetting_item WHERE forgetting_id = ?1 AND kind = ?2 AND done = 0 LIMIT ?3
+
+-- name: open_count
+SELECT count(*) FROM forgetting_item
+WHERE forgetting_id = ?1 AND done = 0 AND kind IN ('memory', 'message', 'turn', 'trace')
+
+-- name: item_done
+UPDATE forgetting_item SET done = 1 WHERE forgetting_id = ?1 AND kind = ?2 AND ref IN (SELECT value FROM carray(?3))
+
+-- name: move
+UPDATE forgetting SET state = ?2, changed_at = ?3 WHERE id = ?1
+
+-- name: count
+UPDATE forgetting SET counts = ?2, changed_at = ?3 WHERE id = ?1
+
+-- name: forget_items
+DELETE FROM forgetting_item WHERE forgetting_id = ?
+
+-- name: tombstones
+SELECT hash FROM tombstone ORDER BY hash
+
+-- name: buried
+SELECT hash FROM tombstone WHERE hash = ?
+
+-- name: empty_message
+UPDATE message SET text = '', payload = x'', forgotten_at = ?2 WHERE id = ?1 AND forgotten_at IS NULL
+
+-- name: forget_marks
+DELETE FROM redaction WHERE message_id = ?
+
+-- name: place
+SELECT lane_id, number FROM message WHERE id = ?
+
+-- name: batch_holding
+SELECT id, state, steered, task_id FROM (
+  SELECT id, state, steered, task_id, last FROM batch WHERE lane_id = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1
+) WHERE last >= ?2
+
+-- name: all_forgotten
+WITH RECURSIVE /*part of_batch*/
+SELECT NOT EXISTS (SELECT 1 FROM walk JOIN message ON message.id = walk.id WHERE message.forgotten_at IS NULL)
+
+-- name: empty_task
+UPDATE task SET description = '' WHERE id = ? AND description <> ''
+
+-- name: empty_batch
+UPDATE batch SET error = '' WHERE id = ?
+
+-- name: positions_of
+SELECT lane_id, position FROM transcript WHERE ref = ?
+
+-- name: positions_of_turn
+SELECT lane_id, position FROM transcript WHERE turn_id = ? AND role <> 'user'
+
+-- name: empty_record
+UPDATE transcript SET text = '', attached = '', calls = '', unprompted = 1 WHERE lane_id = ?1 AND position = ?2
+
+-- name: turn_state
+SELECT state FROM turn WHERE id = ?
+
+-- name: empty_turn
+UPDATE turn SET reason = '' WHERE id = ?
+
+-- name: forget_steps
+DELETE FROM step WHERE turn_id = ?
+
+-- name: forget_trace
+DELETE FROM trace WHERE turn_id = ?
+
+-- name: forget_injections
+DELETE FROM injection WHERE memory_id = ?
+
+-- name: forget_feedback
+DELETE FROM feedback WHERE memory_id = ?
+
+-- name: replies_of
+SELECT id, state FROM reply WHERE turn_id = ?
+
+-- name: empty_reply
+UPDATE reply SET text = '', detail = '', state = ?2, ended_at = coalesce(ended_at, ?3), owner = NULL WHERE id = ?1
+
+-- name: empty_moves
+UPDATE reply_move SET detail = '' WHERE reply_id = ?
+
+-- name: empty_question
+UPDATE slot SET question = '', options = '[]', value = '', state = iif(state = 'open', 'cleared', state),
+  reason = iif(state = 'open', 'forgotten', reason), ended_at = coalesce(ended_at, ?2)
+WHERE id = ?1
+
+-- name: empty_answers
+UPDATE slot SET value = '' WHERE lane_id = ?1 AND filled_by = ?2
+
+-- name: summary_over
+SELECT min(version) FROM lane_summary WHERE lane_id = ?1 AND last >= ?2
+
+-- name: forget_summaries
+DELETE FROM lane_summary WHERE lane_id = ?1 AND version >= ?2
+
+-- name: summary_before
+SELECT version, last FROM lane_summary WHERE lane_id = ?1 ORDER BY version DESC LIMIT 1
+
+-- name: reset_until
+SELECT coalesce(max(last), 0) FROM lane_cut WHERE lane_id = ?1 AND reason = 'reset'
+
+-- name: begin_summary_anew
+INSERT INTO lane_context (lane_id, version, summarised_until, floor, left_out, summary, changed_at)
+VALUES (?1, 1, ?2, ?3, 0, ?4, ?5)
+ON CONFLICT (lane_id) DO UPDATE SET version = version + 1, summarised_until = ?2, floor = min(floor, ?3),
+  summary = ?4, changed_at = ?5, attempts = 0, next_at = NULL, error = ''
+
+-- name: seen_anew
+INSERT INTO lane_context (lane_id, version, changed_at) VALUES (?1, 1, ?2)
+ON CONFLICT (lane_id) DO UPDATE SET version = version + 1, changed_at = ?2, error = ''
+
+-- name: forget_copy
+DELETE FROM summary_due WHERE lane_id = ?
+
+-- name: findings_over
+SELECT id, statements FROM finding WHERE lane_id = ?1 AND first <= ?2 AND last >= ?2
+
+-- name: change_finding
+UPDATE finding SET statements = ?2 WHERE id = ?1
+
+-- name: finding
+SELECT lane_id, statements FROM finding WHERE id = ?
+
+-- name: record_at
+SELECT ref, turn_id FROM transcript WHERE lane_id = ?1 AND position = ?2
+
+-- name: turns_answering
+SELECT DISTINCT turn_id FROM transcript WHERE ref = ?1
+UNION
+SELECT turn.id FROM turn WHERE turn.batch_id = ?2
+UNION
+SELECT steered FROM batch WHERE id = ?2 AND steered IS NOT NULL
+
+-- name: said_in
+SELECT text FROM message WHERE id = ?1 AND forgotten_at IS NULL
+UNION ALL
+SELECT text FROM transcript WHERE ref = 'message:' || ?1
+
+-- name: lanes_of_message
+SELECT lane_id FROM message WHERE id = ?1 UNION SELECT lane_id FROM transcript WHERE ref = 'message:' || ?1
+
+-- name: lanes_of_turn
+SELECT lane_id FROM turn WHERE id = ?1 UNION SELECT lane_id FROM transcript WHERE turn_id = ?1
+
+-- name: lanes_of_conversation
+SELECT id FROM lane WHERE conversation = ?
+
+-- name: lane_names
+SELECT channel, account, conversation, key FROM lane WHERE id IN (SELECT value FROM carray(?))
+
+-- name: refs_of_lane
+SELECT DISTINCT ref, turn_id FROM transcript WHERE lane_id = ?
+
+-- name: messages_of_lane
+SELECT id FROM message WHERE lane_id = ? AND forgotten_at IS NULL
+
+-- name: all_messages
+SELECT message.id, lane.channel, lane.account, sender, trust, text
+FROM message JOIN lane ON lane.id = message.lane_id WHERE forgotten_at IS NULL
+
+-- name: all_said
+SELECT ref, text FROM transcript WHERE role = 'user' AND ref <> ''
+
+-- name: all_traces
+SELECT turn_id, body FROM trace
+
+-- name: shown_to
+SELECT turn_id FROM injection WHERE memory_id = ?
+
+-- name: all_steps
+SELECT step.turn_id, coalesce(output, ''), turn.lane_id FROM step JOIN turn ON turn.id = step.turn_id
+
+-- name: all_records
+SELECT turn_id, text || ' ' || calls, lane_id FROM transcript WHERE role <> 'user'
+
+-- name: all_replies
+SELECT turn_id, text, lane_id FROM reply WHERE turn_id IS NOT NULL
+
+-- name: turns_at_work
+SELECT count(*) FROM turn JOIN batch ON batch.id = turn.batch_id
+WHERE turn.state = 'open' AND turn.started_at <= ?1
+  AND (batch.state = 'leased' OR turn.lane_id IN (SELECT value FROM carray(?2)))

@@ -1,0 +1,68 @@
+-- name: known
+SELECT id FROM memory WHERE id IN (SELECT value FROM carray(?)) AND state <> 'forgotten'
+
+-- name: of_conversation
+SELECT id FROM memory WHERE conversation = ? AND state <> 'forgotten'
+
+-- name: everything
+SELECT id, text, value, scope, subject_id, speaker_id, trust, derived, kind FROM memory WHERE state <> 'forgotten'
+
+-- name: by_key
+SELECT id FROM memory WHERE key = ?
+
+-- name: by_source
+SELECT memory_id FROM memory_source WHERE kind = ? AND ref = ?
+
+-- name: alike
+SELECT other.id FROM memory JOIN memory AS other ON other.content_hash = memory.content_hash WHERE memory.id = ?
+
+-- name: traced
+SELECT id, key, kind, derived, text, content_hash, subject, attribute, value,
+  (SELECT json_group_array(source.kind || ':' || source.ref) FROM memory_source AS source WHERE source.memory_id = memory.id)
+FROM memory WHERE id = ?
+
+-- name: said
+SELECT memory.id, memory.text FROM memory_text
+JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
+WHERE memory_text MATCH ? AND memory.derived = 0 AND memory.key NOT GLOB 'reply:*'
+
+-- name: made
+SELECT memory.id, memory.text FROM memory_text
+JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
+WHERE memory_text MATCH ? AND (memory.derived = 1 OR memory.key GLOB 'reply:*')
+
+-- name: bury
+INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
+
+-- name: tombstones
+SELECT hash FROM memory_tombstone ORDER BY hash
+
+-- name: all_named
+SELECT id, key, kind, content_hash, subject, attribute, value FROM memory WHERE state <> 'forgotten'
+
+-- name: state
+SELECT state, text, speaker FROM memory WHERE id = ?
+
+-- name: pieces_of
+SELECT count(*), (SELECT count(*) FROM vector WHERE memory_id = ?1) FROM memory_piece WHERE memory_id = ?1
+
+-- name: hide
+UPDATE memory SET state = ?2 WHERE id = ?1
+
+-- name: forget_sources
+DELETE FROM memory_source WHERE memory_id = ?
+
+-- name: forget_widened
+DELETE FROM memory_widened WHERE memory_id = ?
+
+-- name: forget_memory
+DELETE FROM memory WHERE id = ?
+
+-- name: unlink
+UPDATE memory SET superseded_by = NULL WHERE superseded_by = ?
+
+-- name: forget_entities
+DELETE FROM entity WHERE NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_id = entity.id)
+
+-- name: forget_term
+DELETE FROM term_df WHERE term = ?1 AND NOT EXISTS (SELECT 1 FROM memory_term WHERE memory_term.term = ?1)

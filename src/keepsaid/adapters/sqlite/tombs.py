@@ -1,0 +1,85 @@
+"""Tombstones: keyed hashes of what was forgotten, which tell nothing to who has the database without the key."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+import apsw
+
+KEY_NAME = "forgotten.key"
+"""The key, beside the operational store; made with the first forgetting of a home."""
+
+_NOWHERE = Path(":memory:")
+_KEY_BYTES = 32
+_HASH_BYTES = 16
+
+
+class Tombs:
+    """Hashes with the key of one home. Before the first forgetting there is no key, and nothing is buried."""
+
+    def __init__(self, key_file: Path | None) -> None:
+        self._file = key_file
+        self._key: bytes | None = None
+
+    def key(self, *, make: bool = False) -> bytes | None:
+        """The key; with `make` one that is on disk from now on."""
+        if self._key is None and self._file is not None:
+            try:
+                self._key = self._file.read_bytes() or None
+            except FileNotFoundError:
+                self._key = None
+        if self._key is None and make:
+            self._key = secrets.token_bytes(_KEY_BYTES) if self._file is None else _made(self._file)
+        return self._key
+
+    def buried(self, digests: Iterable[bytes]) -> list[bytes]:
+        """The tombstones of these digests; none where nothing was forgotten yet."""
+        key = self.key()
+        return [] if key is None else [_hashed(key, one) for one in digests]
+
+    def bury(self, digests: Iterable[bytes]) -> list[bytes]:
+        """The tombstones of these digests, with a key that is made if there is none."""
+        key = self.key(make=True)
+        assert key is not None, "a key that is to be made is there"
+        return [_hashed(key, one) for one in digests]
+
+    def attach(self, db: apsw.Connection) -> None:
+        """Let statements of a connection say `buried(digest)`: NULL where nothing was forgotten yet."""
+
+        def buried(*given: apsw.SQLiteValue) -> apsw.SQLiteValue:
+            key = self.key()
+            return None if key is None or not isinstance(given[0], bytes) else _hashed(key, given[0])
+
+        db.create_scalar_function("buried", buried, 1, deterministic=False)
+
+
+def tombs_beside(store: Path) -> Tombs:
+    """The tombstones of the home whose operational store this is; of one that is in no file, they are in none."""
+    return Tombs(None) if store == _NOWHERE else Tombs(store.with_name(KEY_NAME))
+
+
+def _hashed(key: bytes, digest: bytes) -> bytes:
+    return blake2b(digest, key=key, digest_size=_HASH_BYTES).digest()
+
+
+def _made(file: Path) -> bytes:
+    """A new key on disk, whole or not at all: tombstones without their key say nothing."""
+    key = secrets.token_bytes(_KEY_BYTES)
+    partial = file.with_name(f"{file.name}.partial")
+    partial.unlink(missing_ok=True)
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(key)
+        out.flush()
+        os.fsync(out.fileno())
+    partial.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return key

@@ -1,0 +1,54 @@
+"""Forgetting, joined to the stores of a home; and the copies of it that nobody can reach into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from keepsaid.adapters.sqlite.graves import carry
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.config import Config, Home
+from keepsaid.engine.forgetter import Forgetter, Stores
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.store import Store
+
+_BACKUPS = "backups.jsonl"
+
+
+def forgetter_of(operations: Store, memories: SqliteMemories, clock: Clock, ids: Ids) -> Forgetter:
+    """What forgets in these stores."""
+    stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful)
+    return Forgetter(stores, clock, ids)
+
+
+def note_backup(home: Home, made: Path) -> None:
+    """Remember where a backup was put, so that a receipt can say what it still holds."""
+    file = home.state / _BACKUPS
+    home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as out:
+        out.write(json.dumps({"path": str(made)}) + "\n")
+    file.chmod(0o600)
+
+
+def carry_graves(home: Home, config: Config, restored: Path) -> int:
+    """Let a restored buffer know what was forgotten in this home; returns how many tombstones there are."""
+    return carry(home.store(config.buffer.path), restored)
+
+
+def backups_of(home: Home, config: Config) -> Sequence[str]:
+    """Copies of the stores that are still there: backups that were made from this home, and copies of migrations."""
+    return sorted({*_noted(home), *_beside(home, config)})
+
+
+def _noted(home: Home) -> Iterator[str]:
+    file = home.state / _BACKUPS
+    for line in file.read_text("utf-8").splitlines() if file.exists() else ():
+        path = Path(str(json.loads(line)["path"]))
+        if path.exists():
+            yield str(path)
+
+
+def _beside(home: Home, config: Config) -> Iterator[str]:
+    for store in {home.store(config.buffer.path), home.store(config.memory.path)}:
+        yield from (str(copy) for copy in store.parent.glob(f"{store.name}.schema-*.bak"))

@@ -1,0 +1,199 @@
+"""Forgetting: what is to go, how far it has come, and what went (design: section 4.3).
+
+A forgetting is worked off in steps, each of which can be repeated: requested -> hidden -> erased -> scrubbed ->
+checkpointed -> done. From the request on, tombstones stop what goes from being learned again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.text import digest
+from keepsaid.domain.words import STOPWORDS
+
+Counts = tuple[tuple[str, int], ...]
+"""How much of what, by the place it stood in."""
+
+PIECE = 100
+"""Rows that one commit scrubs at most."""
+
+UNFINISHED = ("requested", "hidden", "erased", "scrubbed", "checkpointed")
+"""States in which there is work left."""
+
+_WORD = re.compile(r"\w+")
+_SHORTEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person wants forgotten: memories and messages by id, all of a person or a conversation, or a text."""
+
+    memories: tuple[int, ...] = ()
+    messages: tuple[int, ...] = ()
+    person: str = ""
+    conversation: str = ""
+    text: str = ""
+
+    @property
+    def how(self) -> str:
+        """How it was chosen, in a word that repeats nothing of it."""
+        named = (("person", self.person), ("conversation", self.conversation), ("filter", self.text))
+        return next((how for how, given in named if given), "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that goes.
+
+    `messages` lose what was said; `turns` all they left but what people said in them; `traces` are turns of which
+    only trace and steps go. `words` are those that nothing that stays says: what holds one goes too. `digests` name
+    what must not come back. `lanes` are those whose prompts held it, as rows of the operational store name them.
+    """
+
+    memories: tuple[int, ...] = ()
+    messages: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
+    traces: tuple[int, ...] = ()
+    words: frozenset[str] = frozenset()
+    digests: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """A request and how far it has come; times are milliseconds UTC. `counts` is what went so far, by place."""
+
+    id: int
+    state: str
+    how: str
+    by: str
+    requested_at: int
+    changed_at: int
+    counts: Counts = ()
+
+
+class Traced(NamedTuple):
+    """A memory with what it was made from; `refs` are its sources as `kind:ref`, `digests` its tombstones."""
+
+    id: int
+    key: str
+    kind: str
+    derived: bool
+    text: str
+    refs: tuple[str, ...]
+    digests: tuple[bytes, ...]
+
+
+class Held(NamedTuple):
+    """Turns that hold something: those whose records do, and those of which only trace or steps do."""
+
+    turns: tuple[int, ...] = ()
+    traces: tuple[int, ...] = ()
+
+
+class Scrubbed(NamedTuple):
+    """What one piece of scrubbing did: rows that are left for the next, and those that wait for a turn to end."""
+
+    left: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestForgetting(Commit[bool]):
+    """Write down what goes, and bury it: from here on it is not learned again. False when the id is known.
+
+    `hashes` are tombstones of the other store of the home that are not known here.
+    """
+
+    id: int
+    how: str
+    by: str
+    wanted: Wanted
+    at: int
+    hashes: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubForgotten(Commit[Scrubbed]):
+    """Remove one piece of what goes from the operational store, and count it.
+
+    A turn that is open keeps what it left until it has ended. A queued batch whose every message goes is dropped,
+    a reply that is not sent yet is not delivered. Lanes begin their summary anew before the first record that goes.
+    `more` was found since the request, and goes too.
+    """
+
+    id: int
+    at: int
+    more: Wanted = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class MoveForgetting(Commit[bool]):
+    """A step is over: the verb of its move, and what went in it. Scrubbed, nothing is kept of what it was.
+
+    False when it is not in a state that has this move.
+    """
+
+    id: int
+    verb: str
+    at: int
+    counts: Counts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyLog(Commit[bool]):
+    """Move the log into the file and cut it to nothing; False while somebody still reads it."""
+
+    at: int = field(default=0)
+
+
+def summed(*counts: Counts) -> Counts:
+    """Counts together, by name."""
+    found: dict[str, int] = {}
+    for one in counts:
+        for name, n in one:
+            found[name] = found.get(name, 0) + n
+    return tuple(sorted((name, n) for name, n in found.items() if n))
+
+
+def words_in(text: str) -> set[str]:
+    """The words of a text, however they are written."""
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def telling(texts: Iterable[str]) -> frozenset[str]:
+    """Words that may tell what was said: long enough, or numbers, and not those that say nothing."""
+    found = {word for text in texts for word in words_in(text)}
+    return frozenset(word for word in found if (len(word) >= _SHORTEST or word.isdecimal()) and word not in STOPWORDS)
+
+
+def message_name(message_id: int) -> str:
+    """The name of the memory that a message becomes."""
+    return f"message:{message_id}"
+
+
+def reply_name(turn_id: int) -> str:
+    """The name of the memory that a turn's reply becomes."""
+    return f"reply:{turn_id}"
+
+
+def statements_in(refs: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """The findings that sources name, and the place of the statement in each."""
+    for ref in refs:
+        kind, _, name = ref.partition(":")
+        number, _, place = name.partition(":")
+        if kind == "finding" and number.isdecimal() and place.isdecimal():
+            yield int(number), int(place)
+
+
+def name_digest(name: str) -> bytes:
+    """What is buried of a memory's name."""
+    return digest("memory", name)
+
+
+def slot_digest(subject: str, attribute: str, value: str) -> bytes:
+    """What is buried of a fact: that this is the value of this attribute of this subject."""
+    return digest("slot", subject.casefold(), attribute.casefold(), value.casefold())

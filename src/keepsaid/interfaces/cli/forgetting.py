@@ -1,0 +1,134 @@
+"""`keepsaid memory forget` and `forgotten`: what goes for good, first counted, then gone, with a receipt."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.ids import read
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
+    from keepsaid.domain.forgetting import Forgetting
+
+_WAIT_S = 20.0
+_POLL_S = 0.1
+_ROWS_MAX = 10_000
+_PATH = "/v1/forget"
+
+
+def forget(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Memories or messages: mem_..., msg_...")
+    ] = None,
+    person: Annotated[str, typer.Option(help="All that a person said, and what is about this person.")] = "",
+    conversation: Annotated[str, typer.Option(help="All of a conversation.")] = "",
+    text: Annotated[str, typer.Option("--filter", help="All that contains this text.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Forget it; without this only say what would go.")] = False,
+) -> None:
+    """Forget for good: memories, what was said there, the replies, and all that was made of it.
+
+    Without --yes nothing is changed: what would go is counted. What was forgotten is not learned again, from old
+    messages, a redelivery, an import or a backup of this home.
+    """
+    asked = {"ids": ids or [], "person": person, "conversation": conversation, "filter": text, "yes": yes}
+    body = json.dumps(asked).encode()
+
+    async def here(instance: Instance) -> dict[str, Any]:
+        from keepsaid.interfaces.forgetting import asked_in, forgotten, would_go  # noqa: PLC0415
+
+        return await (forgotten if yes else would_go)(instance, asked_in(asked))
+
+    told, _ = either(lambda remote: dict(remote.post(_PATH, body)), here)
+    if not yes:
+        _would_go(told)
+        return
+    told = _waited(told)
+    show(told, _receipt(told))
+    for backup in told["backups"]:
+        say(f"a backup from before still holds it: {backup}")
+    if told["state"] != "done":
+        say("the rest goes when the turns that are running have ended; see: keepsaid memory forgotten")
+
+
+def _would_go(told: dict[str, Any]) -> None:
+    rows = tuple((one["id"], one["kind"], one["text"]) for one in told["memories"])
+    show(told, f"would forget  {_counts(told['counts'])}", Table(("ID", "KIND", "MEMORY"), rows))
+    say("nothing was changed; to forget it for good, add --yes" if told["counts"] else "there is nothing like that")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    singular = {"memories": "memory", "replies": "reply", "summaries": "summary", "entities": "entity", "uses": "use"}
+    said = [counted(n, singular.get(name, name.removesuffix("s")), name) for name, n in counts.items()]
+    return ", ".join(said) or "nothing"
+
+
+def _receipt(told: dict[str, Any]) -> str:
+    done = "forgotten" if told["state"] == "done" else f"{told['state']}, going on"
+    return f"{told['id']}  {done}: {_counts(told['counts'])}"
+
+
+def _waited(told: dict[str, Any]) -> dict[str, Any]:
+    """The receipt once all is gone, or as it stands after some seconds."""
+    from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
+
+    until, number = time.monotonic() + _WAIT_S, read("forgetting", str(told["id"]))
+    while told["state"] != "done" and number is not None and time.monotonic() < until:
+        time.sleep(_POLL_S)
+        found = session().read(lambda stores: stores.views.forgettings.one(number), None)
+        told = told if found is None else forgetting_shape(found, told["backups"])
+    return told
+
+
+def forgotten(
+    request: Annotated[str | None, typer.Argument(metavar="[ID]", help="One request: fgt_...")] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+) -> None:
+    """List what was asked to be forgotten, newest first, or show the receipt of one request."""
+    from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
+
+    if request is not None:
+        _one(request)
+        return
+
+    async def newest(stores: Reading) -> Sequence[Forgetting]:
+        return await stores.views.forgettings.newest(limit)
+
+    found: Sequence[Forgetting] = session().read(newest, ())
+    rows = tuple(_cells(forgetting_shape(one), one) for one in found)
+    table = Table(("ID", "STATE", "AGE", "CHOSEN BY", "WENT"), rows)
+    show({"forgettings": [forgetting_shape(one) for one in found]}, table)
+    if not found:
+        say("nothing was asked to be forgotten" if session().stored() else NOTHING)
+
+
+def _cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
+    return shape["id"], one.state, duration(age_ms(one.requested_at)), one.how, _counts(shape["counts"])
+
+
+def _one(request: str) -> None:
+    from keepsaid.app.forgetting import backups_of  # noqa: PLC0415
+    from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
+
+    number = read("forgetting", request)
+
+    async def named(stores: Reading) -> Forgetting | None:
+        return None if number is None else await stores.views.forgettings.one(number)
+
+    found: Forgetting | None = session().read(named, None)
+    if found is None:
+        raise InputError(f"there is no {request}", safe="Nothing was changed.", hint="keepsaid memory forgotten")
+    shape = forgetting_shape(found, backups_of(session().home, session().config()))
+    lines = [(name, str(value)) for name, value in shape.items() if name not in ("counts", "backups")]
+    lines += [(name, str(n)) for name, n in shape["counts"].items()]
+    lines += [("backup", path) for path in shape["backups"]]
+    show({"forgetting": shape}, facts(lines, 14))

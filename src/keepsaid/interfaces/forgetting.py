@@ -1,0 +1,91 @@
+"""Forgetting as people ask for it: what they name, what would go, and the receipt of what went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keepsaid.app.forgetting import backups_of
+from keepsaid.app.instance import Instance
+from keepsaid.domain.forgetting import Forgetting, Wish
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.memory import OWNER, Listener
+from keepsaid.domain.text import cut, normalise
+from keepsaid.errors import InputError
+from keepsaid.interfaces.shapes import Shape, when
+from keepsaid.memory.forget import counted
+
+_SHOWN_MAX = 20
+_TEXT_CHARS = 200
+_OWNER = Listener(None, everything=True)
+_SAFE = "Nothing was changed."
+_HINT = "keepsaid memory forget --help"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be forgotten, as it was typed."""
+
+    ids: tuple[str, ...] = ()
+    person: str = ""
+    conversation: str = ""
+    text: str = ""
+
+
+def asked_in(fields: Mapping[str, Any]) -> Asked:
+    """What a request body asks for; raises InputError."""
+    ids, rest = fields.get("ids") or [], [fields.get(name) or "" for name in ("person", "conversation", "filter")]
+    if not isinstance(ids, list) or not all(isinstance(one, str) for one in (*ids, *rest)):
+        raise InputError("ids must be a list of texts; person, conversation and filter texts", safe=_SAFE, hint=_HINT)
+    return Asked(tuple(ids), *rest)
+
+
+def wish_of(asked: Asked) -> Wish:
+    """What is meant; raises InputError for an id that is none, for nothing, and for two ways of choosing at once."""
+    memories, messages = [], []
+    for given in asked.ids:
+        memory, message = read("memory", given), read("message", given)
+        if given.startswith("msg_") and message is not None:
+            messages.append(message)
+        elif memory is not None:
+            memories.append(memory)
+        else:
+            raise InputError(f"{given} names no memory and no message", safe=_SAFE, hint="keepsaid memory ls")
+    ways = [bool(asked.ids), *(bool(way.strip()) for way in (asked.person, asked.conversation, asked.text))]
+    if sum(ways) != 1:
+        raise InputError("name ids, or a person, or a conversation, or a text: one of these", safe=_SAFE, hint=_HINT)
+    chosen = (asked.person.strip(), asked.conversation.strip(), asked.text.strip())
+    return Wish(tuple(memories), tuple(messages), *map(normalise, chosen))
+
+
+async def would_go(instance: Instance, asked: Asked) -> Shape:
+    """What would go, counted, with the first memories of it; nothing is changed."""
+    wanted = await instance.forgetter.wanted(wish_of(asked))
+    first = await instance.memories.fetch(_OWNER, wanted.memories[:_SHOWN_MAX])
+    shown = [
+        {"id": show("memory", one.id), "kind": str(one.new.kind), "text": cut(one.text, _TEXT_CHARS)} for one in first
+    ]
+    return {"dry_run": True, "counts": dict(counted(wanted)), "memories": shown}
+
+
+async def forgotten(instance: Instance, asked: Asked) -> Shape:
+    """Forget, and the receipt as far as it is known; raises InputError where there is nothing to forget."""
+    done = await instance.forget(wish_of(asked), OWNER)
+    if done is None:
+        raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
+    return forgetting_shape(done, backups_of(instance.home, instance.config))
+
+
+def forgetting_shape(one: Forgetting, backups: Sequence[str] = ()) -> Shape:
+    """A request to forget, how far it is, and what went, by place."""
+    return {
+        "id": show("forgetting", one.id),
+        "state": one.state,
+        "how": one.how,
+        "by": one.by,
+        "requested_at": when(one.requested_at),
+        "changed_at": when(one.changed_at),
+        "counts": dict(one.counts),
+        "backups": list(backups),
+    }

@@ -1,0 +1,181 @@
+"""What a wish to forget comes to: everything that was made of what is named, in both stores (design: section 4.3).
+
+What a person said goes with the reply to it, and with what was learned from it and from nothing that stays. Words
+that nothing says any more then are telling: replies, traces and summaries that hold one go too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from keepsaid.domain.forgetting import (
+    Counts,
+    Held,
+    Traced,
+    Wanted,
+    Wish,
+    message_name,
+    name_digest,
+    reply_name,
+    telling,
+    words_in,
+)
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import Kind, summary_key
+from keepsaid.domain.text import joined
+from keepsaid.ports.forgetting import ForgetfulMemory, ReachView
+
+_ROUNDS_MAX = 6
+_SUMMARIES = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
+
+
+@dataclass(slots=True)
+class _Reach:
+    """What is reached so far."""
+
+    named: frozenset[int]
+    memories: dict[int, Traced] = field(default_factory=dict)
+    messages: dict[int, None] = field(default_factory=dict)
+    turns: dict[int, None] = field(default_factory=dict)
+    traces: dict[int, None] = field(default_factory=dict)
+    found: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
+
+    @property
+    def refs(self) -> frozenset[str]:
+        """What goes, as sources name it."""
+        return self.found.union(map(message_name, self.messages), map(reply_name, self.turns), self._turn_refs())
+
+    def _turn_refs(self) -> Iterable[str]:
+        return (f"turn:{number}" for number in self.turns)
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """How far it reaches."""
+        return len(self.memories), len(self.messages), len(self.turns), len(self.traces)
+
+
+class Reaching:
+    """Finds what a wish reaches; nothing is changed by it."""
+
+    def __init__(self, view: ReachView, memory: ForgetfulMemory) -> None:
+        self._view = view
+        self._memory = memory
+
+    async def wanted(self, wish: Wish) -> Wanted:
+        """All that goes with what a wish names."""
+        named = await self._memory.named(wish)
+        reach = _Reach(frozenset(named))
+        reach.messages |= dict.fromkeys(await self._view.messages(wish))
+        await self._follow(reach, named)
+        return await self._whole(reach)
+
+    async def widened(self, known: Wanted) -> Wanted:
+        """What goes as well, because it came to hold what goes since that was looked for."""
+        again = await self._memory.said_elsewhere(known.words, known.memories)
+        reach = _Reach(frozenset(known.memories), words=known.words - again)
+        reach.messages |= dict.fromkeys(known.messages)
+        reach.turns |= dict.fromkeys(known.turns)
+        reach.traces |= dict.fromkeys(known.traces)
+        await self._follow(reach, known.memories)
+        return await self._whole(reach)
+
+    async def lanes(self, wanted: Wanted) -> tuple[Lane, ...]:
+        """The lanes whose prompts held it."""
+        return await self._view.lanes(wanted.messages, wanted.turns)
+
+    async def _follow(self, reach: _Reach, named: Sequence[int]) -> None:
+        """Everything that leads from one to another, until nothing new is found."""
+        for _ in range(_ROUNDS_MAX):
+            before = reach.size
+            reach.turns |= dict.fromkeys(await self._view.answering(tuple(reach.messages)))
+            reach.found = frozenset(await self._view.findings(tuple(reach.messages), tuple(reach.turns)))
+            for one in await self._memory.lineage((*named, *reach.memories), tuple(reach.refs)):
+                if one.id in reach.named or _goes(one, reach):
+                    reach.memories[one.id] = one
+                    _lead((one.key, *one.refs, *await self._view.behind(one.refs)), reach)
+            reach.words |= await self._telling(reach)
+            await self._spread(reach)
+            if reach.size == before:
+                return
+
+    async def _telling(self, reach: _Reach) -> frozenset[str]:
+        """The words of what goes that nothing that stays says."""
+        first = [one for one in reach.memories.values() if one.id in reach.named or one.key.startswith("message:")]
+        words = telling((*(one.text for one in first), *await self._view.said(tuple(reach.messages))))
+        words -= reach.words
+        return words - await self._memory.said_elsewhere(words, tuple(reach.memories))
+
+    async def _spread(self, reach: _Reach) -> None:
+        """What holds telling words: turns that were shown what goes, and what the program made."""
+        lanes = await self._view.lanes(tuple(reach.messages), tuple(reach.turns))
+        held: Held = await self._view.holding(lanes, reach.words, tuple(reach.memories))
+        reach.turns |= dict.fromkeys(held.turns)
+        reach.traces |= dict.fromkeys(number for number in held.traces if number not in reach.turns)
+        reach.traces = {number: None for number in reach.traces if number not in reach.turns}
+        made = await self._memory.holding(reach.words)
+        summarised = await self._view.summarised(tuple(reach.messages), tuple(reach.turns))
+        found = await self._memory.lineage(made, [name for lane in summarised for name in _summaries(lane)])
+        reach.memories |= {one.id: one for one in found if one.id in made or one.kind in _SUMMARIES}
+
+    async def _whole(self, reach: _Reach) -> Wanted:
+        digests = {digest for one in reach.memories.values() for digest in one.digests}
+        digests |= {name_digest(message_name(number)) for number in reach.messages}
+        digests |= {name_digest(reply_name(number)) for number in reach.turns}
+        return Wanted(
+            tuple(sorted(reach.memories)),
+            tuple(sorted(reach.messages)),
+            tuple(sorted(reach.turns)),
+            tuple(sorted(reach.traces)),
+            reach.words,
+            tuple(sorted(digests)),
+        )
+
+
+def fresh(found: Wanted, known: Wanted) -> Wanted:
+    """What was found that was not known."""
+    return replace(
+        found,
+        memories=tuple(sorted(set(found.memories) - set(known.memories))),
+        messages=tuple(sorted(set(found.messages) - set(known.messages))),
+        turns=tuple(sorted(set(found.turns) - set(known.turns))),
+        traces=tuple(sorted(set(found.traces) - set(known.traces) - set(known.turns))),
+    )
+
+
+def counted(wanted: Wanted) -> Counts:
+    """How much goes, by what it is."""
+    counts = Counter(
+        memories=len(wanted.memories),
+        messages=len(wanted.messages),
+        turns=len(wanted.turns),
+        traces=len(wanted.traces),
+    )
+    return tuple((name, n) for name, n in counts.items() if n)
+
+
+def _goes(one: Traced, reach: _Reach) -> bool:
+    """Whether a memory goes with what is reached: it is that, says the same, or comes from nothing that stays."""
+    if one.kind in _SUMMARIES:
+        return False
+    if one.key in reach.refs or not one.derived:
+        return True
+    stays = [ref for ref in one.refs if ref not in reach.refs]
+    return not stays or not reach.words.isdisjoint(words_in(one.text))
+
+
+def _lead(refs: Iterable[str], reach: _Reach) -> None:
+    """What was said where a memory comes from goes with it."""
+    for ref in refs:
+        kind, _, number = ref.partition(":")
+        if number.isdecimal():
+            if kind == "message":
+                reach.messages[int(number)] = None
+            if kind in ("reply", "turn"):
+                reach.turns[int(number)] = None
+
+
+def _summaries(lane: Lane) -> tuple[str, str]:
+    return summary_key(lane), joined(":", str(Kind.SESSION_SUMMARY), *lane[:3])

@@ -1,0 +1,121 @@
+"""Forgetting, as a need: what a wish reaches in either store, and how memory lets go of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from keepsaid.domain.forgetting import Counts, Forgetting, Held, Traced, Wanted, Wish
+from keepsaid.domain.lane import Lane
+
+
+class ForgettingView(Protocol):
+    """Reads requests to forget, and what was forgotten."""
+
+    async def newest(self, limit: int) -> Sequence[Forgetting]:
+        """The newest requests first."""
+        ...
+
+    async def unfinished(self) -> Sequence[Forgetting]:
+        """Requests that are not done, the oldest first."""
+        ...
+
+    async def one(self, number: int) -> Forgetting | None:
+        """One request."""
+        ...
+
+    async def wanted(self, number: int) -> Wanted:
+        """What a request is about; nothing once it is scrubbed."""
+        ...
+
+    async def tombstones(self) -> tuple[bytes, ...]:
+        """Every tombstone."""
+        ...
+
+    async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
+        """Messages that are there although they have one of these tombstones."""
+        ...
+
+
+class ReachView(Protocol):
+    """Reads everything that a wish reaches in the operational store."""
+
+    async def messages(self, wish: Wish) -> tuple[int, ...]:
+        """The messages that a wish names, without those that are forgotten already."""
+        ...
+
+    async def answering(self, messages: Sequence[int]) -> tuple[int, ...]:
+        """The turns that answered these messages."""
+        ...
+
+    async def said(self, messages: Sequence[int]) -> tuple[str, ...]:
+        """What was said in these messages."""
+        ...
+
+    async def lanes(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
+        """The lanes in which they stand."""
+        ...
+
+    async def summarised(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
+        """The lanes with a summary that was made of them."""
+        ...
+
+    async def findings(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[str, ...]:
+        """What was found in them, each as the source of a memory names it: `finding:ID:N`."""
+        ...
+
+    async def behind(self, refs: Sequence[str]) -> tuple[str, ...]:
+        """The messages and replies that findings were made of; of other sources nothing."""
+        ...
+
+    async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> Held:
+        """Turns of these lanes that hold one of the words, and turns anywhere that name one of the memories."""
+        ...
+
+    async def at_work(self, since: int, lanes: Sequence[Lane]) -> int:
+        """Turns that are open since before a time and may still write what they were shown."""
+        ...
+
+
+class ForgetfulMemory(Protocol):
+    """Memory as forgetting needs it. It hears everything: who may ask is decided before."""
+
+    async def named(self, wish: Wish) -> tuple[int, ...]:
+        """The memories that a wish names."""
+        ...
+
+    async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
+        """Memories by id, by the name `kind:ref`, by a source of that name, and those that say the same as one."""
+        ...
+
+    async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
+        """Those of the words that somebody said in what is not among these memories."""
+        ...
+
+    async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
+        """What was made by the program, a reply or a summary or a bulletin, and holds one of the words."""
+        ...
+
+    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int) -> Counts:
+        """Let memories be heard by nobody from now on, and bury what must not come back; returns what went."""
+        ...
+
+    async def erase(self, ids: Sequence[int]) -> Counts:
+        """Delete memories with all that was made of them; returns what went."""
+        ...
+
+    async def tombstones(self) -> tuple[bytes, ...]:
+        """Every tombstone."""
+        ...
+
+    async def bury(self, hashes: Sequence[bytes], at: int) -> int:
+        """Take over tombstones; returns how many were new."""
+        ...
+
+    async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
+        """Memories that are there although they have one of these tombstones."""
+        ...
+
+    async def empty_log(self) -> bool:
+        """Cut the log of the file to nothing; False while somebody reads it."""
+        ...

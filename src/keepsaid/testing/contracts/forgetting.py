@@ -1,0 +1,192 @@
+"""The contract of forgetting in the operational store: what goes is gone, what stays is as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keepsaid.domain.commits import Claim, Receive, Received, StepEnd, StepStart
+from keepsaid.domain.compaction import Summarise
+from keepsaid.domain.forgetting import (
+    Held,
+    MoveForgetting,
+    RequestForgetting,
+    Scrubbed,
+    ScrubForgotten,
+    Wanted,
+    Wish,
+    name_digest,
+)
+from keepsaid.domain.message import Inbound, Marks
+from keepsaid.domain.summary import Made
+from keepsaid.domain.turn import Usage
+from keepsaid.testing.builders import AT_ONCE, arrival, lane_of, said, step
+from keepsaid.testing.contracts.road import Road, Store
+
+_REQUEST = 500
+_STEPS = ("hide", "erase", "scrub", "checkpoint", "finish")
+
+
+async def told(road: Road, text: str, answer: str = "noted", room: str = "room", name: str | None = None) -> int:
+    """A message walked to the end of its turn, which made one call; its id."""
+    queued = await road.queue(said(text, room=room, marks=Marks(external_id=name)))
+    claimed = await road.claim_one()
+    fence, turn_id = claimed.batch.fence, claimed.turn_id
+    assert await road.store.apply(StepStart(turn_id, fence, step(), 1, {"memory": {"candidates": []}, "said": text}))
+    assert await road.store.apply(StepEnd(turn_id, fence, 1, {"text": answer}, Usage(), 2))
+    await road.answer(claimed, answer)
+    return queued.first.id
+
+
+async def request(store: Store, *messages: int, number: int = _REQUEST, turns: Sequence[int] = ()) -> Scrubbed:
+    """Ask for messages and the turns that answered them to be forgotten, and scrub one piece."""
+    found = tuple(turns) or await store.reach.answering(messages)
+    digests = tuple(name_digest(f"message:{one}") for one in messages)
+    wanted = Wanted(messages=messages, turns=found, words=frozenset({"zebra"}), digests=digests)
+    assert await store.apply(RequestForgetting(number, "id", "owner", wanted, 50))
+    return await store.apply(ScrubForgotten(number, 60))
+
+
+async def again(store: Store, inbound: Inbound, number: int) -> Received:
+    """The same delivery once more."""
+    return await store.apply(Receive(arrival(number, inbound, 99), AT_ONCE))
+
+
+class ForgettingContract:
+    """What was said goes with all that was made of it; who asks for it again learns that it is known."""
+
+    async def test_what_goes_leaves_no_word_and_its_neighbours_stay(self, store: Store) -> None:
+        """Message, reply, transcript, steps and trace; nothing is damaged by it."""
+        road = Road(store)
+        kept, gone = (
+            await told(road, "the train leaves at nine"),
+            await told(road, "the zebra is called Rex", "a zebra"),
+        )
+        assert await request(store, gone) == Scrubbed(0, 0)
+        story, beside = await road.story(gone), await road.story(kept)
+        assert (story.message.text, story.message.inbound.content.payload, story.message.damaged) == ("", b"", False)
+        assert [reply.draft.text for reply in story.replies] == [""]
+        assert (beside.message.text, [reply.draft.text for reply in beside.replies]) == (
+            "the train leaves at nine",
+            ["noted"],
+        )
+        tail = await store.context(lane_of(), 10)
+        assert [record.text for record in tail.recent.records] == ["the train leaves at nine", "noted"]
+        assert story.turn_id is not None
+        turn = await store.turn(story.turn_id)
+        assert turn is not None
+        assert (turn.steps, turn.trace, [record.text for record in turn.records]) == ((), None, ["", ""])
+
+    async def test_a_redelivery_of_it_is_a_duplicate(self, store: Store) -> None:
+        """The hashes of its name and of its content outlive it."""
+        road = Road(store)
+        gone = await told(road, "the zebra is called Rex", name="zebra-1")
+        await request(store, gone)
+        inbound = said("the zebra is called Rex", marks=Marks(external_id="zebra-1"))
+        received = await again(store, inbound, road.new_id())
+        assert (received.intake, received.id) == ("duplicate", gone)
+        assert (await road.story(gone)).message.text == ""
+
+    async def test_a_reply_that_waits_is_not_delivered(self, store: Store) -> None:
+        """Nobody is told any more."""
+        road = Road(store)
+        gone = await told(road, "the zebra is called Rex")
+        assert await store.unseen("test", "room")
+        await request(store, gone)
+        assert list(await store.unseen("test", "room")) == []
+        assert [reply.state for reply in (await road.story(gone)).replies] == ["not_deliverable"]
+
+    async def test_what_waits_is_dropped_and_what_runs_is_waited_for(self, store: Store) -> None:
+        """A turn that is open keeps its steps, so that it can go on; its message is empty at once."""
+        road = Road(store)
+        queued = await road.queue(said("the zebra is called Rex"))
+        assert await request(store, queued.first.id) == Scrubbed(0, 0)
+        assert (await road.story(queued.first.id)).state == "dropped"
+        running = await road.queue(said("another zebra"))
+        claimed = await road.claim_one()
+        assert await request(store, running.first.id, number=501, turns=(claimed.turn_id,)) == Scrubbed(0, 2)
+        assert (await road.story(running.first.id)).message.text == ""
+        assert await store.reach.at_work(50, (lane_of(),)) == 1
+        await road.answer(claimed, "a zebra")
+        assert await store.apply(ScrubForgotten(501, 70)) == Scrubbed(0, 0)
+        assert [reply.draft.text for reply in (await road.story(running.first.id)).replies] == [""]
+        assert await store.reach.at_work(50, (lane_of(),)) == 0
+
+    async def test_a_summary_made_of_it_goes_and_one_in_the_making_is_refused(self, store: Store) -> None:
+        """The lane is summarised anew, from the records before it on."""
+        road = Road(store)
+        for text in ("one", "two"):
+            await told(road, text)
+        gone = await told(road, "the zebra is called Rex")
+        assert await store.apply(Summarise(lane_of(), 0, 2, "one was said", Made.MODEL, "m", 10))
+        assert await store.apply(Summarise(lane_of(), 1, 6, "a zebra was named", Made.MODEL, "m", 11))
+        assert await store.reach.summarised((gone,), ()) == (lane_of(),)
+        seen = (await store.context(lane_of(), 1)).version
+        await request(store, gone)
+        tail = await store.context(lane_of(), 10)
+        assert tail.summary is not None
+        assert (tail.summary.text, tail.covered) == ("one was said", 2)
+        assert [record.text for record in tail.recent.records] == ["two", "noted"]
+        assert not await store.apply(Summarise(lane_of(), seen, 6, "a zebra", Made.MODEL, "m", 12))
+        assert [one.summary.text for one in await store.summaries_due(9)] == ["one was said"]
+        assert await store.reach.summarised((gone,), ()) == ()
+
+    async def test_it_goes_on_step_by_step_and_keeps_nothing_of_it_at_the_end(self, store: Store) -> None:
+        """A move out of order is refused; asked twice, it is one request."""
+        road = Road(store)
+        gone = await told(road, "the zebra is called Rex")
+        await request(store, gone)
+        wanted = await store.forgettings.wanted(_REQUEST)
+        assert (wanted.messages, wanted.words) == ((gone,), frozenset({"zebra"}))
+        assert not await store.apply(RequestForgetting(_REQUEST, "id", "owner", Wanted(), 51))
+        assert not await store.apply(MoveForgetting(_REQUEST, "scrub", 61))
+        for verb in _STEPS:
+            assert [one.id for one in await store.forgettings.unfinished()] == [_REQUEST]
+            assert await store.apply(MoveForgetting(_REQUEST, verb, 62, (("memories", 1),)))
+        assert await store.forgettings.wanted(_REQUEST) == Wanted()
+        assert await store.forgettings.unfinished() == []
+        found = await store.forgettings.one(_REQUEST)
+        assert found is not None
+        counts = dict(found.counts)
+        assert (found.state, counts["memories"], counts["messages"], counts["replies"]) == ("done", 5, 1, 1)
+        assert [one.id for one in await store.forgettings.newest(5)] == [_REQUEST]
+
+
+class ReachContract:
+    """A wish reaches what a person said, a conversation, a text; and whatever repeats it."""
+
+    async def test_messages_are_found_by_person_conversation_and_text(self, store: Store) -> None:
+        """But not those that are forgotten already."""
+        road = Road(store)
+        here, there = await told(road, "a Zebra here"), await told(road, "and there", room="den")
+        assert set(await store.reach.messages(Wish(person="ann"))) == {here, there}
+        assert set(await store.reach.messages(Wish(person="test:me:ann"))) == {here, there}
+        assert await store.reach.messages(Wish(conversation="den")) == (there,)
+        assert await store.reach.messages(Wish(text="zEBRA")) == (here,)
+        assert await store.reach.said((here,)) == ("a Zebra here",)
+        await request(store, here)
+        assert await store.reach.messages(Wish(text="zebra")) == ()
+        assert await store.forgettings.revived(await store.forgettings.tombstones()) == ()
+
+    async def test_turns_that_repeat_a_word_are_found_where_it_was_told(self, store: Store) -> None:
+        """Elsewhere only those that name a memory."""
+        road = Road(store)
+        told_here = await told(road, "something", "the zebra again")
+        elsewhere = await told(road, "something", "a zebra of mine", room="den")
+        naming = await told(road, "what?", "see mem_000000000000b", room="attic")
+        turns = {one: (await store.reach.answering((one,)))[0] for one in (told_here, elsewhere, naming)}
+        words = frozenset({"zebra"})
+        held = await store.reach.holding((lane_of(),), words, (11,))
+        assert held == Held((turns[told_here], turns[naming]), ())
+        assert await store.reach.lanes((elsewhere,), ()) == (lane_of("den"),)
+
+    async def test_a_claim_of_what_went_shows_nothing(self, store: Store) -> None:
+        """A message that goes while its batch waits behind another."""
+        road = Road(store)
+        first = await road.hear(said("the zebra is called Rex"))
+        await road.hear(said("and what else?"))
+        await road.route(first.lane)
+        assert (await request(store, first.id)).waiting == 1
+        [lease] = await store.apply(Claim("one", 1, (road.new_id(),), 70, 99))
+        claimed = await store.claimed(lease)
+        assert claimed is not None
+        assert [message.text for message in claimed.messages] == ["", "and what else?"]

@@ -1,0 +1,139 @@
+"""The forgetter: what a wish reaches, what stays, and what an older copy of a store brings back."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keepsaid.app.instance import Instance, opened
+from keepsaid.config import Config, Home
+from keepsaid.domain.forgetting import Forgetting, Wish
+from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
+from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+
+_EVERYTHING = Listener(None, everything=True)
+_LOOK_MS = 20.0
+_WITHIN_S = 30.0
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Instance]:
+    """A runtime without a model."""
+    async with opened(Home.at(folder), Config()) as instance:
+        await instance.start()
+        yield instance
+
+
+@pytest.fixture
+async def instance(tmp_path: Path) -> AsyncIterator[Instance]:
+    """A runtime without a model, on a new home."""
+    async with running(tmp_path / "home") as opened_home:
+        yield opened_home
+
+
+async def say(instance: Instance, text: str, room: str = "desk", name: str | None = None) -> int:
+    """Say something, and wait until it is remembered."""
+    origin = Origin("terminal", "me", room, "ann", "Ann", direct=True, trust=Trust.OWNER)
+    received = await instance.receive(Inbound(origin, Content(text.encode(), text), Marks(external_id=name)))
+    async with asyncio.timeout(_WITHIN_S):
+        while f"message:{received.id}" not in await keys(instance):
+            await instance.clock.wait(asyncio.Event(), _LOOK_MS)
+    return received.id
+
+
+async def keys(instance: Instance) -> set[str]:
+    """The names of what is remembered."""
+    return {one.new.key for one in await instance.memories.find(_EVERYTHING, (), 100)}
+
+
+async def texts(instance: Instance) -> set[str]:
+    """What is remembered."""
+    return {one.text for one in await instance.memories.find(_EVERYTHING, (), 100)}
+
+
+async def learnt(instance: Instance, text: str, *messages: int, key: str = "fact") -> int:
+    """A fact that was made of messages."""
+    sources = tuple(Source("message", str(one)) for one in messages)
+    memory = NewMemory(key, Kind.FACT, text, person_scope("owner"), Trust.OWNER, sources=sources, derived=True)
+    return (await instance.memories.keep([memory], 5))[0]
+
+
+async def forgotten(instance: Instance, wish: Wish) -> Forgetting:
+    """Forget, and wait until it is done."""
+    begun = await instance.forget(wish, "owner")
+    assert begun is not None
+    async with asyncio.timeout(_WITHIN_S):
+        while (found := await instance.operations.forgettings.one(begun.id)) is None or found.state != "done":
+            await instance.clock.wait(asyncio.Event(), _LOOK_MS)
+    return found
+
+
+async def test_what_was_learnt_from_it_goes_and_what_stands_by_itself_stays(instance: Instance) -> None:
+    lisbon, again = await say(instance, "I live in Lisbon now"), await say(instance, "as I said, I live in Lisbon")
+    await say(instance, "the dentist is in Braga")
+    await learnt(instance, "Ann lives in Lisbon", lisbon, again)
+    await learnt(instance, "Ann moved lately", lisbon, key="moved")
+    await forgotten(instance, Wish(messages=(lisbon,)))
+    assert await texts(instance) == {"as I said, I live in Lisbon", "the dentist is in Braga", "Ann lives in Lisbon"}
+
+
+async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Instance) -> None:
+    first = await say(instance, "my code is 7741")
+    await say(instance, "the dentist is in Braga")
+    fact = await learnt(instance, "Ann's code is 7741", first)
+    done = await forgotten(instance, Wish(memories=(fact,)))
+    assert await texts(instance) == {"the dentist is in Braga"}
+    story = await instance.operations.story(first)
+    assert story is not None
+    assert story.message.text == ""
+    assert (dict(done.counts)["memories"], dict(done.counts)["messages"]) == (2, 1)
+    assert await learnt(instance, "Ann's code is 7741", first, key="other") == 0, "it is not learned again"
+
+
+async def test_the_same_value_is_not_learned_in_other_words(instance: Instance) -> None:
+    fact = NewMemory("a", Kind.FACT, "Ann's code is 7741", "global", Trust.OWNER, subject="ann", attribute="code")
+    [number] = await instance.memories.keep([replace(fact, value="7741")], 5)
+    await forgotten(instance, Wish(memories=(number,)))
+    again = [replace(fact, key="b", text="7741 opens her door", value="7741"), replace(fact, key="c")]
+    assert await instance.memories.keep(again, 6) == (0, 0)
+    other = replace(fact, key="d", text="Ann's code is 1234", value="1234")
+    assert (await instance.memories.keep([other], 6))[0] > 0
+
+
+async def test_a_person_a_conversation_and_a_text_are_forgotten_whole(instance: Instance) -> None:
+    await say(instance, "about whales", "sea")
+    await say(instance, "about Sharks", "sea")
+    await say(instance, "about ants", "land")
+    await forgotten(instance, Wish(text="sharks"))
+    assert await texts(instance) == {"about whales", "about ants"}
+    await forgotten(instance, Wish(conversation="sea"))
+    assert await texts(instance) == {"about ants"}
+    await forgotten(instance, Wish(person="owner"))
+    assert await texts(instance) == set()
+    assert await instance.forget(Wish(person="owner"), "owner") is None
+
+
+async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with running(home) as instance:
+        kept = await say(instance, "the dentist is in Braga")
+        gone = await say(instance, "my code is zebraquix")
+        assert kept
+    shutil.copytree(home / "data", tmp_path / "old")
+    async with running(home) as instance:
+        await forgotten(instance, Wish(messages=(gone,)))
+    for name in ("memory.db", "buffer.db"):
+        shutil.copy(tmp_path / "old" / name, home / "data" / name)
+        async with running(home) as instance:
+            async with asyncio.timeout(_WITHIN_S):
+                while await instance.operations.forgettings.unfinished():
+                    await instance.clock.wait(asyncio.Event(), _LOOK_MS)
+            assert await texts(instance) == {"the dentist is in Braga"}
+            assert (await instance.operations.forgettings.newest(1))[0].how == "restored"
+        assert all(b"zebraquix" not in file.read_bytes() for file in (home / "data").iterdir())
