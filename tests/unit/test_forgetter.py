@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import Forgetting, Wish
@@ -66,7 +67,7 @@ async def learnt(instance: Instance, text: str, *messages: int, key: str = "fact
 
 async def forgotten(instance: Instance, wish: Wish) -> Forgetting:
     """Forget, and wait until it is done."""
-    begun = await instance.forget(wish, "owner")
+    begun = await forget(instance, wish, "owner")
     assert begun is not None
     async with asyncio.timeout(_WITHIN_S):
         while (found := await instance.operations.forgettings.one(begun.id)) is None or found.state != "done":
@@ -116,7 +117,7 @@ async def test_a_person_a_conversation_and_a_text_are_forgotten_whole(instance: 
     assert await texts(instance) == {"about ants"}
     await forgotten(instance, Wish(person="owner"))
     assert await texts(instance) == set()
-    assert await instance.forget(Wish(person="owner"), "owner") is None
+    assert await forget(instance, Wish(person="owner"), "owner") is None
 
 
 async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext
-from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind, NewMemory
 from keepsaid.domain.message import Inbound
@@ -170,7 +169,7 @@ class Instance:
         self._door = Door(operations, clock, ids, windows, limits, self.reserve, config.lanes.rules())
         self.pruner = Pruner(operations, clock, config.buffer.terms())
         self.forgetter = forgetter_of(self.operations, self.memories, clock, ids)
-        self._forget = asyncio.Event()
+        self.forgetting = asyncio.Event()
         self._sleepers = Sleepers(operations, clock, config.sessions.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
@@ -247,15 +246,6 @@ class Instance:
         [number] = await self.memories.keep([memory], memory.said_at)
         return number
 
-    async def forget(self, wish: Wish, by: str) -> Forgetting | None:
-        """Forget what a wish names: nobody is told it when this returns; None when there is nothing."""
-        done = await self.forgetter.forget(wish, by)
-        if self.running:
-            self._forget.set()
-        elif done is not None:
-            done = await self.forgetter.finish(done.id)
-        return done
-
     async def shown(self, reply_id: int, provider_id: str | None = None) -> bool:
         """A reply was pulled; `provider_id` is what its medium calls it."""
         return await self.operations.apply(Shown(reply_id, self.clock.now_ms(), provider_id))
@@ -295,7 +285,7 @@ class Instance:
             [
                 Stage("record", self._record, self.flow.hints.record, vital=False),
                 Stage("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
-                Stage("forget", self.forgetter.work, self._forget, poll_ms=_FORGET_MS, vital=False),
+                Stage("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
                 Stage("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
                 Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._embed(),

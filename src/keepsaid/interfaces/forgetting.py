@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keepsaid.app.forgetting import backups_of
+from keepsaid.app.forgetting import backups_of, forget
 from keepsaid.app.instance import Instance
 from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.domain.ids import read, show
@@ -71,7 +71,7 @@ async def would_go(instance: Instance, asked: Asked) -> Shape:
 
 async def forgotten(instance: Instance, asked: Asked) -> Shape:
     """Forget, and the receipt as far as it is known; raises InputError where there is nothing to forget."""
-    done = await instance.forget(wish_of(asked), OWNER)
+    done = await forget(instance, wish_of(asked), OWNER)
     if done is None:
         raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
     return forgetting_shape(done, backups_of(instance.home, instance.config))

@@ -1,7 +1,8 @@
 """What a wish to forget comes to: everything that was made of what is named, in both stores (design: section 4.3).
 
 What a person said goes with the reply to it, and with what was learned from it and from nothing that stays. Words
-that nothing says any more then are telling: replies, traces and summaries that hold one go too.
+that no person says in what stays, and nobody said before, are telling: in the same lanes, replies and traces that hold
+one go too, and everywhere summaries and bulletins, which are made anew.
 """
 
 from __future__ import annotations

@@ -89,11 +89,11 @@ class ForgetfulMemory(Protocol):
         ...
 
     async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
-        """Those of the words that somebody said in what is not among these memories."""
+        """Those of the words that a person said in what is not among these memories, or anybody before them."""
         ...
 
     async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
-        """What was made by the program, a reply or a summary or a bulletin, and holds one of the words."""
+        """Summaries and bulletins that hold one of the words: they are made anew from what stays."""
         ...
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int) -> Counts:

@@ -169,9 +169,10 @@ class RamReach:
         traces = dict.fromkeys(here)
         for turn in state.turns.values():
             trace = json.dumps(json.loads(turn.trace), separators=(",", ":"), ensure_ascii=False)
-            named = any(f'"id":{number},' in trace for number in memories) or not words.isdisjoint(words_in(trace))
+            lane = turn.batch.lane.lane
+            named = any(f'"id":{number},' in trace for number in memories) or holds(turn.id, trace, lane)
             said = (json.dumps(json.loads(one.output), ensure_ascii=False) for one in turn.steps.values())
-            if named or any(holds(turn.id, text, turn.batch.lane.lane) for text in said):
+            if named or any(holds(turn.id, text, lane) for text in said):
                 traces[turn.id] = None
         return Held(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
 

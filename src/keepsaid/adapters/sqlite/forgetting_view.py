@@ -184,9 +184,9 @@ class _Search:
         close = lane_id in self.lanes or turn_id in self.shown
         return close and not self.words.isdisjoint(words_in(text))
 
-    def traced(self, trace: bytes, ids: Sequence[bytes]) -> bool:
-        """Whether a trace names one of the memories, or holds a word."""
-        return any(one in trace for one in ids) or not self.words.isdisjoint(words_in(trace.decode("utf-8", "replace")))
+    def traced(self, turn_id: int, trace: bytes, lane_id: int, ids: Sequence[bytes]) -> bool:
+        """Whether a trace names one of the memories, or holds any of it."""
+        return any(one in trace for one in ids) or self.holds(turn_id, trace.decode("utf-8", "replace"), lane_id)
 
 
 def _holding(db: apsw.Connection, lanes: tuple[Lane, ...], words: frozenset[str], memories: tuple[int, ...]) -> Held:
@@ -199,7 +199,9 @@ def _holding(db: apsw.Connection, lanes: tuple[Lane, ...], words: frozenset[str]
     traces = dict.fromkeys(sorted(shown))
     traces |= dict.fromkeys(row[0] for row in db.execute(SQL["all_steps"]) if search.holds(*row))
     traces |= dict.fromkeys(
-        turn_id for turn_id, body in db.execute(SQL["all_traces"]) if search.traced(zlib.decompress(body), ids)
+        turn_id
+        for turn_id, body, lane_id in db.execute(SQL["all_traces"])
+        if search.traced(turn_id, zlib.decompress(body), lane_id, ids)
     )
     return Held(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
 

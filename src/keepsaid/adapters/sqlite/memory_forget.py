@@ -69,11 +69,11 @@ class SqliteForgetful:
         return await self._readers.run(_lineage, tuple(ids), tuple(refs))
 
     async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
-        """Those of the words that somebody said in what is not among these memories."""
+        """Those of the words that a person said in what is not among these memories, or anybody before them."""
         return await self._readers.run(_said_elsewhere, words, frozenset(ids))
 
     async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
-        """What was made by the program and holds one of the words."""
+        """Summaries and bulletins that hold one of the words."""
         return await self._readers.run(_holding, words)
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int) -> Counts:
@@ -195,16 +195,17 @@ def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tupl
 
 
 def _said_elsewhere(db: apsw.Connection, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
-    return frozenset(word for word in words if _by_word(db, "said", word) - ids)
+    before = only(db, SQL["earliest"], (numbers((0, *sorted(ids))),))[0]
+    return frozenset(word for word in words if _by_word(db, "said", word, before) - ids)
 
 
 def _holding(db: apsw.Connection, words: frozenset[str]) -> tuple[int, ...]:
     return tuple(sorted({number for word in words for number in _by_word(db, "made", word)}))
 
 
-def _by_word(db: apsw.Connection, statement: str, word: str) -> set[int]:
+def _by_word(db: apsw.Connection, statement: str, word: str, *bound: int | None) -> set[int]:
     """The memories that hold a word as it is, found by its stem."""
-    return {row[0] for row in db.execute(SQL[statement], (f'body : "{word}"',)) if word in words_in(row[1])}
+    return {row[0] for row in db.execute(SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
 
 
 def _revived(db: apsw.Connection, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:

@@ -188,7 +188,7 @@ FROM message JOIN lane ON lane.id = message.lane_id WHERE forgotten_at IS NULL
 SELECT ref, text FROM transcript WHERE role = 'user' AND ref <> ''
 
 -- name: all_traces
-SELECT turn_id, body FROM trace
+SELECT trace.turn_id, body, turn.lane_id FROM trace JOIN turn ON turn.id = trace.turn_id
 
 -- name: shown_to
 SELECT turn_id FROM injection WHERE memory_id = ?

@@ -24,12 +24,15 @@ FROM memory WHERE id = ?
 -- name: said
 SELECT memory.id, memory.text FROM memory_text
 JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
-WHERE memory_text MATCH ? AND memory.derived = 0 AND memory.key NOT GLOB 'reply:*'
+WHERE memory_text MATCH ?1 AND (memory.said_at < ?2 OR (memory.derived = 0 AND memory.key NOT GLOB 'reply:*'))
+
+-- name: earliest
+SELECT min(said_at) FROM memory WHERE id IN (SELECT value FROM carray(?))
 
 -- name: made
 SELECT memory.id, memory.text FROM memory_text
 JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
-WHERE memory_text MATCH ? AND (memory.derived = 1 OR memory.key GLOB 'reply:*')
+WHERE memory_text MATCH ?1 AND memory.kind IN ('thread_summary', 'session_summary', 'thread_state', 'bulletin')
 
 -- name: bury
 INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
