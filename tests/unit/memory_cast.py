@@ -59,7 +59,7 @@ class FixedRecall:
         self.recalled = Recalled(hits(*found), missing)
         self.asked: list[tuple[Listener, str, int]] = []
 
-    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
         self.asked.append((listener, query, limit))
         return self.recalled
 
@@ -104,7 +104,7 @@ class ListedMemories:
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
         return next((one for one in self.stored if one.id == memory_id), None)
 
-    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
         return [one for id_ in ids for one in self.stored if one.id == id_]
 
     async def counts(self) -> dict[str, int]:

@@ -35,14 +35,14 @@ def read(recent: Recent) -> asyncio.Future[Recent]:
 
 
 class BrokenRecall:
-    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
         raise RuntimeError("no index")
 
 
 class SilentRecall:
     """Answers when it is told to, which is never."""
 
-    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -62,7 +62,7 @@ class SlowWork(WorkList):
 class Faltering(FixedRecall):
     """Answers once; of the second answer nobody hears."""
 
-    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
         if self.asked:
             await asyncio.Event().wait()
         return await super().recall(listener, query, limit)

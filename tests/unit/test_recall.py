@@ -28,7 +28,7 @@ class Shelf:
     def __init__(self, *stored: Memory) -> None:
         self._stored = {one.id: one for one in stored}
 
-    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
         assert listener == LISTENER
         return [self._stored[id_] for id_ in ids if id_ in self._stored]
 
@@ -101,7 +101,7 @@ async def test_no_leg_at_all_finds_nothing() -> None:
 
 async def test_what_cannot_be_read_is_said_and_is_no_answer() -> None:
     class Torn(Shelf):
-        async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
+        async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
             raise OSError("torn")
 
     recalled = await recollection(leg("text", (A, 1.0)), shelf=Torn()).recall(LISTENER, "cat", 9)

@@ -212,6 +212,15 @@ class Memory:
         """What is known."""
         return self.new.text
 
+    @property
+    def holds_from(self) -> int:
+        """Since when it holds: as it says itself, or else since it was said; milliseconds UTC."""
+        return self.new.said_at if self.new.valid_from is None else self.new.valid_from
+
+    def past(self, at: int) -> bool:
+        """Whether it held no more at a time (milliseconds UTC)."""
+        return self.valid_to is not None and self.valid_to <= at
+
 
 class Found(NamedTuple):
     """What one leg found: a memory by its id, and a score above zero that compares within this answer only.

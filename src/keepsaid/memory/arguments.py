@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 
 from keepsaid.domain.ids import read
 from keepsaid.domain.memory import Kind
+from keepsaid.domain.moment import moment
 from keepsaid.domain.narrowing import Narrowing
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ToolError
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 50
 AROUND_DEFAULT, AROUND_MAX = 3, 10
-_PERSON_CHARS_MAX, _DAY_CHARS = 200, 10
-_EPOCH = datetime.fromtimestamp(0, UTC)
+_PERSON_CHARS_MAX = 200
 
 
 def query_in(arguments: Mapping[str, Json]) -> str:
@@ -92,12 +91,6 @@ def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> in
     if given is None:
         return None
     try:
-        at = datetime.fromisoformat(str(given).strip()) if isinstance(given, str) else None
-    except ValueError:
-        at = None
-    if at is None:
-        raise ToolError(f"{name} must be a day such as 2026-05-04 or a time such as 2026-05-04T18:00")
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    begins = (at - _EPOCH) // timedelta(milliseconds=1)
-    whole_day = isinstance(given, str) and len(given.strip()) <= _DAY_CHARS
-    return begins + 86_399_999 if ends and whole_day else begins
+        return moment(given if isinstance(given, str) else "", ends=ends)
+    except ValueError as error:
+        raise ToolError(f"{name} must be {error}") from None

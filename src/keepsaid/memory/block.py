@@ -54,19 +54,20 @@ def label(kind: Kind) -> str:
 
 
 def line(memory: Memory, chars_max: int, at: int = 0) -> str:
-    """A memory on one line: `[Episode] alice, 2026-11-20: text`.
+    """A memory on one line: `[Episode] alice, 2026-11-20: text`, and what ended: `[Fact] held until 2026-11-20: text`.
 
     Of a text longer than `chars_max` characters the part around place `at` is shown.
     """
     new = memory.new
-    head = _head(new.kind, new.speaker[:_SPEAKER_READ], date(new.said_at))
+    ends = "" if memory.valid_to is None else date(memory.valid_to)
+    head = _head(new.kind, new.speaker[:_SPEAKER_READ], date(new.said_at), ends)
     return f"{head} {folded(_excerpt(memory.text, chars_max, at))}"
 
 
 @lru_cache(1_024)
-def _head(kind: Kind, speaker: str, day: str) -> str:
+def _head(kind: Kind, speaker: str, day: str, ends: str) -> str:
     speaker = cut(" ".join(speaker.split()).translate(_ROUND), _SPEAKER_CHARS)
-    about = ", ".join(part for part in (speaker, day) if part)
+    about = ", ".join(part for part in (speaker, day, ends and f"held until {ends}") if part)
     return f"{label(kind)} {about}:" if about else label(kind)
 
 

@@ -82,7 +82,7 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
             return _written(await archive.recall(hearing, query, limit) if archive else Recalled(()))
         if narrowing == Narrowing():
             return _written(await recall.recall(hearing, query, limit))
-        recalled = await recall.recall(hearing, query, _DEEP)
+        recalled = await recall.recall(hearing, query, _DEEP, narrowing.as_of)
         fitting = set(await library.narrowed(hearing, [hit.memory.id for hit in recalled.hits], narrowing))
         hits = tuple(hit for hit in recalled.hits if hit.memory.id in fitting and narrowing.about(hit.memory))
         return _written(replace(recalled, hits=hits[:limit]))

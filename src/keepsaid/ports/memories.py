@@ -34,8 +34,11 @@ class Memories(Protocol):
         """One memory, if the listener may hear it."""
         ...
 
-    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
-        """Those of the memories that are active or superseded and that the listener may hear, in the order given."""
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+        """Those of the memories that are active or superseded and that the listener may hear, in the order given.
+
+        With `as_of`, only what held true at that time (milliseconds UTC).
+        """
         ...
 
     async def rarity(self, text: str) -> Rarity:

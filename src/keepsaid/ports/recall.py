@@ -20,16 +20,22 @@ class TextLeg(Protocol):
 class Shelf(Protocol):
     """Where what was found is read."""
 
-    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
-        """Those of the memories that are active or superseded and that the listener may hear, in the order given."""
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+        """Those of the memories that are active or superseded and that the listener may hear, in the order given.
+
+        With `as_of`, only what held true at that time (milliseconds UTC).
+        """
         ...
 
 
 class Recall(Protocol):
     """Ranked recall over all legs, ungated."""
 
-    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
-        """The best memories for a query, best first, with the legs that were missing named."""
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
+        """The best memories for a query, best first, with the legs that were missing named.
+
+        With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first.
+        """
         ...
 
 

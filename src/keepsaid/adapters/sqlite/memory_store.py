@@ -112,9 +112,12 @@ class SqliteMemories(SqliteReminding):
         """Active memories by kind."""
         return await self._readers.run(_counts)
 
-    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
-        """Those of the memories that are active or superseded and that the listener may hear, in the order given."""
-        return await self._readers.run(_fetch, listener, tuple(ids))
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+        """Those of the memories that are active or superseded and that the listener may hear, in the order given.
+
+        With `as_of`, only what held true at that time (milliseconds UTC).
+        """
+        return await self._readers.run(_fetch, listener, tuple(ids), as_of)
 
     async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
         """The best full-text matches the listener may hear, active or superseded; any string is a legal query."""
@@ -184,8 +187,9 @@ def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | No
     return next((memory(row) for row in rows(db, "get", {**bound(listener), "id": memory_id})), None)
 
 
-def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...]) -> tuple[Memory, ...]:
-    return tuple(memory(row) for row in rows(db, "fetch", {**bound(listener), "ids": json.dumps(ids)}))
+def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
+    wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
+    return tuple(memory(row) for row in rows(db, "fetch", wanted))
 
 
 def _counts(db: apsw.Connection) -> dict[str, int]:

@@ -11,6 +11,7 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
+from keepsaid.domain.moment import moment
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.widening import Widened
 from keepsaid.errors import InputError
@@ -19,6 +20,7 @@ from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, dura
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.upkeep import maintain, stats
+from keepsaid.interfaces.cli.versions import add_to
 from keepsaid.interfaces.cli.widen import widen
 from keepsaid.interfaces.cli.wrong import wrong
 from keepsaid.interfaces.shapes import memory_shape, widened_shape
@@ -34,6 +36,7 @@ app.command("stats")(stats)
 app.command("widen")(widen)
 app.command("forget")(forget)
 app.command("forgotten")(forgotten)
+add_to(app)
 _OWNER = Listener(None, everything=True)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
@@ -46,13 +49,14 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for; any text will do.")],
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 10,
     archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False,
+    as_of: Annotated[str, typer.Option(help="Only what held true then: a day (2026-05-04) or a time, UTC.")] = "",
 ) -> None:
-    """Search memory; best match first."""
+    """Search memory; best match first, and what holds now before what held once."""
+    at = _time(as_of)
 
     async def recalled(stores: Reading) -> Recalled:
-        if archived:
-            return await stores.archive.recall(_OWNER, query, limit)
-        return await stores.recall.recall(_OWNER, query, limit)
+        searched = stores.archive if archived else stores.recall
+        return await searched.recall(_OWNER, query, limit, at)
 
     found = session().read(recalled, Recalled(()))
     hits = [
@@ -69,6 +73,16 @@ def search(
         say(f"left out: {missing}")
     if not found.hits:
         say("nothing matches" if session().stored() else NOTHING)
+
+
+def _time(as_of: str) -> int | None:
+    """A time in milliseconds UTC; a day stands for its end."""
+    if not as_of:
+        return None
+    try:
+        return moment(as_of, ends=True)
+    except ValueError as error:
+        raise typer.BadParameter(f"{as_of!r} is not {error}", param_hint="--as-of") from None
 
 
 @app.command("ls")

@@ -33,6 +33,7 @@ from keepsaid.interfaces.http.operator import OperatorRoutes
 from keepsaid.interfaces.http.people import PeopleRoutes
 from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrouted
 from keepsaid.interfaces.http.receipts import ReceiptRoutes
+from keepsaid.interfaces.http.versions import VersionRoutes
 
 _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""
@@ -43,6 +44,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
     lanes, receipts = LaneRoutes(instance, gate), ReceiptRoutes(instance, gate)
     people = PeopleRoutes(instance, gate)
+    versions = VersionRoutes(instance, gate)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
@@ -66,6 +68,9 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/memories/{id}/widen", guarded(people.widen), methods=["POST"]),
         Route("/v1/people/join", guarded(people.join), methods=["POST"]),
         Route("/v1/people/split", guarded(people.split), methods=["POST"]),
+        Route("/v1/memories/{id}/edit", guarded(versions.edit), methods=["POST"]),
+        Route("/v1/memories/{id}/pin", guarded(versions.pin), methods=["POST"]),
+        Route("/v1/memories/{id}/merge", guarded(versions.merge), methods=["POST"]),
         Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
         Route("/v1/turns/{id}/without/{memory}", guarded(receipts.absent), methods=["GET"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),

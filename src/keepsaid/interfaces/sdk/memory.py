@@ -44,16 +44,21 @@ class MemoryBook:
         await self._instance.embedding.finish()
         return True
 
-    async def recall(self, query: str, limit: int = 10, conversation: str | None = None) -> tuple[Remembered, ...]:
+    async def recall(
+        self, query: str, limit: int = 10, conversation: str | None = None, as_of: int | None = None
+    ) -> tuple[Remembered, ...]:
         """The best memories for a query, best first, ungated; 10,000 at most.
 
-        Everything is heard without a conversation; with one, only what may be heard there. Raises StoreError
-        when memory could not answer, which is not the same as finding nothing.
+        Everything is heard without a conversation; with one, only what may be heard there. With `as_of`
+        (milliseconds UTC), only what held true at that time. Raises StoreError when memory could not answer, which is
+        not the same as finding nothing, and InputError when `as_of` is no time.
         """
+        if as_of is not None and (type(as_of) is not int or not is_time(as_of)):
+            raise InputError("as_of must be milliseconds UTC, a whole number within years 1 to 9999")
         listener = Listener(None, everything=True, cross=True)
         if conversation is not None:
             listener = Listener(_lane(conversation, ""), cross=True)
-        found = await self._instance.search.recall(listener, query, max(0, min(limit, _FOUND_MAX)))
+        found = await self._instance.search.recall(listener, query, max(0, min(limit, _FOUND_MAX)), as_of)
         if not found.answered:
             raise StoreError(f"memory could not answer: {'; '.join(found.missing)}", safe="Nothing was changed.")
         return tuple(remembered(hit) for hit in found.hits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from typing import NamedTuple
 
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Hit, Listener, Recalled
@@ -23,6 +24,9 @@ _DEPTH, _DEPTH_EACH = 100, 2
 _READ_MIN, _READ_SHARE = 30, 1.5
 """How many of the best are read, and for each that is wanted, so that what stands in them can change their order."""
 
+_DEPTH_AS_OF = 400
+"""And at least where only what held true at some time is wanted."""
+
 _FEW_WORDS = 3
 """A query of so few words that speaks of some days looks for what was said on them by their names."""
 
@@ -31,6 +35,15 @@ _WALKED_MAX = 50
 
 _BEYOND_MAX = 100
 """Of what came after the hits so many are named, so that it can be said where a memory ended."""
+
+
+class _Asked(NamedTuple):
+    """What is asked for, the times it speaks of, when it is asked, and for what held true when."""
+
+    query: str
+    when: When
+    now: int
+    as_of: int | None
 
 
 class Recollection:
@@ -56,12 +69,16 @@ class Recollection:
         self._by_meaning = any(leg.name == VECTOR for leg in self._legs)
         self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
 
-    async def recall(self, listener: Listener, query: str, limit: int) -> Recalled:
-        """The best `limit` memories of all legs, best first, and the legs that could not answer. Never raises."""
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
+        """The best `limit` memories of all legs, best first, and the legs that could not answer. Never raises.
+
+        With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first.
+        """
         began = self._clock.monotonic_ms()
         limit = max(0, limit)
-        depth = max(_DEPTH, limit * _DEPTH_EACH) if limit else 0
-        when = times_in(query, self._clock.now_ms())
+        depth = max(_DEPTH if as_of is None else _DEPTH_AS_OF, limit * _DEPTH_EACH) if limit else 0
+        now = self._clock.now_ms()
+        when = times_in(query, now)
         sought = _sought(query, when)
         answers = await asyncio.gather(*(self._asked(leg, leg.search(listener, sought, depth)) for leg in self._legs))
         shares = [share for _, share in answers if share is not None]
@@ -74,7 +91,8 @@ class Recollection:
                 fused = fuse(shares)
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
-        read = await ask("memories", self._read(listener, (query, when), shares, fused, limit), self._limit_ms)
+        asked = _Asked(query, when, now, as_of)
+        read = await ask("memories", self._read(listener, asked, shares, fused, limit), self._limit_ms)
         answered = bool(shares)
         if isinstance(read, Missing):
             missing.append(read.why)
@@ -100,19 +118,16 @@ class Recollection:
         return await self._asked(graph, graph.walk(listener, query, seeds, _WALKED_MAX))
 
     async def _read(
-        self,
-        listener: Listener,
-        asked: tuple[str, When],
-        shares: Sequence[Share],
-        fused: Sequence[Fused],
-        limit: int,
+        self, listener: Listener, asked: _Asked, shares: Sequence[Share], fused: Sequence[Fused], limit: int
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
-        first = fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
+        first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
         if not first:
             return (), ()
-        found = {memory.id: memory for memory in await self._memories.fetch(listener, [one.memory_id for one in first])}
-        ranked = weighed(asked[0], first, found, asked[1])
+        read = await self._memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
+        found = {memory.id: memory for memory in read}
+        now = asked.now if asked.as_of is None else None
+        ranked = weighed(asked.query, first, found, asked.when, now)
         best = ranked[:limit]
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
         there = places(shares, [one.memory_id for one in (*best, *after)])

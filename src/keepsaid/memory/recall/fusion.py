@@ -21,6 +21,9 @@ ASKING = 0.1
 TIMELY = 0.1
 """How much more a memory counts that was said in the time the query speaks of; one said near it, so much less."""
 
+PAST = 0.5
+"""How much of its value a memory keeps that held true once and does no more."""
+
 IMPORTANT, RECENT = 1e-4, 1e-5
 """Importance, then the time it was said, tell apart what is otherwise equal, and nothing else."""
 
@@ -81,10 +84,12 @@ def places(shares: Sequence[Share], memory_ids: Iterable[int]) -> dict[int, tupl
     return found
 
 
-def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory], when: When = NO_TIME) -> list[Fused]:
+def weighed(
+    query: str, fused: Sequence[Fused], memories: Mapping[int, Memory], when: When = NO_TIME, now: int | None = None
+) -> list[Fused]:
     """The memories that are there with their final value, best first; the newer first among equals.
 
-    `when` are the times the query speaks of.
+    `when` are the times the query speaks of. What held true no more `now` counts less, unless it speaks of any.
     """
     asked = {root(word) for word in spelled(query)}
     there = [one for one in fused if one.memory_id in memories]
@@ -92,6 +97,8 @@ def weighed(query: str, fused: Sequence[Fused], memories: Mapping[int, Memory], 
         when = _anchored(when.anchor, [memories[one.memory_id] for one in there])
     named = {speaker: _named(speaker, asked) for speaker in {one.new.speaker for one in memories.values()}}
     valued = [Fused(id_, _value(value, memories[id_], named, when)) for id_, value in there]
+    if now is not None and not when.spans:
+        valued = [Fused(id_, value * PAST if memories[id_].past(now) else value) for id_, value in valued]
     valued.sort(key=lambda one: (one.value, memories[one.memory_id].new.said_at, one.memory_id), reverse=True)
     return valued
 

@@ -158,6 +158,9 @@ CROSS JOIN memory_piece AS memory ON memory.id IN (
 SELECT /*columns*/
 FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.state IN ('active', 'superseded') AND /*heard*/
+AND (:as_of IS NULL OR (
+  coalesce(memory.valid_from, memory.said_at) <= :as_of AND (memory.valid_to IS NULL OR memory.valid_to > :as_of)
+))
 ORDER BY wanted.key
 
 -- name: counted

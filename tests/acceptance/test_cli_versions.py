@@ -1,0 +1,99 @@
+"""What is known is put right by command: nothing is lost, and what held when can be asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.acceptance.program import Program, inside
+
+from keepsaid.adapters.sqlite.memory_store import open_memories
+from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
+from keepsaid.domain.message import Trust
+from keepsaid.testing.clock import CountingIds
+
+Capture = pytest.CaptureFixture[str]
+_MAY, _JUNE = 1_777_852_800_000, 1_780_531_200_000
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> Program:
+    """A home that learned where Ann lives, in May and in June."""
+    program = Program(tmp_path / "home")
+    program.configure("memory: {deadline_ms: 5000}\n")
+    program.run("memory", "add", "The kettle stands beside the boiler.")
+    asyncio.run(_teach(program.home / "data" / "memory.db"))
+    return program
+
+
+async def _teach(path: Path) -> None:
+    store = await open_memories(path, CountingIds())
+    told = [
+        NewMemory(
+            f"m{at}",
+            Kind.FACT,
+            f"Ann lives in {place}",
+            person_scope("owner"),
+            Trust.OWNER,
+            subject="Ann",
+            attribute="lives in",
+            value=place,
+            said_at=at,
+            sources=(Source("message", str(at)),),
+        )
+        for place, at in (("Lisbon", _MAY), ("Rome", _JUNE))
+    ]
+    await store.learn(told, _JUNE)
+    await store.close()
+
+
+def found(program: Program, capsys: Capture, *more: str) -> list[str]:
+    told = inside(program, capsys, "memory", "search", "where does Ann live", "--json", *more).json
+    return [hit["memory"]["value"] for hit in told["hits"] if hit["memory"]["attribute"]]
+
+
+def test_a_search_prefers_what_holds_and_answers_as_of(taught: Program, capsys: Capture) -> None:
+    assert found(taught, capsys) == ["Rome", "Lisbon"]
+    assert found(taught, capsys, "--as-of", "2026-05-10") == ["Lisbon"]
+    assert found(taught, capsys, "--as-of", "2026-07-01") == ["Rome"]
+    assert found(taught, capsys, "--as-of", "2026-04-01") == []
+    assert "is not a day such as" in inside(taught, capsys, "memory", "search", "x", "--as-of", "May", code=2).err
+
+
+def test_a_memory_is_put_right_and_its_history_told(taught: Program, capsys: Capture) -> None:
+    rome = inside(taught, capsys, "memory", "search", "Ann lives Rome", "--json").json["hits"][0]["memory"]
+    edited = inside(
+        taught, capsys, "memory", "edit", rome["id"], "Ann lives in Porto", "--value", "Porto", "--json"
+    ).json
+    assert (edited["edited"], edited["how"]) == (rome["id"], "updates")
+    versions = inside(taught, capsys, "memory", "history", edited["id"], "--json").json["history"]
+    assert [(one["value"], one["state"]) for one in versions] == [
+        ("Lisbon", "superseded"),
+        ("Rome", "superseded"),
+        ("Porto", "active"),
+    ]
+    assert versions[1]["superseded_by"] == edited["id"]
+    assert versions[2]["valid_to"] is None
+    assert found(taught, capsys)[0] == "Porto"
+    assert "Ann lives in Lisbon" in inside(taught, capsys, "memory", "history", rome["id"]).out
+    refused = inside(taught, capsys, "memory", "edit", rome["id"], "?!", code=1)
+    assert "Nothing was changed" in refused.err
+
+
+def test_pins_and_merges(taught: Program, capsys: Capture) -> None:
+    [kettle] = inside(taught, capsys, "memory", "search", "kettle", "--json").json["hits"][:1]
+    id_ = kettle["memory"]["id"]
+    for command, pinned in (("pin", True), ("unpin", False)):
+        assert inside(taught, capsys, "memory", command, id_, "--json").json["pinned"] is pinned
+        assert inside(taught, capsys, "memory", "show", id_, "--json").json["memory"]["pinned"] is pinned
+    taught.run("memory", "add", "Next to the boiler there is the kettle.")
+    found = inside(taught, capsys, "memory", "search", "next kettle", "--json").json["hits"]
+    [other] = [hit["memory"]["id"] for hit in found if hit["memory"]["text"].startswith("Next")]
+    merged = inside(taught, capsys, "memory", "merge", id_, other, "--json").json
+    assert (merged["id"], merged["merged"]) == (id_, [other])
+    assert inside(taught, capsys, "memory", "show", id_, "--json").json["memory"]["evidence"] == 2
+    again = inside(taught, capsys, "memory", "merge", id_, other, code=1)
+    assert "cannot be merged" in again.err
+    for asked in (("pin", "mem_x"), ("history", "mem_x"), ("merge", id_, "mem_x")):
+        assert "there is no memory mem_x" in inside(taught, capsys, "memory", *asked, code=1).err
