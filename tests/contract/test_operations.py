@@ -176,6 +176,10 @@ class TestFeedback(suite.FeedbackContract):
     """On both."""
 
 
+class TestStaging(suite.StagingContract):
+    pass
+
+
 class TestUse(suite.UseContract):
     """On both."""
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.learnt import How, Learnt
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source, Used
 from keepsaid.domain.message import Content, Inbound, Message, Origin, Trust
 from keepsaid.domain.rarity import Rarity
@@ -109,6 +110,16 @@ class ListedMemories:
 
     async def counts(self) -> dict[str, int]:
         return {}
+
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
+        return tuple(Learnt(id_, How.NEW) for id_ in await self.keep(memories, at))
+
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+        [learnt] = await self.learn([memory], at)
+        return learnt
+
+    async def confirm(self, memory_id: int, at: int) -> bool:
+        return any(one.id == memory_id for one in self.stored)
 
 
 class WorkList:

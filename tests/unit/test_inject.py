@@ -15,6 +15,7 @@ from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreBroken
+from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import Injector
 from keepsaid.memory.record import Recorder
@@ -80,7 +81,7 @@ def injector(
     work: WorkList | None = None,
 ) -> Injector:
     clock, kept, due = VirtualClock(), memories or ListedMemories(), work or WorkList()
-    recorder = Recorder(due, kept, due, clock, PatternRedactor())
+    recorder = Recorder(due, kept, due, clock, PatternRedactor(), Deeds(kept, kept))
     return Injector(recall, kept, recorder, clock, settings or AT_LEISURE)
 
 

@@ -16,6 +16,7 @@ from keepsaid.domain.redaction import Mark, Redaction
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreFull
+from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.record import Recorder, episodes
 from keepsaid.ports.points import arm
 from keepsaid.testing.clock import VirtualClock
@@ -43,7 +44,7 @@ def killed() -> Iterator[None]:
 
 
 def recorder(work: WorkList, memories: ListedMemories) -> Recorder:
-    return Recorder(work, memories, work, VirtualClock(5_000), PatternRedactor())
+    return Recorder(work, memories, work, VirtualClock(5_000), PatternRedactor(), Deeds(memories, memories))
 
 
 def test_a_message_becomes_an_episode() -> None:

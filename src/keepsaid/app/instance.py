@@ -49,10 +49,12 @@ from keepsaid.engine.sessions import Sleepers
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
+from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
 from keepsaid.memory.record import RECORDED_MAX, Recorder
+from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
@@ -148,7 +150,8 @@ class Instance:
         leg_ms = LEG_SHARE * config.memory.deadline_ms
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
-        self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock, self.redactor)
+        deeds = Deeds(self.memories, self.memories.truth)
+        self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock, self.redactor, deeds)
         compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.briefings = briefings_of(config, self.memories, model, self.clock)
@@ -217,7 +220,8 @@ class Instance:
         listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
         library = self.memories.library
         search = memory_search(self.search, library, listener, archive_of(self.memories, self.clock))
-        return (search, memory_open(self.memories, library, listener), ask_for(claimed), *self._more_tools)
+        deeds = memory_deeds(self.memories, listener, claimed)
+        return (search, memory_open(self.memories, library, listener), *deeds, ask_for(claimed), *self._more_tools)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.slot import EXPIRY_MS, Question
+from keepsaid.domain.staged import StageMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +57,5 @@ class Measured:
     reported: int
 
 
-Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured
+Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured | StageMemory
 """What a turn may leave behind beside its transcript and its reply."""

@@ -11,6 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.reply import Reply
+from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.turn import Step, Usage
 
 
@@ -116,7 +117,7 @@ class EpisodeWork:
     """A batch whose messages and reply are not in memory yet.
 
     `external` says that its lane held an external message by the time it was answered. `used` are the memories its
-    turn was shown or opened.
+    turn was shown or opened, `staged` what its tools asked memory to do.
     """
 
     batch_id: int
@@ -127,3 +128,4 @@ class EpisodeWork:
     model: str = ""
     external: bool = False
     used: tuple[int, ...] = ()
+    staged: tuple[StageMemory, ...] = ()

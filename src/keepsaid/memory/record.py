@@ -13,6 +13,7 @@ from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.redaction import Mark, Redaction, masked
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
+from keepsaid.memory.deeds import Deeds
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
@@ -30,19 +31,26 @@ ASSISTANT = "assistant"
 class Recorder:
     """Follows the operational store: batches whose episodes are not known to be in memory are its work.
 
-    What it writes holds no secret; where a message does is kept beside it. Memory is written first and the
-    work cleared after; episodes are named by what they record, so that doing it again after a crash between
-    the two changes nothing.
+    What the tools of their turns asked for is done with them. What it writes holds no secret; where a message does is
+    kept beside it. Memory is written first and the work cleared after; all of it is named by what it records, so that
+    doing it again after a crash between the two changes nothing.
     """
 
     def __init__(
-        self, buffer: BufferView, memories: Memories, operations: Operations, clock: Clock, redactor: Redactor
+        self,
+        buffer: BufferView,
+        memories: Memories,
+        operations: Operations,
+        clock: Clock,
+        redactor: Redactor,
+        deeds: Deeds,
     ) -> None:
         self._buffer = buffer
         self._memories = memories
         self._operations = operations
         self._clock = clock
         self._redactor = redactor
+        self._deeds = deeds
         self._hint: asyncio.Event | None = None
         self._running = 0
         self._left = True
@@ -85,6 +93,7 @@ class Recorder:
         if said or used:
             fit = [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
             await self._memories.keep(fit, self._clock.now_ms(), used)
+        await self._deeds.do(work, self._clock.now_ms())
         point("episodes.kept")
         await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 

@@ -79,7 +79,7 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
         _known(arguments, _SEARCH)
         query, limit, narrowing = query_in(arguments), limit_in(arguments), narrowing_in(arguments)
         if archived_in(arguments):
-            return _written(await archive.recall(hearing, query, limit) if archive else Recalled(()))
+            return _written(await archive.recall(hearing, query, limit, narrowing.as_of) if archive else Recalled(()))
         if narrowing == Narrowing():
             return _written(await recall.recall(hearing, query, limit))
         recalled = await recall.recall(hearing, query, _DEEP, narrowing.as_of)

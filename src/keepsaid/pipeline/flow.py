@@ -16,6 +16,7 @@ from keepsaid.domain.batch import Due, Group, Window
 from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
+from keepsaid.domain.effects import Effect
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
@@ -25,6 +26,7 @@ from keepsaid.domain.route import Action, Routes
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.session import Terms as SessionTerms
 from keepsaid.domain.slot import Terms as SlotTerms
+from keepsaid.domain.staged import staged_in
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
@@ -230,7 +232,8 @@ class Flow:
         text, records, model = await run(turn, steps)
         outcome = Outcome(text, records, steps.usage, model, chosen(trace), opened=opened_in(records))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
-        effects = (*slots, *set_in(records, offers.claimed), *measured(fitting.prompt, tools, outcome))
+        told: tuple[Effect, ...] = (*set_in(records, offers.claimed), *staged_in(records))
+        effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
         outcome = obedience.with_answer(replace(outcome, effects=effects))
         await self.commit(replace(offers.claimed, messages=whole.messages), outcome, steps.ending)
         fitting.settle()

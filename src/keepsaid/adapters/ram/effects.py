@@ -9,6 +9,7 @@ from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
 from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.staged import StageMemory
 
 
 def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
@@ -25,6 +26,8 @@ def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
                 standing.set_personality(state, effect, commit.at)
             case JudgeMemory():
                 receipts.judged(state, effect, commit.at)
+            case StageMemory():
+                state.staged.setdefault(commit.turn_id, []).append(effect)
             case Measured():
                 standing.measure(state, effect)
             case _:

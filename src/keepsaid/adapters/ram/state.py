@@ -24,6 +24,7 @@ from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.retention import PruneRun
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.slot import Slot
+from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.tokens import Calibration
@@ -336,6 +337,7 @@ class State:
     tasks: dict[int, TaskRow] = field(default_factory=dict)
     journal: list[JournalRow] = field(default_factory=list)
     episodes_due: dict[int, int | None] = field(default_factory=dict)
+    staged: dict[int, list[StageMemory]] = field(default_factory=dict)
     summaries_due: dict[Lane, int] = field(default_factory=dict)
     prune_runs: list[PruneRun] = field(default_factory=list)
     personalities: dict[str, Personality] = field(default_factory=dict)

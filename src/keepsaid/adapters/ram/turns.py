@@ -136,5 +136,7 @@ def keep_episodes(state: State, commit: EpisodesKept) -> int:
             state.redactions[message_id] = marks
     known = [batch_id for batch_id in commit.batch_ids if batch_id in state.episodes_due]
     for batch_id in known:
-        del state.episodes_due[batch_id]
+        turn_id = state.episodes_due.pop(batch_id)
+        if turn_id is not None:
+            state.staged.pop(turn_id, None)
     return len(known)

@@ -232,15 +232,15 @@ def _work(state: State, batch: BatchRow, turn_id: int | None) -> EpisodeWork:
         return EpisodeWork(batch.id, batch.messages)
     ref = f"reply:{turn_id}"
     answer = next((entry for entry in batch.lane.transcript if entry.ref == ref), None)
-    used = state.turns[turn_id].shown
+    used, staged = state.turns[turn_id].shown, tuple(state.staged.get(turn_id, ()))
     if answer is None:
-        return EpisodeWork(batch.id, batch.messages, turn_id, used=used)
+        return EpisodeWork(batch.id, batch.messages, turn_id, used=used, staged=staged)
     model = state.turns[turn_id].model
     before = batch.lane.span(1, max(one.last for one in (batch, *steered_into(state.turns[turn_id]))))
     external = batch.lane.external_from is not None and batch.lane.external_from <= batch.last
     external = external or any(message.inbound.origin.trust is Trust.EXTERNAL for message in before)
     said = (answer.record.text, answer.created_at, model)
-    return EpisodeWork(batch.id, batch.messages, turn_id, *said, external, used)
+    return EpisodeWork(batch.id, batch.messages, turn_id, *said, external, used, staged)
 
 
 def _trace_before(state: State, turn: TurnRow) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite import rows, staging
 from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import load
@@ -122,5 +122,6 @@ def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> S
         answer = one(db, SQL["answer"], (turn_id,)) if turn_id is not None else None
         reply, replied_at, model, external = answer or ("", 0, "", False)
         used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
-        work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at, model, bool(external), used))
+        asked = staging.staged(db, turn_id)
+        work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at, model, bool(external), used, asked))
     return work

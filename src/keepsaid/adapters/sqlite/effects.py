@@ -6,10 +6,11 @@ from typing import assert_never
 
 import apsw
 
-from keepsaid.adapters.sqlite import receipts, slots, standing
+from keepsaid.adapters.sqlite import receipts, slots, staging, standing
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
 from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.staged import StageMemory
 
 
 def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
@@ -26,6 +27,8 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
                 standing.set_personality(db, effect, commit.at)
             case JudgeMemory():
                 receipts.judged(db, effect, commit.at)
+            case StageMemory():
+                staging.stage(db, effect, commit.turn_id)
             case Measured():
                 standing.measure(db, effect)
             case _:

@@ -6,6 +6,7 @@ import json
 
 import apsw
 
+from keepsaid.adapters.sqlite import staging
 from keepsaid.adapters.sqlite.query import one, run
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import EpisodesKept
@@ -18,6 +19,8 @@ def kept(db: apsw.Connection, commit: EpisodesKept) -> int:
     """Clear episode work, and keep where messages hold secrets; returns how many batches had work."""
     for message_id, found in commit.redactions:
         run(db, SQL["keep_marks"], (message_id, json.dumps(found)))
+    for batch_id in commit.batch_ids:
+        staging.done(db, batch_id)
     return sum(run(db, SQL["kept"], (batch_id,)) for batch_id in commit.batch_ids)
 
 

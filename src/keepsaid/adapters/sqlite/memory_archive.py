@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
@@ -25,16 +26,21 @@ class SqliteArchive:
         """Those the listener may hear that share most words with a query, the newest first among equals."""
         return await self._readers.run(_search, listener, query, limit)
 
-    async def fetch(self, listener: Listener, ids: Sequence[int]) -> Sequence[Memory]:
-        """Those of the memories that are archived and that the listener may hear, in the order given."""
-        return await self._readers.run(_fetch, listener, tuple(ids))
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+        """Those of the memories that are archived and that the listener may hear, in the order given.
+
+        With `as_of`, only what held true at that time (milliseconds UTC).
+        """
+        return await self._readers.run(_fetch, listener, tuple(ids), as_of)
 
 
 def _search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
     wanted = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
-    return tuple(Found(id_, shared / len(stems)) for id_, shared in db.execute(SQL["archived"], wanted).fetchall())
+    rows: list[tuple[Any, ...]] = db.execute(SQL["archived"], wanted).fetchall()
+    return tuple(Found(id_, shared / len(stems)) for id_, shared in rows)
 
 
-def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...]) -> tuple[Memory, ...]:
-    return tuple(memory(row) for row in db.execute(SQL["fetch"], {**bound(listener), "ids": json.dumps(ids)}))
+def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
+    wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
+    return tuple(memory(row) for row in db.execute(SQL["fetch"], wanted))

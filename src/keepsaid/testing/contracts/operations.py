@@ -31,6 +31,7 @@ from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid.testing.contracts.slots import SlotContract, TargetContract
+from keepsaid.testing.contracts.staging import StagingContract
 from keepsaid.testing.contracts.standing import CalibrationContract, PersonalityContract
 from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
 from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
@@ -74,6 +75,7 @@ CONTRACTS: tuple[type, ...] = (
     PersonalityContract,
     CalibrationContract,
     FeedbackContract,
+    StagingContract,
     UseContract,
     TakingContract,
     SettlingContract,
@@ -145,6 +147,7 @@ __all__ = [
     "SettlingContract",
     "SlotContract",
     "SpawnContract",
+    "StagingContract",
     "SteerContract",
     "StepContract",
     "Store",

@@ -430,6 +430,14 @@ CREATE TABLE episode_due (
 ) STRICT;
 CREATE INDEX episode_due_lane ON episode_due (lane_id, batch_id);
 
+-- what the tools of a turn asked memory to do, as JSON, until memory has done it
+CREATE TABLE staged_memory (
+  turn_id INTEGER NOT NULL REFERENCES turn (id),
+  n INTEGER NOT NULL,
+  deed TEXT NOT NULL,
+  PRIMARY KEY (turn_id, n)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE tombstone (
   hash BLOB PRIMARY KEY,
   created_at INTEGER NOT NULL

@@ -1,0 +1,135 @@
+"""Staged: what the agent's memory tools were asked to do in a turn, read off its records; done once it is committed.
+
+`memory_save` keeps something new, `memory_correct` puts a memory right, `memory_confirm` takes one for certain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+
+from keepsaid.domain.ids import read as read_id
+from keepsaid.domain.memory import IMPORTANCE, Kind
+from keepsaid.domain.moment import moment
+from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.text import normalise
+
+TEXT_CHARS_MAX, NAME_CHARS_MAX = 4_000, 200
+_REFUSED = "error:"
+
+
+class Deed(StrEnum):
+    """What is to be done, by the name of the tool that asks for it."""
+
+    SAVE = "memory_save"
+    CORRECT = "memory_correct"
+    CONFIRM = "memory_confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class StageMemory:
+    """A deed of a turn, the `n`-th from 0; times are milliseconds UTC, `memory_id` is whom it is done to."""
+
+    n: int
+    deed: Deed
+    memory_id: int = 0
+    kind: Kind = Kind.FACT
+    text: str = ""
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    valid_from: int | None = None
+    valid_to: int | None = None
+
+
+def deed_in(name: str, arguments: Mapping[str, Json], n: int = 0) -> StageMemory:
+    """What a call asks for; raises ValueError, saying what is wrong with it."""
+    deed = Deed(name)
+    memory_id = 0 if deed is Deed.SAVE else _memory(arguments)
+    if deed is Deed.CONFIRM:
+        return StageMemory(n, deed, memory_id)
+    said = StageMemory(
+        n,
+        deed,
+        memory_id,
+        kind=_kind(arguments),
+        text=_text(arguments, "text", TEXT_CHARS_MAX, needed=True),
+        subject=_text(arguments, "subject", NAME_CHARS_MAX),
+        attribute=_text(arguments, "attribute", NAME_CHARS_MAX),
+        value=_text(arguments, "value", NAME_CHARS_MAX),
+        valid_from=_time(arguments, "valid_from"),
+        valid_to=_time(arguments, "valid_to"),
+    )
+    if deed is Deed.SAVE and bool(said.attribute) != bool(said.value):
+        raise ValueError("attribute and value belong together: the city, and which one")
+    if said.attribute and not said.subject:
+        raise ValueError("an attribute needs a subject: whose it is")
+    if said.valid_from is not None and said.valid_to is not None and said.valid_from >= said.valid_to:
+        raise ValueError("valid_to must be later than valid_from")
+    return said
+
+
+def staged_in(records: Sequence[Record]) -> tuple[StageMemory, ...]:
+    """What a turn's records ask for: every call that was answered and not refused, in order."""
+    return tuple(deed_in(call.name, _arguments(call), n) for n, call in enumerate(_granted(records)))
+
+
+def _granted(records: Sequence[Record]) -> Iterator[ToolCall]:
+    """The calls that were not refused, in order; the ids of calls may come again in a later step."""
+    calls: dict[str, ToolCall] = {}
+    for one in records:
+        if one.role is Role.ASSISTANT:
+            calls = {call.id: call for call in one.calls if call.name in tuple(Deed)}
+        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
+            yield calls[one.call_id]
+
+
+def _arguments(call: ToolCall) -> Mapping[str, Json]:
+    arguments: Json = json.loads(call.arguments or "{}")
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def written(staged: StageMemory) -> str:
+    """A deed as JSON."""
+    return json.dumps(asdict(staged), ensure_ascii=False)
+
+
+def read_back(text: str) -> StageMemory:
+    """The deed of a JSON that `written` made."""
+    told = json.loads(text)
+    given = {one.name: told[one.name] for one in fields(StageMemory)}
+    return StageMemory(**{**given, "deed": Deed(told["deed"]), "kind": Kind(told["kind"])})
+
+
+def _memory(arguments: Mapping[str, Json]) -> int:
+    given = arguments.get("id")
+    number = read_id("memory", given) if isinstance(given, str) else None
+    if number is None:
+        raise ValueError("id must name a memory as memory_search does: mem_ and 13 letters or digits")
+    return number
+
+
+def _kind(arguments: Mapping[str, Json]) -> Kind:
+    given = arguments.get("kind", Kind.FACT)
+    if given not in tuple(IMPORTANCE):
+        raise ValueError(f"kind must be one of {', '.join(IMPORTANCE)}")
+    return Kind(str(given))
+
+
+def _text(arguments: Mapping[str, Json], name: str, most: int, *, needed: bool = False) -> str:
+    given = arguments.get(name, "")
+    if not isinstance(given, str) or len(given) > most or (needed and not given.strip()):
+        raise ValueError(f"{name} must be a text of at most {most:,} characters{' that is not empty' * needed}")
+    return normalise(given).strip()
+
+
+def _time(arguments: Mapping[str, Json], name: str) -> int | None:
+    given = arguments.get(name)
+    if given is None or given == "":
+        return None
+    try:
+        return moment(str(given))
+    except ValueError as error:
+        raise ValueError(f"{name} must be {error}") from None

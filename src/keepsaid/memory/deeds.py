@@ -1,0 +1,91 @@
+"""Deeds: what the tools of a turn asked memory to do is done, after its commit, under names that do it once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from keepsaid.domain.memory import IMPORTANCE, NewMemory, Source, chat_of, episode_scope, person_of
+from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.provenance import least
+from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.domain.views import EpisodeWork
+from keepsaid.domain.words import fold
+from keepsaid.ports.learning import Learning, Learnt
+
+_SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
+"""Subjects by which a model means the person it speaks with."""
+
+
+class Correcting(Protocol):
+    """Where memories are put right."""
+
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+        """Put a memory right: the new words stand in its slot and scope."""
+        ...
+
+    async def confirm(self, memory_id: int, at: int) -> bool:
+        """Take a memory for certain."""
+        ...
+
+
+class Deeds:
+    """Does what turns staged; doing it again changes nothing."""
+
+    def __init__(self, learning: Learning, truth: Correcting) -> None:
+        self._learning = learning
+        self._truth = truth
+
+    async def do(self, work: Sequence[EpisodeWork], at: int) -> None:
+        """Do what these turns staged, in order. `at` is milliseconds UTC. Raises a StoreError; it is then still due.
+
+        A turn that was shown what outsiders wrote does nothing to memory, whatever its tools were told.
+        """
+        for batch in work:
+            trust = least(message.inbound.origin.trust for message in batch.messages)
+            if batch.turn_id is None or batch.external or trust is Trust.EXTERNAL:
+                continue
+            for deed in batch.staged:
+                await self._do(deed, _memory(batch, batch.turn_id, deed), at)
+
+    async def _do(self, deed: StageMemory, memory: NewMemory, at: int) -> None:
+        match deed.deed:
+            case Deed.SAVE:
+                await self._learning.learn([memory], at)
+            case Deed.CORRECT:
+                await self._truth.correct(deed.memory_id, memory, at)
+            case Deed.CONFIRM:
+                await self._truth.confirm(deed.memory_id, memory.said_at)
+
+
+def _memory(batch: EpisodeWork, turn_id: int, deed: StageMemory) -> NewMemory:
+    """What is remembered: said by who wrote last, heard where he was heard, trusted as the least who wrote."""
+    said = _last_said(batch.messages)
+    origin = said.inbound.origin
+    person = person_of(origin)
+    return NewMemory(
+        key=f"turn:{turn_id}:{deed.n}",
+        kind=deed.kind,
+        text=deed.text,
+        scope=episode_scope(origin, said.lane),
+        trust=least(message.inbound.origin.trust for message in batch.messages),
+        lane=said.lane,
+        speaker=origin.name or origin.sender,
+        speaker_id=person,
+        chat_of=chat_of([message.inbound.origin for message in batch.messages]),
+        subject=deed.subject,
+        subject_id=person if fold(deed.subject) in _SPEAKER else "",
+        attribute=deed.attribute,
+        value=deed.value,
+        valid_from=deed.valid_from,
+        valid_to=deed.valid_to,
+        said_at=said.received_at,
+        importance=IMPORTANCE[deed.kind],
+        sources=(Source("turn", str(turn_id)), *(Source("message", str(one.id)) for one in batch.messages)),
+        derived=True,
+    )
+
+
+def _last_said(messages: Sequence[Message]) -> Message:
+    spoken = [one for one in messages if not one.inbound.content.event]
+    return (spoken or list(messages))[-1]
