@@ -41,7 +41,8 @@ def maintain(
         told = _added(told, dict(piece))
     faded, gone = told["changed"][Task.FADE], told["archived"]
     loose = told["changed"][Task.EDGES] + told["changed"][Task.ENTITIES] + told["changed"][Task.SPACES]
-    show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {gone} archived, {loose} loose ends removed")
+    ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
+    show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
 
 
 async def _maintained(instance: Instance) -> dict[str, Any]:
