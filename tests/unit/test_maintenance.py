@@ -80,11 +80,13 @@ class Home:
     def change(self, *statements: str) -> None:
         """What no port does: the store is damaged."""
         with closing(apsw.Connection(str(self.path))) as db:
+            db.set_busy_timeout(60_000)
             for statement in statements:
                 db.execute(statement)
 
     def number(self, of: str) -> int:
         with closing(apsw.Connection(str(self.path))) as db:
+            db.set_busy_timeout(60_000)
             [(number,)] = db.execute(f"SELECT count(*) FROM {of}").fetchall()
             return int(str(number))
 
@@ -131,7 +133,8 @@ async def test_a_run_that_is_broken_off_goes_on_from_there(tmp_path: Path) -> No
         await one.facts(600)
         await one.clock.advance(20 * DAY_MS)
         first = await one.maintenance.run(0)
-        assert (first.over, first.steps, first.changed[Task.FADE]) == (False, 1, 256)
+        assert (first.over, first.steps) == (False, 1)
+        assert 0 < first.changed[Task.FADE] <= 64
         [run] = await one.store.upkeep.runs()
         assert run.ended_at is None
         again = Maintenance(one.store.upkeep, one.clock, MaintenanceTerms(hour=3))

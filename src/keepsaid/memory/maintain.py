@@ -22,7 +22,7 @@ from keepsaid.ports.upkeep import Upkeep
 
 _log = logging.getLogger("keepsaid.maintenance")
 _HOUR_MS = 3_600_000
-_AIM_MS, _LEAST, _MOST = 8.0, 16, 4_096
+_AIM_MS, _LEAST, _MOST = 8.0, 16, 1_024
 """A step is to take so many milliseconds of the writer; the next looks at more or fewer things, within these."""
 
 _REST_MS = 2.0
@@ -73,7 +73,7 @@ class Maintenance:
         self._embedding = embedding
         self._associating = associating
         self._last_ms = clock.now_ms()
-        self._limits = dict.fromkeys(Task, 256)
+        self._limits = dict.fromkeys(Task, 64)
         self._one = asyncio.Lock()
 
     async def work(self) -> int | None:

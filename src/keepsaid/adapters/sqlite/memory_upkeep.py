@@ -21,6 +21,8 @@ from keepsaid.ports.operations import Operations
 
 SQL = load("memory_upkeep")
 _ALL = 1 << 62
+_BUDGET_S, _AT_ONCE = 0.010, 8
+"""Archiving takes a memory out of the index, which costs far more than fading: after so many a step looks at the time."""
 
 
 class SqliteUpkeep:
@@ -61,15 +63,20 @@ def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
 
 
 def _fade(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
-    """Importance fades, and what is left of too little is archived."""
+    """Importance fades, and what is left of too little is archived, as many as there is time for."""
+    until = perf_counter() + _BUDGET_S
     rows = every(db, SQL["memories"], (after, step.limit))
-    faded, gone = _fading(rows, step)
-    db.executemany(SQL["fade"], ({"id": id_, "importance": left, "at": step.at} for id_, left in faded))
-    db.executemany(SQL["archive"], ({"id": id_} for id_ in gone))
-    if gone:
+    looked = changed = archived = 0
+    while looked < len(rows) and (not looked or perf_counter() < until):
+        some = rows[looked : looked + _AT_ONCE]
+        faded, gone = _fading(some, step)
+        db.executemany(SQL["fade"], ({"id": id_, "importance": left, "at": step.at} for id_, left in faded))
+        db.executemany(SQL["archive"], ({"id": id_} for id_ in gone))
+        looked, changed, archived = looked + len(some), changed + len(faded), archived + len(gone)
+    if archived:
         settle(db)
-    reached = rows[-1][0] if rows else after
-    return reached, Stepped(len(rows), len(faded), len(gone), over=len(rows) < step.limit)
+    reached = rows[looked - 1][0] if rows else after
+    return reached, Stepped(looked, changed, archived, over=looked == len(rows) < step.limit)
 
 
 def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple[int, float]], list[int]]:
