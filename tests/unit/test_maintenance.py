@@ -188,6 +188,7 @@ async def test_vectors_of_a_former_model_go_once_the_new_one_has_come_as_far(tmp
 async def test_words_are_counted_anew(tmp_path: Path) -> None:
     async with home(tmp_path) as one:
         await one.facts(4)
+        await one.during(one.maintenance.run())
         one.change("UPDATE term_df SET pieces = 99", "UPDATE term_count SET pieces = 3")
         await one.during(one.maintenance.run())
         assert (await one.store.rarity("fact")).pieces == 4

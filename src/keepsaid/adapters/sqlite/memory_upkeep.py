@@ -22,7 +22,7 @@ from keepsaid.ports.operations import Operations
 SQL = load("memory_upkeep")
 _ALL = 1 << 62
 _BUDGET_S, _AT_ONCE = 0.010, 8
-"""Archiving takes a memory out of the index, which costs far more than fading: after so many a step looks at the time."""
+"""Archiving takes a memory out of the index and costs far more than fading: after so many a step looks at the time."""
 
 
 class SqliteUpkeep:
