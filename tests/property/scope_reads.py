@@ -11,7 +11,7 @@ from tests.property.scope_world import Ear, Known, World
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.domain.graph import Seed
-from keepsaid.domain.memory import Kind, Listener
+from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.narrowing import Narrowing
 from keepsaid.domain.space import VectorSpace
 
@@ -46,6 +46,12 @@ class Reads:
         """Memories by chance, heard or not."""
         known = list(self.world.known.values())
         return self._chance.sample(known, min(count, len(known)))
+
+    async def whole(self, one: Known) -> Memory | None:
+        """A memory as it is stored; None once it was forgotten."""
+        there = await self.store.get(Listener(None, everything=True), one.id)
+        assert (there is not None) is one.there
+        return there
 
     async def _find(self, ear: Ear, listener: Listener) -> None:
         """The newest, of a kind or of all: exactly what is heard, in its order."""
@@ -108,14 +114,16 @@ class Reads:
 
     async def _sources(self, ear: Ear, listener: Listener) -> None:
         """What something was made from, as far as it is heard."""
-        there = await self.store.get(Listener(None, everything=True), self.some(1)[0].id)
-        assert there is not None
+        there = await self.whole(self.some(1)[0])
+        if there is None:
+            return
         self._within("sources", ear, [one.id for one in await self.store.library.sources(listener, there, 9)])
 
     async def _around(self, ear: Ear, listener: Listener) -> None:
         """What was said beside something, as far as it is heard."""
-        there = await self.store.get(Listener(None, everything=True), self.some(1)[0].id)
-        assert there is not None
+        there = await self.whole(self.some(1)[0])
+        if there is None:
+            return
         self._within("around", ear, [one.id for one in await self.store.library.around(listener, there, 3)])
 
     async def _history(self, ear: Ear, listener: Listener) -> None:

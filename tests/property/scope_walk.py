@@ -6,6 +6,7 @@ Every read is held against the world of `scope_world`: what comes back and may n
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 from tests.property.scope_reads import BOUND, FACTS, SPACE, Reads, direction
@@ -89,7 +90,7 @@ class Walk:
 
     async def _change(self) -> None:
         await self._chance.choice(
-            (self._say, self._say, self._join, self._split, self._widen, self._widen, self._renew)
+            (self._say, self._say, self._join, self._split, self._widen, self._widen, self._renew, self._forget)
         )()
         await self._embed()
 
@@ -170,8 +171,9 @@ class Walk:
     async def _renew(self) -> None:
         """A newer text of what is there is heard as its own scope says, however the older one was widened."""
         [one] = self.reads.some(1)
-        there = await self.store.get(Listener(None, everything=True), one.id)
-        assert there is not None
+        there = await self.reads.whole(one)
+        if there is None:
+            return
         self._n += 1
         text = f"the cat says unique{self._n}"
         scope, reach = (lane_scope(one.lane), Reach("lane", one.lane)) if one.lane else (there.new.scope, one.reach)
@@ -183,6 +185,14 @@ class Walk:
         known[one.id] = Known(
             one.id, one.key, reach, one.lane, one.outside, one.bound, one.speaker, self._n, one.kind, f"unique{self._n}"
         )
+
+    async def _forget(self) -> None:
+        """What is forgotten is heard by nobody, from the moment it is hidden and when it is gone."""
+        [one] = self.reads.some(1)
+        await self.store.forgetful.hide([one.id], [], self._n)
+        self.world.known[one.id] = replace(one, there=False)
+        if self._chance.random() < 0.5:
+            await self.store.forgetful.erase([one.id])
 
     async def _embed(self) -> None:
         waiting = await self.store.unembedded(SPACE, 0, 999)
