@@ -9,13 +9,6 @@ from types import ModuleType
 
 import pytest
 
-from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
-from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
-from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
-from keepsaid.adapters.sqlite.memory_history import SqliteTruth
-from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
-from keepsaid.adapters.sqlite.memory_people import SqlitePeople
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.memory.recall import Recollection
 from keepsaid.ports import graph, hearing, learning, library, memories, people, recall, truth
@@ -33,6 +26,13 @@ DEAF = {
     "widen": "writes, and returns scopes, never words",
     "keep_vectors": "writes",
     "close": "ends",
+    **dict.fromkeys(("bury", "empty_log", "erase", "hide"), "forgets"),
+    **dict.fromkeys(
+        ("holding", "lineage", "named", "revived", "said_elsewhere", "tombstones"),
+        "what forgetting reaches; who may ask for it is decided before",
+    ),
+    **dict.fromkeys(("holdings", "outstanding", "runs", "step"), "upkeep, in numbers and ids"),
+    **dict.fromkeys(("among_learned", "related_upto", "unrelated"), "what is to be related, by the caretaker"),
     "counts": "numbers of the whole store, for the owner's status; no words",
     "rarity": "in how many pieces the words stand that the asker wrote; no words of others",
     "alike": "which of the ids that the asker was given say the same; no words",
@@ -49,15 +49,10 @@ DEAF = {
 
 PORTS = (graph, hearing, learning, library, memories, people, recall, truth)
 WAYS_IN = (
-    SqliteMemories,
-    SqliteLibrary,
-    SqliteGraph,
-    SqliteHearing,
-    SqlitePeople,
-    SqliteTruth,
-    SqliteBulletins,
+    *(one for name, one in inspect.getmembers(memory_store, inspect.isclass) if name.startswith("Sqlite")),
     Recollection,
 )
+"""All that a memory store is made of, and recall over it."""
 
 
 def public(of: type) -> Iterator[tuple[str, Callable[..., object]]]:
@@ -97,6 +92,7 @@ UNHEARD = {
     "memory_hearing": {"whole"},
     "memory_people": {"seen"},
     "memory_library": set[str](),
+    "memory_archive": set[str](),
     "memory_bulletins": {"standing", "revision", "newest", "weightiest"},
     "memory_truth": {"known", "told", "same_words", "held", "standing", "corrected"},
     "memory_alike": {"vectors_of"},
