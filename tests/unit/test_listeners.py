@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from keepsaid.adapters.sqlite import memory_store
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.memory.recall import Recollection
 from keepsaid.ports import graph, hearing, learning, library, memories, people, recall, truth
