@@ -51,6 +51,7 @@ from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.embed import Embedding, Former, no_former
+from keepsaid.memory.forget_tool import memory_forget
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
 from keepsaid.memory.record import RECORDED_MAX, Recorder
@@ -158,6 +159,7 @@ class Instance:
         self.maintenance = maintenance_of(config, self.memories, self.clock, self.embedding)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         self.collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
+        self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
         self._recorded = asyncio.Event()
@@ -171,7 +173,6 @@ class Instance:
         self.reserve = Reserve(outside.space or DiskSpace(*_folders(home, config)), config.buffer.disk_floor_mb)
         self._door = Door(operations, clock, ids, windows, limits, self.reserve, config.lanes.rules())
         self.pruner = Pruner(operations, clock, config.buffer.terms())
-        self.forgetter = forgetter_of(self.operations, self.memories, clock, ids)
         self.forgetting = asyncio.Event()
         self._sleepers = Sleepers(operations, clock, config.sessions.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
@@ -190,7 +191,7 @@ class Instance:
         guard = guard_of(config, self.operations, self.clock, self.compactor)
         claims = Claims(self.memories.people, self.memories.hearing, self.clock, one_time_code)
         window = config.compaction.window_tokens
-        commands = Commands(self.operations, self.operations, self.compactor.asked, claims, window)
+        commands = Commands(self.operations, self.operations, self.compactor.asked, claims, self.forgetter, window)
         mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, sources, guard, commands)
         busy = {name: channel.busy for name, channel in config.channels.items()}
         stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
@@ -220,8 +221,10 @@ class Instance:
         listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
         library = self.memories.library
         search = memory_search(self.search, library, listener, archive_of(self.memories, self.clock))
+        opened_one = memory_open(self.memories, library, listener)
         deeds = memory_deeds(self.memories, listener, claimed)
-        return (search, memory_open(self.memories, library, listener), *deeds, ask_for(claimed), *self._more_tools)
+        forget = memory_forget(self.memories, self.forgetter, listener)
+        return (search, opened_one, *deeds, forget, ask_for(claimed), *self._more_tools)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""

@@ -16,6 +16,7 @@ COMMANDS = {
     "reset": "begin anew: nothing said so far is shown again; it all stays stored and remembered",
     "compact": "let a summary stand for what was said so far",
     "wrong": "a memory that came to mind was wrong: leave it out here; /wrong undo brings it back",
+    "forget": "forget for good: /forget that, or /forget and the id of a memory or message; it asks first",
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
     "join": "you are the same person in another direct chat with me: say /join here, and the code it gives you there",
     "widen": "let others hear what you said: /widen mem_ID conversation, person or global, and why",
@@ -27,6 +28,7 @@ _WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTA
 _ALIKE = 0.7
 _VERBS = ("show", "set", "reset")
 _TAKEN = {
+    "forget": re.compile(r"that|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
     "wrong": re.compile(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}"),
     "join": re.compile(r"undo|[A-Za-z2-9]{8}"),
     "widen": re.compile(r"mem_[0-9a-z]+\s+(conversation|person|global)(\s.{1,1000})?", re.DOTALL),

@@ -93,7 +93,7 @@ class Reaching:
             before = reach.size
             reach.turns |= dict.fromkeys(await self._view.answering(tuple(reach.messages)))
             reach.found = frozenset(await self._view.findings(tuple(reach.messages), tuple(reach.turns)))
-            for one in await self._memory.lineage((*named, *reach.memories), tuple(reach.refs)):
+            for one in await self._memory.lineage(named, tuple(reach.refs)):
                 if one.id in reach.named or _goes(one, reach):
                     reach.memories[one.id] = one
                     _lead((one.key, *one.refs, *await self._view.behind(one.refs)), reach)

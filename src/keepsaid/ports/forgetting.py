@@ -9,6 +9,18 @@ from keepsaid.domain.forgetting import Counts, Forgetting, Held, Traced, Wanted,
 from keepsaid.domain.lane import Lane
 
 
+class Forgets(Protocol):
+    """What forgets."""
+
+    async def wanted(self, wish: Wish) -> Wanted:
+        """What would go; nothing is changed."""
+        ...
+
+    async def forget(self, wish: Wish, by: str) -> Forgetting | None:
+        """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing."""
+        ...
+
+
 class ForgettingView(Protocol):
     """Reads requests to forget, and what was forgotten."""
 
@@ -85,7 +97,10 @@ class ForgetfulMemory(Protocol):
         ...
 
     async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
-        """Memories by id, by the name `kind:ref`, by a source of that name, and those that say the same as one."""
+        """Memories by id, by the name `kind:ref`, by a source of that name, and those in the words of one of the ids.
+
+        But replies are nobody's words.
+        """
         ...
 
     async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:

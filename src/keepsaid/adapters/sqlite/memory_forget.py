@@ -65,7 +65,7 @@ class SqliteForgetful:
         return await self._readers.run(_named, wish)
 
     async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
-        """Memories by id, by name, by source, and those that say the same as one."""
+        """Memories by id, by name, by source, and what people said in the same words as one of the ids."""
         return await self._readers.run(_lineage, tuple(ids), tuple(refs))
 
     async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
@@ -172,7 +172,7 @@ def _lineage(db: apsw.Connection, ids: tuple[int, ...], refs: tuple[str, ...]) -
         kind, _, name = ref.partition(":")
         found |= dict.fromkeys(row[0] for row in every(db, SQL["by_key"], (ref,)))
         found |= dict.fromkeys(row[0] for row in every(db, SQL["by_source"], (kind, name)))
-    for memory_id in tuple(found):
+    for memory_id in ids:
         found |= dict.fromkeys(row[0] for row in every(db, SQL["alike"], (memory_id,)))
     rows = [one(db, SQL["traced"], (memory_id,)) for memory_id in found]
     return [_traced(*row) for row in rows if row is not None]
@@ -190,6 +190,8 @@ def _traced(*row: object) -> Traced:
 def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tuple[bytes, ...]:
     """What is buried with a memory: what it says, its name unless that is used again, and the value of its slot."""
     subject, attribute, value = map(str, slot)
+    if key.startswith("reply:"):
+        return (name_digest(key),)  # others may be answered in the same words
     named = () if kind in _REMADE else (name_digest(key),)
     return (said, *named, *((slot_digest(subject, attribute, value),) if attribute and value else ()))
 

@@ -13,9 +13,11 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
 from keepsaid.domain.share import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
+from keepsaid.pipeline.turn.forget import Forget
 from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.pipeline.turn.wrong import Receipts, Wrong
+from keepsaid.ports.forgetting import Forgets
 from keepsaid.ports.personalities import PersonalityView
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
@@ -72,10 +74,11 @@ class Commands:
         personalities: PersonalityView,
         compact: Callable[[Lane], Awaitable[str]],
         claims: Claims,
+        forgets: Forgets,
         window: int = 0,
     ) -> None:
         self._lanes = lanes
-        self._wrong = Wrong(lanes)
+        self._words = {"wrong": Wrong(lanes).told, "forget": Forget(lanes, forgets).told}
         self._personalities = personalities
         self._compact = compact
         self._window = window
@@ -109,8 +112,9 @@ class Commands:
                 return Told("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
         if not may_change(message):
             return Told("In a group only people known to me may do that.", REFUSED)
-        if command.name == "wrong":
-            return await self._wrong.told(message, command.arguments)
+        word = self._words.get(command.name)
+        if word is not None:
+            return await word(message, command.arguments)
         if command.name == "reset":
             return Told("We begin anew. What was said stays stored and remembered.", begins_anew=True)
         return Told(await self._compact(message.lane))

@@ -14,7 +14,8 @@ SELECT id FROM memory WHERE key = ?
 SELECT memory_id FROM memory_source WHERE kind = ? AND ref = ?
 
 -- name: alike
-SELECT other.id FROM memory JOIN memory AS other ON other.content_hash = memory.content_hash WHERE memory.id = ?
+SELECT other.id FROM memory JOIN memory AS other ON other.content_hash = memory.content_hash
+WHERE memory.id = ? AND memory.key NOT GLOB 'reply:*'
 
 -- name: traced
 SELECT id, key, kind, derived, text, content_hash, subject, attribute, value,
