@@ -8,9 +8,12 @@ from zoneinfo import ZoneInfo
 
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
 from keepsaid.config import Config
+from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
+from keepsaid.domain.ids import MAX_ID
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.collector import Collector, Nightly, Pace, UnreadSessions
 from keepsaid.engine.loops import Stage
+from keepsaid.errors import ConfigError
 from keepsaid.memory.collect import Collection, CollectionStore, Reading
 from keepsaid.memory.explicit import ExplicitExtractor
 from keepsaid.ports.clock import Clock, Ids
@@ -22,28 +25,78 @@ from keepsaid.ports.redactor import Redactor
 _NIGHT_MS = 60_000
 """How often it is asked whether it is night."""
 
+_TICKS_MAX = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Collecting:
-    """What collects in an instance."""
+    """What collects in an instance; `on` says whether anything is to be."""
 
+    store: CollectionStore
     collector: Collector
     nightly: Nightly
+    clock: Clock
     every_ms: int
+    thorough: bool
+    on: bool
 
     def stages(self) -> tuple[Stage, ...]:
         """The loops."""
+        if not self.on:
+            return ()
         collect = Stage("collect", self.collector.work, self.collector.hint, self.every_ms, vital=False)
         return collect, Stage("nightly", self.nightly.work, asyncio.Event(), _NIGHT_MS, vital=False)
+
+    async def requeue(self, session_id: int) -> bool:
+        """Read a parked session again; False when it is not parked. Raises ConfigError where nothing is collected."""
+        self._check()
+        done = await self.store.apply(RequeueCollection(session_id, self.clock.due_ms()))
+        self.collector.hint.set()
+        return done
+
+    async def mark(self, session_id: int | None = None) -> int:
+        """Mark one session, or every one with unread records; returns how many. Raises ConfigError."""
+        self._check()
+        marked = await self._mark_all() if session_id is None else await self._mark_one(session_id)
+        self.collector.hint.set()
+        return marked
+
+    async def read_all(self) -> int:
+        """Read what is due, a bounded number of ticks; returns how many passages were read to their end."""
+        passages = 0
+        for _ in range(_TICKS_MAX):
+            read = await self.collector.tick()
+            passages += read
+            if not read:
+                break
+        return passages
+
+    async def _mark_one(self, session_id: int) -> int:
+        passage = await self.store.passage(session_id, MAX_ID, 1)
+        if passage is None:
+            return 0
+        return int(await self.store.apply(Invalidate(session_id, passage.last, ASKED, self.clock.due_ms())))
+
+    async def _mark_all(self) -> int:
+        marked, after = 0, 0
+        while True:
+            step = MarkUnprocessed(self.clock.due_ms(), ASKED, after, thorough=self.thorough)
+            done = await self.store.apply(step)
+            marked += done.sessions
+            if done.after is None:
+                return marked
+            after = done.after
+
+    def _check(self) -> None:
+        if not self.on:
+            raise ConfigError("nothing is collected: collection.extractor is none")
 
 
 def collecting_of(
     config: Config, stores: tuple[CollectionStore, Learning], model: Model, time: tuple[Clock, Ids], redactor: Redactor
-) -> Collecting | None:
-    """What collects, as the config says; None where nothing is to be collected."""
+) -> Collecting:
+    """What collects, as the config says."""
     settings = config.collection
-    if settings.extractor == "off":
-        return None
     extractor = _extractor(config, model)
     store, learning = stores
     reading = Reading(
@@ -60,7 +113,8 @@ def collecting_of(
     )
     unread = UnreadSessions(store, collector, clock, thorough=extractor.thorough)
     nightly = Nightly(store, clock, unread, (settings.nightly_hour, ZoneInfo(config.slots.timezone)))
-    return Collecting(collector, nightly, int(settings.every_s * 1000))
+    every_ms, on = int(settings.every_s * 1000), settings.extractor != "none"
+    return Collecting(store, collector, nightly, clock, every_ms, extractor.thorough, on)
 
 
 def _extractor(config: Config, model: Model) -> Extractor:

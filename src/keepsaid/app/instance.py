@@ -298,7 +298,7 @@ class Instance:
                 *self._embed(),
                 *self._brief(),
                 *self._maintain(),
-                *(self.collecting.stages() if self.collecting is not None else ()),
+                *self.collecting.stages(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]

@@ -12,9 +12,9 @@ from keepsaid.config.section import Section
 class CollectionConfig(Section):
     """How what was said in a session becomes memory."""
 
-    extractor: Literal["auto", "rules", "off"] = "auto"
+    extractor: Literal["auto", "rules", "none"] = "auto"
     """auto: the chat model reads what was said, and rules where none is set; rules: never a model, only what people
-    state outright is learned; off: nothing is collected, and marks stay."""
+    state outright is learned; none: nothing is collected, and marks stay."""
     every_s: float = Field(30.0, gt=0, le=86_400)
     """Seconds between two looks at the marked sessions."""
     passages_max: int = Field(10, ge=1, le=1_000)

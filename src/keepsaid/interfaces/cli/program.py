@@ -24,6 +24,7 @@ NOUNS = (
     "lanes",
     "memory",
     "people",
+    "collect",
     "why",
     "logs",
     "config",

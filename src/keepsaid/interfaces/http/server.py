@@ -24,6 +24,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
+from keepsaid.interfaces.http.collection import CollectionRoutes
 from keepsaid.interfaces.http.forgetting import forget
 from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.lanes import LaneRoutes
@@ -45,6 +46,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     lanes, receipts = LaneRoutes(instance, gate), ReceiptRoutes(instance, gate)
     people = PeopleRoutes(instance, gate)
     versions = VersionRoutes(instance, gate)
+    collection = CollectionRoutes(instance, gate)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
@@ -66,6 +68,8 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/forget", guarded(partial(forget, instance, gate)), methods=["POST"]),
         Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),
         Route("/v1/memories/{id}/widen", guarded(people.widen), methods=["POST"]),
+        Route("/v1/collection/run", guarded(collection.run), methods=["POST"]),
+        Route("/v1/collection/{id}/requeue", guarded(collection.requeue), methods=["POST"]),
         Route("/v1/people/join", guarded(people.join), methods=["POST"]),
         Route("/v1/people/split", guarded(people.split), methods=["POST"]),
         Route("/v1/memories/{id}/edit", guarded(versions.edit), methods=["POST"]),

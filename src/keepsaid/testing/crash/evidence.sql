@@ -108,3 +108,11 @@ SELECT 'vector', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 
 
 -- name: many_vectors
 UPDATE sqlite_sequence SET seq = ((seq + 4) / 8192 + 1) * 8192 - 4 WHERE name = 'vector'
+
+-- name: parked_sessions
+SELECT id FROM session WHERE collection = 'parked' LIMIT 4
+
+-- name: unread_sessions
+SELECT session.id FROM session JOIN lane ON lane.id = session.lane_id
+WHERE session.ended_at IS NULL AND lane.transcript > coalesce(session.invalidated_at, session.processed_until, 0)
+ORDER BY session.id DESC LIMIT 1

@@ -13,6 +13,16 @@ from keepsaid.testing.crash.evidence import numbers
 
 _A_FEW = 4
 _NOTE = "remember this for a moment"
+_LOOKED_AT = (
+    "dead",
+    "done",
+    "unseen",
+    "undelivered",
+    "shown_turn",
+    "shown_memory",
+    "parked_sessions",
+    "unread_sessions",
+)
 
 
 class Owner:
@@ -26,10 +36,10 @@ class Owner:
 
     async def look(self) -> None:
         """Do all there is to do at once, if anybody is there; what fails is tried again at the next look."""
-        found = numbers(self._home, "dead", "done", "unseen", "undelivered", "shown_turn", "shown_memory")
+        found = numbers(self._home, *_LOOKED_AT)
         if found is None:
             return
-        dead, done, unseen, undelivered, turns, memories = found
+        dead, done, unseen, undelivered, turns, memories, parked, unread = found
         again = [one for one in dead if one not in self._requeued][:_A_FEW]
         late: dict[str, object] = {"reason": "too late: it must stay done"}
         await asyncio.gather(
@@ -38,6 +48,9 @@ class Owner:
             *(self._call(f"/v1/replies/{show('reply', reply)}/seen", {}) for reply in unseen),
             *(self._call(f"/v1/replies/{show('reply', reply)}/resend", {"accept": True}) for reply in undelivered),
             *(self._wrong(memory, turn) for turn, memory in zip(turns, memories, strict=True)),
+            *(self._call(f"/v1/collection/{show('session', one)}/requeue", {}) for one in parked),
+            *(self._call("/v1/collection/run", {"session": show("session", one)}) for one in unread),
+            self._call("/v1/collection/run", {}),
             self._call("/v1/prune", {}),
             self._call("/v1/memories/maintain", {}),
             self._forget(),
