@@ -262,7 +262,7 @@ def settings(model_url: str, doors: Doors) -> dict[str, Any]:
         "models": {"chat": "openai/scripted", "base_url": model_url, "api_key": "none needed"},
         "buffer": {"window_ms": 30, "warn_count": 1},
         "compaction": _COMPACTION,
-        "collection": {"every_s": 0.2, "tries": 2, "retry_s": 0.05},
+        "collection": {"every_s": 0.2, "tries": 1, "retry_s": 0.05},
         "sessions": {"sleep_s": 0.1, "end_s": 0.5},
         "turns": {"concurrent_max": _TURNS_MAX},
         "memory": {"embedder": "hashed"},
