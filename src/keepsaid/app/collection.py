@@ -89,7 +89,9 @@ class Collecting:
 
     def _check(self) -> None:
         if not self.on:
-            raise ConfigError("nothing is collected: collection.extractor is none")
+            raise ConfigError(
+                "nothing is collected: collection.extractor is none", hint="keepsaid config show collection"
+            )
 
 
 def collecting_of(

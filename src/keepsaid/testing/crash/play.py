@@ -23,7 +23,15 @@ _DRAIN_S = 60.0
 _LONGEST_WAITS_S = 240.0
 """After mixed faults some have seen so many outages that the next is waited out for a minute."""
 _ONCE_A_LIFE = ("commit.VoidLeases.", "commit.Doubt.", "commit.ExpireLeases.", "commit.Relinquish.", "backup.")
-_SELDOM = ("commit.Decide.", "commit.Requeue.", "commit.Release.", "commit.Fail.", "commit.Shown.", "commit.Renew.", "commit.RequeueCollection.")
+_SELDOM = (
+    "commit.Decide.",
+    "commit.Requeue.",
+    "commit.Release.",
+    "commit.Fail.",
+    "commit.Shown.",
+    "commit.Renew.",
+    "commit.RequeueCollection.",
+)
 _ONCE_IN_A_WHILE = ("commit.Tell.", "commit.BeginPruning.", "commit.Prune.", "block.")
 
 Tell = Callable[[int, int, str], None]
