@@ -51,4 +51,4 @@ def test_nothing_waits_where_nothing_was_said(tmp_path: Path, capsys: Capture) -
 
 def test_nothing_is_collected_where_that_is_wanted(talked: Program, capsys: Capture) -> None:
     talked.configure("models: {chat: none}\ncollection: {extractor: none}\n")
-    assert "collection.extractor is none" in inside(talked, capsys, "collect", "run", code=3).err
+    assert "collection.extractor is none" in inside(talked, capsys, "collect", "run", code=4).err
