@@ -97,6 +97,20 @@ async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Inst
     assert await learnt(instance, "Ann's code is 7741", first, key="other") == 0, "it is not learned again"
 
 
+async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: Instance) -> None:
+    first = await say(instance, "my code is 7741")
+    fact = await learnt(instance, "Ann's code is 7741", first)
+    await learnt(instance, "the dentist is in Braga", key="dentist")
+    assert instance.briefings is not None
+    await instance.briefings.refresh(person_scope("owner"))
+    assert any("7741" in text and "Braga" in text for text in await texts(instance))
+    await forgotten(instance, Wish(memories=(fact,)))
+    assert not any("7741" in text for text in await texts(instance))
+    await instance.briefings.refresh(person_scope("owner"))
+    [told] = await instance.memories.find(_EVERYTHING, (Kind.BULLETIN,), 9)
+    assert told.text.startswith("Important:\n- the dentist is in Braga")
+
+
 async def test_the_same_value_is_not_learned_in_other_words(instance: Instance) -> None:
     fact = NewMemory("a", Kind.FACT, "Ann's code is 7741", "global", Trust.OWNER, subject="ann", attribute="code")
     [number] = await instance.memories.keep([replace(fact, value="7741")], 5)

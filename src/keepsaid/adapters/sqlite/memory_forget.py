@@ -202,7 +202,10 @@ def _said_elsewhere(db: apsw.Connection, words: frozenset[str], ids: frozenset[i
 
 
 def _holding(db: apsw.Connection, words: frozenset[str]) -> tuple[int, ...]:
-    return tuple(sorted({number for word in words for number in _by_word(db, "made", word)}))
+    summaries = {number for word in words for number in _by_word(db, "made", word)}
+    # no search finds a bulletin: it has no pieces
+    bulletins = {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(words_in(text))}
+    return tuple(sorted(summaries | bulletins))
 
 
 def _by_word(db: apsw.Connection, statement: str, word: str, *bound: int | None) -> set[int]:

@@ -33,7 +33,10 @@ SELECT min(said_at) FROM memory WHERE id IN (SELECT value FROM carray(?))
 -- name: made
 SELECT memory.id, memory.text FROM memory_text
 JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
-WHERE memory_text MATCH ?1 AND memory.kind IN ('thread_summary', 'session_summary', 'thread_state', 'bulletin')
+WHERE memory_text MATCH ?1 AND memory.kind IN ('thread_summary', 'session_summary', 'thread_state')
+
+-- name: bulletins
+SELECT id, text FROM memory WHERE kind = 'bulletin' AND state <> 'forgotten'
 
 -- name: bury
 INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
