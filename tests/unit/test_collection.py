@@ -144,6 +144,19 @@ async def test_a_crash_anywhere_applies_what_was_found_once_without_a_second_cal
     assert await scene.state() == []
 
 
+async def test_a_finding_whose_statements_were_forgotten_is_done_with() -> None:
+    scene = Scene()
+    await scene.talk(*THREE)
+    await died_at(scene, "finding.kept")
+    [row] = scene.operations.state.findings.values()
+    row.finding = replace(row.finding, statements=())
+    assert await scene.collector.tick() == 1
+    assert (scene.learnings.texts, len(scene.extractor.asked), await scene.state()) == ([], 1, [])
+    await scene.talk(*THREE)
+    await scene.collector.tick()
+    assert scene.learnings.texts == list(THREE)
+
+
 async def test_one_that_fails_waits_twice_as_long_each_time_is_parked_and_stops_nobody() -> None:
     scene = Scene(Scripted(failing=[ModelMalformed("no JSON"), ModelMalformed("no JSON"), ValueError("odd")]))
     bad = await scene.talk(*THREE, room="bad")

@@ -37,6 +37,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     },
     "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
     "collection": {},
+    "forgetting": {},
     "slot": {},
     "feedback": {},
     "memory": {
@@ -62,6 +63,13 @@ ADDED: dict[str, dict[str, set[str]]] = {
         "claimed": {"claimed", "marked", "clean", "parked"},
         "parked": {"parked", "marked"},
     },
+    "forgetting": {
+        "requested": {"hidden"},
+        "hidden": {"erased"},
+        "erased": {"scrubbed"},
+        "scrubbed": {"checkpointed"},
+        "checkpointed": {"done"},
+    },
     "batch": {"queued": {"review"}},
     "reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}},
 }
@@ -79,6 +87,7 @@ ENDS = {
     "delivery": {"done", "dismissed"},
     "session": {"ended"},
     "collection": set[str](),
+    "forgetting": {"done"},
     "slot": {"filled", "cleared", "expired"},
     "feedback": set[str](),
     "memory": set[str](),
@@ -163,6 +172,13 @@ VERBS = {
         ("claimed", "fail"): "marked",
         ("claimed", "park"): "parked",
         ("parked", "requeue"): "marked",
+    },
+    "forgetting": {
+        ("requested", "hide"): "hidden",
+        ("hidden", "erase"): "erased",
+        ("erased", "scrub"): "scrubbed",
+        ("scrubbed", "checkpoint"): "checkpointed",
+        ("checkpointed", "finish"): "done",
     },
     "feedback": {("wrong", "withdraw"): "withdrawn", ("withdrawn", "mark"): "wrong"},
     "slot": {("open", "fill"): "filled", ("open", "clear"): "cleared", ("open", "expire"): "expired"},

@@ -98,8 +98,8 @@ class Collection:
             finding = await self._found(claimed, passage)
             if finding.statements and not await self._store.apply(KeepFinding(finding, claimed.fence)):
                 return Left.REFUSED
-        if not finding.statements:
-            return await self._done(claimed, finding.last, thorough=finding.thorough)
+            if not finding.statements:
+                return await self._done(claimed, finding.last, thorough=finding.thorough)
         point("finding.kept")
         await self._apply(finding)
         point("finding.applied")
