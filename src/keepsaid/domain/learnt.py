@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keepsaid.domain.memory import IMPORTANCE, NewMemory, Source
+from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.words import spelled, topic
 
@@ -20,6 +20,9 @@ _FROM = frozenset(["message", "reply", "turn", "finding", "person", "note", "imp
 _SAYS_NOTHING = frozenset(
     ["", "unknown", "none", "null", "n/a", "na", "nothing", "undefined", "not specified", "unspecified", "-", "?"]
 )
+
+_ASKS = ("?", "\uff1f", "\u061f")
+_BROAD = frozenset({Kind.FACT, Kind.EVENT, Kind.OBSERVATION})
 
 
 class How(StrEnum):
@@ -52,7 +55,7 @@ def refused(memory: NewMemory) -> str:
 
     Not learned is what outsiders wrote, what has no source or another than people, replies, findings and imports, other
     kinds than LEARNABLE, what is longer than BYTES_MAX, and junk: nothing said, only punctuation, only small talk, a
-    slot whose value says nothing, and a single word about nobody.
+    question, a slot whose value says nothing, and a fact about nobody that has one word which tells anything.
     """
     if memory.trust is Trust.EXTERNAL:
         return "what outsiders wrote is not learned"
@@ -76,7 +79,9 @@ def junk(memory: NewMemory) -> str:
     about = topic(memory.text)
     if not about:
         return "it is small talk"
-    if len(about) < 2 and not memory.subject and len(spelled(memory.text)) < 3:
+    if memory.text.rstrip().endswith(_ASKS):
+        return "it asks, and states nothing"
+    if len(about) < 2 and not memory.subject and memory.kind in _BROAD:
         return "it says nothing of anybody"
     return ""
 
