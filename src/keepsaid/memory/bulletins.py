@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
 from keepsaid.domain.memory import Kind, NewMemory
@@ -72,7 +73,7 @@ class Briefings:
     async def told(self, claimed: Claimed) -> str:
         """The bulletins of the scopes that this turn hears; "" for none. Never raises, and never waits for a model."""
         listener, now = listener_of(claimed, claimed.messages), self._clock.now_ms()
-        found = await ask("bulletin", self._store.standing(listener, now), self._terms.read_ms)
+        found = await ask("bulletin", partial(self._store.standing, listener, now), self._terms.read_ms)
         if isinstance(found, Missing):
             _log.warning("a turn goes without its bulletin: %s", found.why)
             return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
 from keepsaid.domain.message import Message
@@ -57,7 +58,7 @@ class Injector:
         if not said:
             return Injection(skipped="system turn")
         missing: list[str] = []
-        made = await ask("recall", self._select(claimed, said, recent, missing), self._settings.deadline_ms)
+        made = await ask("recall", partial(self._select, claimed, said, recent, missing), self._settings.deadline_ms)
         if isinstance(made, Missing):
             missing.append(made.why)
             return Injection(missing=tuple(missing), took_ms=self._clock.monotonic_ms() - began)
@@ -76,9 +77,9 @@ class Injector:
         text = await query_of(claimed, said, asyncio.shield(recent))
         limit = _RECALL_SHARE * self._settings.deadline_ms
         recalled, pinned, rarity = await asyncio.gather(
-            ask("recall", self._recalled(claimed, listener, text, missing), limit),
-            ask("pinned", self._pinned(listener), limit),
-            ask("rarity", self._memories.rarity(text), limit),
+            ask("recall", partial(self._recalled, claimed, listener, text, missing), limit),
+            ask("pinned", partial(self._pinned, listener), limit),
+            ask("rarity", partial(self._memories.rarity, text), limit),
         )
         if isinstance(recalled, Missing):
             recalled = Recalled((), (recalled.why,))
@@ -104,7 +105,7 @@ class Injector:
         if len(passing) < 2:
             return ()
         limit = _ALIKE_SHARE * self._settings.deadline_ms
-        found = await ask("alike", self._memories.alike(passing, self._settings.alike), limit)
+        found = await ask("alike", partial(self._memories.alike, passing, self._settings.alike), limit)
         if isinstance(found, Missing):
             missing.append(found.why)
             return ()
@@ -118,13 +119,13 @@ class Injector:
             return await first
         try:
             wait = min(settings.fresh_ms, _FRESH_SHARE * settings.deadline_ms)
-            fresh = await ask("fresh", self._freshen(claimed.batch.lane.conversation), wait)
+            fresh = await ask("fresh", partial(self._freshen, claimed.batch.lane.conversation), wait)
             if isinstance(fresh, Missing):
                 missing.append(fresh.why)
             elif fresh:
                 if fresh >= RECORDED_MAX:
                     missing.append(f"fresh: recorded {fresh} batches, more may be waiting")
-                again = self._recall.recall(listener, text, settings.per_leg)
+                again = partial(self._recall.recall, listener, text, settings.per_leg)
                 anew = await ask("fresh", again, _AGAIN_SHARE * settings.deadline_ms)
                 if isinstance(anew, Recalled):
                     return anew

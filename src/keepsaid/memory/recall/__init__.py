@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from keepsaid.domain.graph import Seed
@@ -80,7 +81,8 @@ class Recollection:
         now = self._clock.now_ms()
         when = times_in(query, now)
         sought = _sought(query, when)
-        answers = await asyncio.gather(*(self._asked(leg, leg.search(listener, sought, depth)) for leg in self._legs))
+        searches = (self._asked(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
+        answers = await asyncio.gather(*searches)
         shares = [share for _, share in answers if share is not None]
         fused = fuse(shares)
         if self._graph is not None and depth and shares:
@@ -92,7 +94,7 @@ class Recollection:
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
         asked = _Asked(query, when, now, as_of)
-        read = await ask("memories", self._read(listener, asked, shares, fused, limit), self._limit_ms)
+        read = await ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
         answered = bool(shares)
         if isinstance(read, Missing):
             missing.append(read.why)
@@ -101,7 +103,9 @@ class Recollection:
         hits, beyond = read
         return Recalled(hits, (*missing, *self._absent), took, answered, searched, beyond, self._by_meaning)
 
-    async def _asked(self, leg: Leg | GraphLeg, search: Awaitable[tuple[Found, ...]]) -> tuple[Searched, Share | None]:
+    async def _asked(
+        self, leg: Leg | GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
+    ) -> tuple[Searched, Share | None]:
         """How a leg did, and what it found."""
         began = self._clock.monotonic_ms()
         found = await ask(leg.name, search, leg.limit_ms)
@@ -115,7 +119,7 @@ class Recollection:
     ) -> tuple[Searched, Share | None]:
         """The graph leg, from the best that the others found."""
         seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
-        return await self._asked(graph, graph.walk(listener, query, seeds, _WALKED_MAX))
+        return await self._asked(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
 
     async def _read(
         self, listener: Listener, asked: _Asked, shares: Sequence[Share], fused: Sequence[Fused], limit: int

@@ -59,11 +59,14 @@ class Missing:
     why: str
 
 
-async def ask(name: str, work: Awaitable[T], limit_ms: float) -> T | Missing:
-    """What `work` gives, or why there is nothing: it raised, or took longer than `limit_ms` milliseconds."""
+async def ask(name: str, work: Callable[[], Awaitable[T]], limit_ms: float) -> T | Missing:
+    """What `work` gives, or why there is nothing: it raised, or took longer than `limit_ms` milliseconds.
+
+    It is called, not handed over begun: who is cancelled first leaves nothing behind that was never awaited.
+    """
     try:
         async with asyncio.timeout(limit_ms / 1_000) as limit:
-            return await work
+            return await work()
     except Exception as error:  # noqa: BLE001  # guard: recall leg - a turn goes on without what could not be recalled
         slow = limit.expired() and isinstance(error, TimeoutError)
         return Missing(f"{name}: slower than {limit_ms:g} ms" if slow else f"{name}: {type(error).__name__}: {error}")

@@ -15,6 +15,9 @@ from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
 from keepsaid.ports.operations import Operations
 
+_AGAIN_MS = 100
+"""After a renewal that the store refused: what the lease was for may be another's by now."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
@@ -95,10 +98,12 @@ class Leases:
                 del held[claimed.batch.id]
 
     async def _renew(self, claimed: Claimed, lost: Callable[[], None], taken: asyncio.Event) -> None:
-        held = True
+        held, wait_ms = True, self._terms.renew_ms
         while held:
-            await self._clock.wait(taken, self._terms.renew_ms)
+            await self._clock.wait(taken, wait_ms)
             renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.steady_ms() + self._terms.lease_ms)
+            wait_ms = min(_AGAIN_MS, self._terms.renew_ms)
             with suppress(StoreError):
                 held = await self._operations.apply(renewal)
+                wait_ms = self._terms.renew_ms
         lost()
