@@ -62,9 +62,10 @@ class Obedient:
 
 
 def config(**sections: dict[str, Any]) -> Config:
-    """Windows of no time, no bulletin, and a deadline that a busy machine keeps."""
+    """Windows of no time, nobody but turns asks the model, and a deadline that a busy machine keeps."""
     memory = {"deadline_ms": 10_000, "embedder": "none", **sections.pop("memory", {})}
-    standing: dict[str, dict[str, Any]] = {"buffer": {"window_ms": 0}, "bulletin": {"enabled": False}}
+    alone: dict[str, dict[str, Any]] = {"bulletin": {"enabled": False}, "collection": {"extractor": "none"}}
+    standing: dict[str, dict[str, Any]] = {"buffer": {"window_ms": 0}, **alone}
     return Config(memory=memory, **standing, **sections)  # type: ignore[arg-type]
 
 
