@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.property.memory_stage import Stage, stage
 from tests.property.test_memory_scopes import hears
@@ -37,6 +37,7 @@ LISTENERS = (AUDIT, OWNER_HERE, Listener(STRAND), Listener(THERE, cross=True), L
 STATES = ("active", "superseded", "archived", "forgotten")
 SEARCHABLE = ("active", "superseded")
 TIMES = (0, 2, 3, 5, 9)
+LONG = "oak tide. " * 101
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Change:
     text: str = ""
 
 
-texts = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6).map(" ".join) | st.just("oak tide. " * 101)
+texts = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6).map(" ".join) | st.just(LONG)
 lanes = st.sampled_from((HERE, STRAND, THERE))
 episodes = st.builds(
     lambda text, lane, trust, at: episode("", text, lane, trust, said_at=at, speaker="Ann"),
@@ -77,8 +78,15 @@ stories = st.lists(episodes | facts | changes | st.just("embed"), min_size=1, ma
 queries = st.lists(st.sampled_from([*VOCABULARY, "ann", "nobody"]), min_size=1, max_size=3).map(" ".join)
 
 
+def said(text: str, at: int) -> NewMemory:
+    """An episode of one conversation."""
+    return episode("", text, HERE, Trust.OWNER, said_at=at, speaker="Ann")
+
+
 @settings(deadline=None, max_examples=25)
 @given(story=stories, query=queries)
+@example(story=[said("quetzal quetzal", 1), "embed", said(LONG, 1), Change(0, state="active")], query="quetzal")
+@example(story=[said(LONG, 2), said("quetzal", 1), said(LONG, 1), Change(0, text=LONG)], query="quetzal")
 def test_both_legs_find_what_a_search_of_everything_finds(story: list[object], query: str) -> None:
     with TemporaryDirectory() as folder, stage(Path(folder)) as scene:
         embedding = Embedding(Hashed(), scene.store, VirtualClock())

@@ -6,7 +6,6 @@ point goes on with what was found, without reading again, and learns nothing twi
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -21,6 +20,7 @@ from keepsaid.domain.collection import (
     fitted,
 )
 from keepsaid.domain.finding import Finding
+from keepsaid.domain.redaction import masked
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.memory.finding import memories_of, without_secrets
 from keepsaid.ports.clock import Clock, Ids
@@ -29,7 +29,7 @@ from keepsaid.ports.extractor import Extractor
 from keepsaid.ports.learning import Learning
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
-from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.redactor import Redactor, marks_of
 
 _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000
@@ -124,9 +124,9 @@ class Collection:
         if passage is None:
             return Passage(claimed.lane, claimed.after + 1, claimed.marked)
         heard = tuple(one for one in passage.utterances if one.heard)
-        plain = await asyncio.to_thread(lambda: [self._redactor.redacted(one.text) for one in heard])
-        masked = tuple(replace(one, text=text) for one, text in zip(heard, plain, strict=True))
-        return fitted(replace(passage, utterances=masked), self._reading.tokens_max)
+        found = await marks_of(self._redactor, [one.text for one in heard])
+        plain = tuple(replace(one, text=masked(one.text, marks)) for one, marks in zip(heard, found, strict=True))
+        return fitted(replace(passage, utterances=plain), self._reading.tokens_max)
 
     async def _found(self, claimed: Collecting, passage: Passage) -> Finding:
         self.calls += self.thorough

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LOOPBACK = "127.0.0.1"
 _START_S = 10.0
 _POLL_S = 0.05
-_QUIET_S = 0.5
+_QUIET_S = 1.5
 _STOPPING = "stopping: a running turn gets a while to end. Ctrl-C ends at once; the message stays."
 
 

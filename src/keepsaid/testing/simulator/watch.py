@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.domain.batch import Due, Group
-from keepsaid.domain.collection import CollectionLine, Marked, Passage
+from keepsaid.domain.collection import Collecting, CollectionLine, Marked, Passage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.feedback import Feedback, Reminded, Use
@@ -260,4 +260,6 @@ class Watched(Views):
 def _brief(result: object) -> str:
     if isinstance(result, Received):
         return f"{result.intake} {result.number}"
+    if isinstance(result, Collecting):
+        return f"{result.lane.conversation} after {result.after} up to {result.marked}"
     return str(len(result)) if isinstance(result, tuple) else str(result)

@@ -330,11 +330,15 @@ CREATE TRIGGER memory_insert AFTER INSERT ON memory BEGIN
   ) AS beside WHERE new.kind = 'episode' ON CONFLICT DO NOTHING;
 END;
 
--- what can no longer be heard is not found from the same moment on, even before its neighbours are made anew
+-- changed: its pieces and their vectors are made anew; holds: it only holds for another time, or was superseded
 CREATE TRIGGER memory_changed AFTER UPDATE OF state, text, speaker, said_at, audience, valid_from, valid_to ON memory BEGIN
-  INSERT INTO memory_change (memory_id, what, at) VALUES (new.id, 'changed', new.recorded_at);
+  INSERT INTO memory_change (memory_id, what, at) VALUES (new.id, iif(
+    (old.text, old.speaker, old.said_at, old.audience) IS NOT (new.text, new.speaker, new.said_at, new.audience)
+    OR (old.state IN ('active', 'superseded')) IS NOT (new.state IN ('active', 'superseded')), 'changed', 'holds'
+  ), new.recorded_at);
 END;
 
+-- what can no longer be heard is not found from the same moment on, even before its neighbours are made anew
 CREATE TRIGGER memory_update AFTER UPDATE OF state, text, speaker, said_at, audience ON memory
 WHEN (old.text, old.speaker, old.said_at, old.audience) IS NOT (new.text, new.speaker, new.said_at, new.audience)
 OR (old.state IN ('active', 'superseded')) IS NOT (new.state IN ('active', 'superseded')) BEGIN

@@ -152,6 +152,21 @@ CROSS JOIN memory_piece AS memory ON memory.id IN (
     AND (before.said_at, before.memory_id, before.n) < (piece.said_at, piece.memory_id, piece.n)
     ORDER BY before.said_at DESC, before.memory_id DESC, before.n DESC LIMIT :after
   )
+  -- a long memory stands between its neighbours as one
+  UNION ALL
+  SELECT id FROM (
+    SELECT next.id FROM memory_piece AS next
+    WHERE next.beside AND next.audience = piece.audience
+    AND (next.said_at, next.memory_id) > (piece.said_at, piece.memory_id) AND next.n < :before
+    ORDER BY next.said_at, next.memory_id, next.n LIMIT 2 * :before
+  )
+  UNION ALL
+  SELECT id FROM (
+    SELECT last.id FROM memory_piece AS last
+    WHERE last.beside AND last.audience = piece.audience
+    AND (last.said_at, last.memory_id) < (piece.said_at, piece.memory_id)
+    ORDER BY last.said_at DESC, last.memory_id DESC, last.n DESC LIMIT :after
+  )
 )
 
 -- name: fetch

@@ -37,7 +37,7 @@ ORDER BY piece.id LIMIT :limit
 SELECT (SELECT coalesce(max(seq), 0) FROM memory_change), (SELECT coalesce(max(id), 0) FROM vector)
 
 -- name: changed
-SELECT DISTINCT memory_id FROM memory_change WHERE seq > ?1 AND what <> 'kept'
+SELECT DISTINCT memory_id FROM memory_change WHERE seq > ?1 AND what IN ('changed', 'deleted')
 
 -- name: vectors_between
 SELECT id, memory_id, audience, vector FROM vector WHERE space = ?1 AND id >= ?2 AND id < ?3 ORDER BY id
