@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.disk import percentile
 from keepsaid.adapters.models.choose import LazyChat
+from keepsaid.adapters.models.extractor import MARK_DONE
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
@@ -65,9 +66,11 @@ class Recording:
 
 
 def react(request: ChatRequest) -> Reaction:
-    """What the model answers: a word, and a summary where one is asked for."""
+    """What the model answers: a word; where one is asked for, a summary; and that nothing is worth remembering."""
     if SUMMARY_TOOL in request.tool_names:
         return Call(SUMMARY_TOOL, {name: [f"{name} so far", "and more"] for name in HEADINGS})
+    if MARK_DONE in request.tool_names:
+        return Call(MARK_DONE, {})
     return Say("noted")
 
 
