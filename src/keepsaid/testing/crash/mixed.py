@@ -72,7 +72,7 @@ DISK = Fault(
     lambda stage, _: stage.full.touch(),
     lambda stage, _: stage.full.unlink(),
 )
-BURST = Fault("burst", "a crowd speaks up at once", lambda stage, _: stage.burst())
+BURST = Fault("burst", "a crowd speaks up at once", lambda stage, _: stage.signal_load(signal.SIGUSR1))
 BACKUP = Fault("backup", "a backup is taken, and has to be whole")
 
 ENDINGS: Sequence[Fault] = (KILL, KILL, POINT, POINT, STOP)

@@ -174,10 +174,10 @@ class Stage:
         self._load = self._start("load", ["keepsaid.testing.crash.load", *places, *data], self._log("load"))
         return self._load
 
-    def burst(self) -> None:
-        """Let a crowd speak up beside the load."""
-        assert self._load is not None, "the load has begun"
-        self._load.send_signal(signal.SIGUSR1)
+    def signal_load(self, number: signal.Signals) -> None:
+        """Tell the load something, if it has begun: SIGUSR1 lets a crowd speak up beside it, SIGSTOP hushes it."""
+        if self._load is not None:
+            self._load.send_signal(number)
 
     def drain(self, server: Running, within_s: float) -> None:
         """Wait until nothing is open: all is routed, answered, sent and remembered; what stays open is the judge's."""
