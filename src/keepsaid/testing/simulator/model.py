@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
@@ -87,20 +87,28 @@ class SimModel:
         delta(answer.text)
         return answer
 
-    async def _extract(self, request: ModelRequest) -> Answer:
-        """A fact for each message it is shown, after a while; or a failure, or something that is none."""
+    async def _awaited(self, request: ModelRequest, nothing: Sequence[str], *, hangs: float = 0.0) -> Answer | None:
+        """Let a while pass; then None where all is well, or an answer that says nothing. It may raise, and hang."""
         net, chance = self._net, self._net.chance
-        net.trace.add(f"{self._life.name} asks for facts")
         try:
             async with asyncio.timeout(request.limit_s):
                 await net.remote(net.pause(0.01, chance.choice((0.2, 1.0, 8.0))))
-                if net.happens(net.weather.model):
-                    if chance.random() < 0.5:
-                        failure = _FAILURES[chance.randrange(_LASTING)]
-                        raise failure()
-                    return Answer(chance.choice(("", "Nothing.", "{oops")), (), Usage(5, 0), self.name)
+                if not net.happens(net.weather.model):
+                    return None
+                if hangs and chance.random() < hangs:
+                    await asyncio.sleep(_FOREVER_S)
+                if chance.random() < 0.5:
+                    failure = _FAILURES[chance.randrange(_LASTING)]
+                    raise failure()
+                return Answer(chance.choice(nothing), (), Usage(5, 0), self.name)
         except TimeoutError:
             raise ModelTimeout(f"no answer in {request.limit_s:g} s") from None
+
+    async def _extract(self, request: ModelRequest) -> Answer:
+        """A fact for each message it is shown, after a while; or a failure, or something that is none."""
+        self._net.trace.add(f"{self._life.name} asks for facts")
+        if (failed := await self._awaited(request, ("", "Nothing.", "{oops"))) is not None:
+            return failed
         lines = [line.split() for line in request.prompt.user.splitlines() if line.startswith("#")]
         facts = [{"kind": "fact", "text": f"fact {one[0]} {one[-1]}", "sources": [int(one[0][1:])]} for one in lines]
         name, told = (SAVE_FACTS, {"facts": facts}) if facts else (MARK_DONE, {})
@@ -108,20 +116,9 @@ class SimModel:
 
     async def _summarise(self, request: ModelRequest) -> Answer:
         """A summary of what it is shown, after a while; or a failure, or something that is none."""
-        net, chance = self._net, self._net.chance
-        net.trace.add(f"{self._life.name} asks for a summary")
-        try:
-            async with asyncio.timeout(request.limit_s):
-                await net.remote(net.pause(0.01, chance.choice((0.2, 1.0, 8.0))))
-                if net.happens(net.weather.model):
-                    if chance.random() < 0.2:
-                        await asyncio.sleep(_FOREVER_S)
-                    if chance.random() < 0.5:
-                        failure = _FAILURES[chance.randrange(_LASTING)]
-                        raise failure()
-                    return Answer(chance.choice(("", "No summary.", "{oops")), (), Usage(5, 0), self.name)
-        except TimeoutError:
-            raise ModelTimeout(f"no answer in {request.limit_s:g} s") from None
+        self._net.trace.add(f"{self._life.name} asks for a summary")
+        if (failed := await self._awaited(request, ("", "No summary.", "{oops"), hangs=0.2)) is not None:
+            return failed
         words = sorted(set(words_of(request.prompt.user)))
         told = {name: [f"{name} of {' '.join(words)[:200]}"] for name in HEADINGS}
         return Answer("", (ToolCall("summary", SUMMARY_TOOL, json.dumps(told)),), Usage(9, 9), self.name)
