@@ -80,7 +80,7 @@ async def test_killed_at_any_step_the_next_start_ends_it(forks: Nursery, tmp_pat
     log = str(tmp_path / "lives.log")
     for n, (point, count) in enumerate(dying):
         arguments = ("memory", "forget", "--filter", f"zebraquix{n}x", "--yes")
-        life = forks.fork(Order(arguments, str(tmp_path / "home"), log, log, point, count, lease_ms=CAST.lease_ms))
+        life = forks.fork(Order(arguments, str(tmp_path / "home"), log, log, {point: count}, lease_ms=CAST.lease_ms))
         code = await asyncio.to_thread(life.wait, _WITHIN_S)
         assert (code, life.reached) == (-9, point), f"{point} was not passed {count} times"
     texts, states = await restarted(home)

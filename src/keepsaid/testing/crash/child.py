@@ -1,4 +1,4 @@
-"""The child: what a life is given before it starts: its point is armed, its tools are real, its fault is built in.
+"""The child: what a life is given before it starts: its points are armed, its tools are real, its fault is built in.
 
 `python -m keepsaid.testing.crash.child --program MODULE:FUNCTION --began S --order JSON` lives one life in a process
 of its own, imports and all; `began` is the monotonic clock when it was started.
@@ -61,7 +61,7 @@ def lived(program: Program, order: Order, began: float) -> int:
 
 
 def prepare(order: Order, events: int, began: float) -> None:
-    """Arm the point and wrap the ports; `events` is where it is told, `began` when the life began."""
+    """Arm the points and wrap the ports; `events` is where it is told, `began` when the life began."""
     arm(_armed(order, events, began))
     _replace(opened, "LeaseTerms", partial(LeaseTerms, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     if order.full:
@@ -78,16 +78,16 @@ def prepare(order: Order, events: int, began: float) -> None:
 
 
 def _armed(order: Order, events: int, began: float) -> Callable[[str], None]:
-    left, told = order.count, False
+    left, told = dict(order.aims), False
 
     def pass_by(name: str) -> None:
-        nonlocal left, told
+        nonlocal told
         if name == _CLAIMED and not told:
             told = True
             tell({"claimed": round(1_000 * (monotonic() - began), 1)}, events)
-        if name == order.point:
-            left -= 1
-            if not left:
+        if name in left:
+            left[name] -= 1
+            if not left[name]:
                 tell({"reached": name}, events)
                 os.kill(os.getpid(), signal.SIGKILL)
 

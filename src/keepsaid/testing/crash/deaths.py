@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable, Mapping
 
 from keepsaid.testing.crash.age import age
+from keepsaid.testing.crash.aims import AGED, BACKED_UP, STOPPED, way_to
 from keepsaid.testing.crash.fork import Fork
 from keepsaid.testing.crash.report import Death
 from keepsaid.testing.crash.stage import SERVE, Stage
@@ -20,22 +22,26 @@ class Deaths:
         self.all: list[Death] = []
         self._stage = stage
 
-    def aimed(self, name: str, count: int = 1) -> Fork:
-        """Begin a life that is to die at the `count`th pass of a point, and do what brings it there."""
-        backup = name.startswith("backup.")
-        arguments = ("data", "backup", str(self._stage.folder / "backup")) if backup else SERVE
-        if name.startswith("block."):
+    def aimed(self, aims: Mapping[str, int]) -> Fork:
+        """Begin a life that is to die at one of some points that one way leads to, and do what brings it there."""
+        (way,) = {way_to(name) for name in aims}
+        if way == AGED:
             age(self._stage.home)
-        life = self._stage.fork(name, count, arguments)
-        if name.startswith("commit.Relinquish."):
+        backup = ("data", "backup", str(self._stage.folder / "backup"))
+        life = self._stage.fork(aims, backup if way == BACKED_UP else SERVE)
+        if way == STOPPED:
             self._stage.ready(life)
             life.send_signal(signal.SIGTERM)
         return life
 
-    def died(self, life: Fork, point: str, *, missed: bool = False) -> None:
+    def died(self, life: Fork, point: str) -> None:
         """A life has ended by a kill."""
         self.recovered(life)
-        self.all.append(Death(point, missed))
+        self.all.append(Death(point))
+
+    def missed(self, points: Iterable[str]) -> None:
+        """No life came to these points."""
+        self.all += [Death(point, missed=True) for point in points]
 
     def recovered(self, life: Fork) -> None:
         """Note how long the death before this life took to get over."""

@@ -129,7 +129,7 @@ class Mixed:
     def _dies_at_a_point(self) -> None:
         """What is not reached in time, perhaps because the model is away, is a kill at any moment."""
         point = self._chance.choice([name for name in points() if not name.startswith(_NOT_OF_A_SERVER)])
-        life = self._deaths.aimed(point)
+        life = self._deaths.aimed({point: 1})
         end, code = monotonic() + _REACH_S, None
         while code is None and monotonic() < end:
             self._tend()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +18,7 @@ LEASE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A life to be lived: its command line, home and log, and where it dies: at the `count`th pass of `point`.
+    """A life to be lived: its command line, home and log, and where it dies: `aims` has for points at which pass.
 
     `effects` is the file its tools leave their marks in, `fault` a mistake to be built in, `lease_ms` how long it may
     work on a batch without a sign. While the file `full` exists, its disk has no space; "" for a disk as it is.
@@ -28,8 +28,7 @@ class Order:
     home: str
     log: str
     effects: str
-    point: str = ""
-    count: int = 1
+    aims: Mapping[str, int] = field(default_factory=dict)
     fault: str = ""
     lease_ms: int = LEASE_MS
     full: str = ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
+from keepsaid.testing.crash.aims import Aims
 from keepsaid.testing.crash.deaths import Deaths
 from keepsaid.testing.crash.fork import Fork, Nursery, StageError
 from keepsaid.testing.crash.lives import live, lives
@@ -22,17 +23,8 @@ _REACH_S = 45.0
 _DRAIN_S = 60.0
 _LONGEST_WAITS_S = 240.0
 """After mixed faults some have seen so many outages that the next is waited out for a minute."""
-_ONCE_A_LIFE = ("commit.VoidLeases.", "commit.Doubt.", "commit.ExpireLeases.", "commit.Relinquish.", "backup.")
-_SELDOM = (
-    "commit.Decide.",
-    "commit.Requeue.",
-    "commit.Release.",
-    "commit.Fail.",
-    "commit.Shown.",
-    "commit.Renew.",
-    "commit.RequeueCollection.",
-)
-_ONCE_IN_A_WHILE = ("commit.Tell.", "commit.BeginPruning.", "commit.Prune.", "block.")
+_PATIENCE = 4
+"""So many lives one after another may come to none of the points that are left."""
 
 Tell = Callable[[int, int, str], None]
 """Hears how far the play is: kills and seconds of mixed faults done, these in all, and what is going on."""
@@ -119,34 +111,36 @@ class Play:
         making = sorted({name for name in self._plan.aims if name.startswith("migrate.")}, key=_made)
         for _ in range(self._plan.times if making else 0):
             shutil.rmtree(self._stage.home / "data", ignore_errors=True)
-            for name in making:
-                self._aimed(name)
+            self._deaths.missed([name for name in making if not self._aimed({name: 1})])
         whole = self._stage.fork()
         self._stage.ready(whole)
         self._deaths.recovered(whole)
         self._stage.stop(whole)
 
     def _at_points(self) -> None:
-        aims = [name for name in self._plan.aims if not name.startswith("migrate.")]
-        self._chance.shuffle(aims)
-        for name in aims:
+        """Each life dies at whichever point it comes to first: nobody waits for one that comes seldom."""
+        aims = Aims((name for name in self._plan.aims if not name.startswith("migrate.")), self._chance)
+        in_vain = 0
+        while aims.left and in_vain < _PATIENCE:
             self._deaths.spare()
-            self._aimed(name)
+            reached = self._aimed(aims.dealt())
+            aims.reached(reached)
+            in_vain = 0 if reached else in_vain + 1
+        self._deaths.missed(aims.left)
 
-    def _aimed(self, name: str) -> None:
-        """A life that is to die at a point."""
-        self._say(name)
-        seldom = name.startswith((*_ONCE_A_LIFE, *_SELDOM, *_ONCE_IN_A_WHILE, "migrate."))
-        count = 1 if seldom else self._chance.choice((1, 1, 2, 3))
-        life = self._deaths.aimed(name, count)
+    def _aimed(self, aims: Mapping[str, int]) -> str:
+        """A life that is to die at one of some points; returns where it did, "" when it came to none of them."""
+        self._say(f"at the first of {len(aims)} points" if len(aims) > 1 else min(aims))
+        life = self._deaths.aimed(aims)
         try:
             code = life.wait(_REACH_S)
         except subprocess.TimeoutExpired:
             life.kill()
             code = 0
         if code and not life.reached:
-            raise StageError(f"a life that was to die at {name} ended with {code}\n{self._stage.logs.tails()}")
-        self._deaths.died(life, name, missed=not life.reached)
+            raise StageError(f"a life that was to die at {min(aims)} ended with {code}\n{self._stage.logs.tails()}")
+        self._deaths.died(life, life.reached or BY_CHANCE)
+        return life.reached
 
     def _at_any_moment(self) -> None:
         for life in lives(self._cast.seed, self._plan.kills):

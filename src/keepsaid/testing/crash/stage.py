@@ -6,12 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self
 from urllib.parse import urlsplit
 
@@ -33,6 +33,7 @@ _COMPACTION = {"messages": 4, "keep": 2, "retry_s": 0.01, "window_tokens": 1_000
 """Lanes are summarised every few messages, and now and then a prompt does not fit."""
 
 SERVE = ("serve", "--port", "0")
+NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +135,10 @@ class Stage:
             self._last.kill()
         self._ending.close()
 
-    def fork(self, point: str = "", count: int = 1, arguments: tuple[str, ...] = SERVE) -> Fork:
-        """Begin a life, which kills itself at the `count`th pass of a point; it need not be ready yet."""
+    def fork(self, aims: Mapping[str, int] = NOWHERE, arguments: tuple[str, ...] = SERVE) -> Fork:
+        """Begin a life, which kills itself at the first of its `aims`: points and passes; it need not be ready yet."""
         assert self._forks is not None, "the stage is entered"
-        self._last = self._forks.fork(self._order(arguments, point, count))
+        self._last = self._forks.fork(self._order(arguments, aims))
         return self._last
 
     def alone(self) -> Fork:
@@ -149,10 +150,10 @@ class Stage:
         given = ["--program", self._cast.program, "--began", str(monotonic()), "--order", order.line()]
         return ["keepsaid.testing.crash.child", *given]
 
-    def _order(self, arguments: tuple[str, ...], point: str = "", count: int = 1) -> Order:
+    def _order(self, arguments: tuple[str, ...], aims: Mapping[str, int] = NOWHERE) -> Order:
         log, effects = str(self.folder / "serve.log"), str(self.ledgers.effects)
         cast, full = self._cast, str(self.full) if self._cast.can_fill else ""
-        return Order(arguments, str(self.home), log, effects, point, count, cast.fault, cast.lease_ms, full)
+        return Order(arguments, str(self.home), log, effects, dict(aims), cast.fault, cast.lease_ms, full)
 
     def ready(self, server: Running) -> None:
         """Wait until the runtime has left its address in its home and takes messages."""
