@@ -10,7 +10,8 @@ KeepsaidError
 │   └── HookClosed          a webhook that nobody has opened
 ├── HomeError               the home directory cannot be used
 │   ├── HomeBusy            another process is the runtime of this home
-│   └── NotRunning          no runtime answers
+│   ├── NotRunning          no runtime answers
+│   └── Stopping            the runtime is going down
 ├── StoreError              the database
 │   ├── StoreFull           no space left
 │   │   └── DiskReserve     what is left is kept for the answers under way
@@ -127,6 +128,14 @@ class NotRunning(HomeError):
     code = "KS-HOME-IDLE"
     safe = "What was stored is on disk."
     hint = "keepsaid serve"
+
+
+class Stopping(HomeError):
+    """The runtime is going down; what takes long is broken off between two steps."""
+
+    code = "KS-HOME-STOPPING"
+    safe = "What was done of it is on disk, in whole steps."
+    hint = "keepsaid serve, then ask again"
 
 
 class StoreError(KeepsaidError):

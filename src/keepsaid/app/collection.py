@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
@@ -18,6 +18,7 @@ from keepsaid.memory.collect import Collection, CollectionStore, Reading
 from keepsaid.memory.explicit import ExplicitExtractor
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.extractor import Extractor
+from keepsaid.ports.halt import Halt
 from keepsaid.ports.learning import Learning
 from keepsaid.ports.model import Model
 from keepsaid.ports.redactor import Redactor
@@ -39,6 +40,7 @@ class Collecting:
     every_ms: int
     thorough: bool
     on: bool
+    halt: Halt = field(default_factory=Halt)
 
     def stages(self) -> tuple[Stage, ...]:
         """The loops."""
@@ -55,7 +57,7 @@ class Collecting:
         return done
 
     async def mark(self, session_id: int | None = None) -> int:
-        """Mark one session, or every one with unread records; returns how many. Raises ConfigError."""
+        """Mark one session, or every one with unread records, until a stop; returns how many. Raises ConfigError."""
         self._check()
         marked = await self._mark_all() if session_id is None else await self._mark_one(session_id)
         self.collector.hint.set()
@@ -83,7 +85,7 @@ class Collecting:
             step = MarkUnprocessed(self.clock.due_ms(), ASKED, after, thorough=self.thorough)
             done = await self.store.apply(step)
             marked += done.sessions
-            if done.after is None:
+            if done.after is None or self.halt.asked:
                 return marked
             after = done.after
 

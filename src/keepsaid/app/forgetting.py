@@ -13,6 +13,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.engine.forgetter import Forgetter, Stores
 from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.halt import Halt
 from keepsaid.ports.store import Store
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 _BACKUPS = "backups.jsonl"
 
 
-def forgetter_of(operations: Store, memories: SqliteMemories, clock: Clock, ids: Ids) -> Forgetter:
-    """What forgets in these stores."""
+def forgetter_of(operations: Store, memories: SqliteMemories, clock: Clock, ids: Ids, halt: Halt) -> Forgetter:
+    """What forgets in these stores, until the halt is asked."""
     stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful)
-    return Forgetter(stores, clock, ids)
+    return Forgetter(stores, clock, ids, halt)
 
 
 async def forget(instance: Instance, wish: Wish, by: str) -> Forgetting | None:

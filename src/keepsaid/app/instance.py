@@ -72,6 +72,7 @@ from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.embedder import Embedder
+from keepsaid.ports.halt import Halt
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.space import Space
 from keepsaid.ports.store import Store
@@ -156,10 +157,12 @@ class Instance:
         compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.briefings = briefings_of(config, self.memories, model, self.clock)
-        self.maintenance = maintenance_of(config, self.memories, self.clock, self.embedding)
+        self.halt = Halt()
+        self.maintenance = maintenance_of(config, self.memories, self.clock, self.embedding, self.halt)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
-        self.collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
-        self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids)
+        collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
+        self.collecting = replace(collecting, halt=self.halt)
+        self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
         self._recorded = asyncio.Event()
@@ -172,7 +175,7 @@ class Instance:
         limits = Limits(config.buffer.payload_bytes_max, config.buffer.text_chars_max)
         self.reserve = Reserve(outside.space or DiskSpace(*_folders(home, config)), config.buffer.disk_floor_mb)
         self._door = Door(operations, clock, ids, windows, limits, self.reserve, config.lanes.rules())
-        self.pruner = Pruner(operations, clock, config.buffer.terms())
+        self.pruner = Pruner(operations, clock, config.buffer.terms(), self.halt)
         self.forgetting = asyncio.Event()
         self._sleepers = Sleepers(operations, clock, config.sessions.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
@@ -335,7 +338,8 @@ class Instance:
         return await asyncio.shield(self._supervisor.broken)
 
     async def stop(self) -> None:
-        """No new claims; running turns end or return to the queue."""
+        """No new claims; running turns end or return to the queue, and what works in steps ends at the next one."""
+        self.halt.ask()
         if self._supervisor is not None:
             supervisor, self._supervisor = self._supervisor, None
             await supervisor.stop(self.config.turns.stop_s)

@@ -19,6 +19,7 @@ from keepsaid.domain.forgetting import (
 from keepsaid.memory.forget import Reaching, fresh
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, ReachView
+from keepsaid.ports.halt import Halt
 from keepsaid.ports.operations import Operations
 
 _log = logging.getLogger("keepsaid.forget")
@@ -39,12 +40,13 @@ class Stores:
 class Forgetter:
     """Forgets, step by step; every step may be repeated, and what waits for a running turn is tried again."""
 
-    def __init__(self, stores: Stores, clock: Clock, ids: Ids) -> None:
+    def __init__(self, stores: Stores, clock: Clock, ids: Ids, halt: Halt | None = None) -> None:
         self._operations = stores.operations
         self._view = stores.view
         self._memory = stores.memory
         self._clock = clock
         self._ids = ids
+        self._halt = halt or Halt()
         self._reaching = Reaching(stores.reach, stores.memory)
         self._reach = stores.reach
 
@@ -53,7 +55,10 @@ class Forgetter:
         return await self._reaching.wanted(wish)
 
     async def forget(self, wish: Wish, by: str) -> Forgetting | None:
-        """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing."""
+        """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
+
+        A stop meanwhile leaves the rest to the next start, which hides it before anybody reads.
+        """
         wanted = await self._reaching.wanted(wish)
         if not (wanted.memories or wanted.messages):
             return None
@@ -69,7 +74,7 @@ class Forgetter:
 
     async def finish(self, number: int) -> Forgetting | None:
         """Go on with one request as far as it goes now."""
-        while await self._advance(number):
+        while not self._halt.asked and await self._advance(number):
             pass
         return await self._view.one(number)
 
@@ -122,7 +127,8 @@ class Forgetter:
     async def _hide(self, one: Forgetting) -> bool:
         wanted = await self._view.wanted(one.id)
         counts = await self._memory.hide(wanted.memories, wanted.digests, self._clock.now_ms())
-        await self._scrubbed(one.id)
+        if (await self._scrubbed(one.id)).left:
+            return False
         return await self._move(one, "hide", counts)
 
     async def _scrub(self, one: Forgetting) -> bool:
@@ -136,15 +142,15 @@ class Forgetter:
             await self._operations.apply(ScrubForgotten(one.id, now, found))
             return True
         lanes = await self._reaching.lanes(known)
-        if left.waiting or await self._reach.at_work(one.requested_at, lanes):
+        if left.left or left.waiting or await self._reach.at_work(one.requested_at, lanes):
             return False
         return await self._move(one, "scrub")
 
     async def _scrubbed(self, number: int) -> Scrubbed:
         for _ in range(_ROUNDS_MAX):
             done = await self._operations.apply(ScrubForgotten(number, self._clock.now_ms()))
-            if not done.left:
-                return done
+            if not done.left or self._halt.asked:
+                break
         return done
 
     async def _move(self, one: Forgetting, verb: str, counts: Counts = ()) -> bool:

@@ -11,6 +11,7 @@ from typing import Protocol
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, Stale, Terms
 from keepsaid.ports.clock import Clock
+from keepsaid.ports.halt import Halt
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.retention import RetentionView
 
@@ -57,10 +58,11 @@ class Pruner:
     last recorded one or before it; that run is only recorded, and the next one prunes.
     """
 
-    def __init__(self, store: PruneStore, clock: Clock, terms: Terms) -> None:
+    def __init__(self, store: PruneStore, clock: Clock, terms: Terms, halt: Halt | None = None) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
+        self._halt = halt or Halt()
         self._next_ms = clock.steady_ms() + HOUR_MS
         self._run: Run | None = None
 
@@ -118,10 +120,10 @@ class Pruner:
             run.after = pruned.after
 
     async def run(self, limit_ms: float) -> Run:
-        """A run at a person's word, beside the daily ones; it may not be over when `limit_ms` have passed."""
+        """A run at a person's word, beside the daily ones; `limit_ms` or a stop may break it off before it is over."""
         run = await self.begin()
         until = self._clock.monotonic_ms() + limit_ms
-        while not run.over and self._clock.monotonic_ms() < until:
+        while not run.over and self._clock.monotonic_ms() < until and not self._halt.asked:
             await self.piece(run)
             await self._clock.wait(asyncio.Event(), _PAUSE_MS)
         return run

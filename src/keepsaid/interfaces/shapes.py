@@ -122,14 +122,14 @@ def reply_shape(reply: Reply) -> Shape:
     }
 
 
-def prune_shape(run: Run) -> Shape:
-    """What a run of the pruner removed, whether it is over, and why it removed nothing."""
+def prune_shape(run: Run, *, stopping: bool = False) -> Shape:
+    """What a run of the pruner removed, whether it is over, why it removed nothing, and whether a stop has begun."""
     counts = {"messages": run.messages, "batches": run.batches, "keys": run.keys}
-    return {**counts, "over": run.over, "refused": run.refusal}
+    return {**counts, "over": run.over, "refused": run.refusal, "stopping": stopping}
 
 
-def maintained_shape(done: Done) -> Shape:
-    """What a run of maintenance changed, by task, and whether it is over."""
+def maintained_shape(done: Done, *, stopping: bool = False) -> Shape:
+    """What a run of maintenance changed, by task, whether it is over, and whether a stop has begun."""
     changed = {str(task): count for task, count in done.changed.items()}
     counts = {
         "archived": done.archived,
@@ -137,7 +137,7 @@ def maintained_shape(done: Done) -> Shape:
         "steps": done.steps,
         "longest_ms": round(done.longest_ms, 2),
     }
-    return {"changed": changed, **counts, "over": done.over}
+    return {"changed": changed, **counts, "over": done.over, "stopping": stopping}
 
 
 def holdings_shape(held: Holdings) -> Shape:

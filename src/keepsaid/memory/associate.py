@@ -6,7 +6,7 @@ associated as it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from keepsaid.domain.graph import Association, Relation
@@ -50,19 +50,22 @@ class Associating:
         self._clock = clock
         self._after: int | None = None
 
-    async def run(self, space: VectorSpace, most: int = 1_000) -> int:
-        """A pass over at most so many memories; returns how many associations it found."""
+    async def run(self, space: VectorSpace, most: int = 1_000, enough: Callable[[], bool] = lambda: False) -> int:
+        """A pass over at most so many memories, or until it is enough; returns how many associations it found."""
         if self._after is None:
             self._after = await self._relating.related_upto()
         found = 0
         for _ in range(0, most, _EACH):
             those = await self._relating.unrelated(space, self._after, _EACH)
-            made = [edge for one in those for edge in await self._edges(space, one)]
+            made: list[Association] = []
+            for one in those:
+                if enough():
+                    break
+                made += await self._edges(space, one)
+                self._after = one.memory_id
             if made:
                 found += await self._graph.relate(made, (), self._clock.now_ms())
-            if those:
-                self._after = those[-1].memory_id
-            if len(those) < _EACH:
+            if len(those) < _EACH or enough():
                 break
         return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from keepsaid.domain.decay import DAY_MS, Curve
@@ -18,6 +19,7 @@ from keepsaid.errors import EmbedderError
 from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
 from keepsaid.ports.clock import Clock
+from keepsaid.ports.halt import Halt
 from keepsaid.ports.upkeep import Upkeep
 
 _log = logging.getLogger("keepsaid.maintenance")
@@ -66,12 +68,14 @@ class Maintenance:
         terms: MaintenanceTerms | None = None,
         embedding: Embedding | None = None,
         associating: Associating | None = None,
+        halt: Halt | None = None,
     ) -> None:
         self._upkeep = upkeep
         self._clock = clock
         self._terms = terms or MaintenanceTerms()
         self._embedding = embedding
         self._associating = associating
+        self._halt = halt or Halt()
         self._last_ms = clock.now_ms()
         self._limits = dict.fromkeys(Task, 64)
         self._one = asyncio.Lock()
@@ -92,22 +96,27 @@ class Maintenance:
         return int((at - self._terms.hour * _HOUR_MS) // DAY_MS)
 
     async def run(self, limit_ms: float | None = None) -> Done:
-        """A run; broken off after `limit_ms`, so that it goes on from there when it is called again."""
+        """A run; broken off after `limit_ms` and by a stop, so that it goes on from there when it is called again."""
         async with self._one:
-            done, until = Done(), None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
+            done, enough = Done(), self._until(limit_ms)
             self._last_ms = self._clock.now_ms()
             space = await self._space()
             for task in Task:
                 while not (step := await self._step(task, space, done)).over:
-                    if until is not None and self._clock.monotonic_ms() >= until:
+                    if enough():
                         return done
                     await self._clock.wait(asyncio.Event(), max(_REST_MS, step.took_ms))
             if self._embedding is not None:
                 self._embedding.look_again()
             if self._associating is not None and space is not None:
-                done.related = await self._associating.run(space)
-            done.over = True
+                done.related = await self._associating.run(space, enough=self._until(limit_ms))
+            done.over = not self._halt.asked
             return done
+
+    def _until(self, limit_ms: float | None) -> Callable[[], bool]:
+        """Whether to leave off: when so much time has passed from now, or the runtime is told to stop."""
+        end = None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
+        return lambda: self._halt.asked or (end is not None and self._clock.monotonic_ms() >= end)
 
     async def _step(self, task: Task, space: VectorSpace | None, done: Done) -> Stepped:
         limit = self._limits[task]

@@ -110,13 +110,15 @@ def prune(
     if dry_run or not now:
         _would_prune()
         return
-    told: dict[str, Any] = {"messages": 0, "batches": 0, "keys": 0, "over": False, "refused": None}
-    while not told["over"]:
+    told: dict[str, Any] = {"messages": 0, "batches": 0, "keys": 0, "over": False, "refused": None, "stopping": False}
+    while not (told["over"] or told["stopping"]):
         piece, _ = either(lambda remote: remote.post("/v1/prune"), _pruned)
         told = {name: value + told[name] if name in _COUNTS else value for name, value in piece.items()}
     refused = told["refused"]
     gone = f"pruned  {counted(told['messages'], 'message')}, {counted(told['batches'], 'batch', 'batches')}"
     show(told, gone if refused is None else f"nothing was pruned: {refused}")
+    if told["stopping"]:
+        say("the runtime is stopping; the rest goes after its next start, or by: keepsaid data prune --now")
     if refused is not None:
         say("if the clock is right, run it again; beside a runtime whose clock was set, start that again first")
 

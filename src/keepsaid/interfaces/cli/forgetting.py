@@ -57,7 +57,8 @@ def forget(
     for backup in told["backups"]:
         say(f"a backup from before still holds it: {backup}")
     if told["state"] != "done":
-        say("the rest goes when the turns that are running have ended; see: keepsaid memory forgotten")
+        when = "at the next start" if told.get("stopping") else "when the turns that are running have ended"
+        say(f"the rest goes {when}; see: keepsaid memory forgotten")
 
 
 def _would_go(told: dict[str, Any]) -> None:
@@ -82,7 +83,8 @@ def _waited(told: dict[str, Any]) -> dict[str, Any]:
     from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
 
     until, number = time.monotonic() + _WAIT_S, read("forgetting", str(told["id"]))
-    while told["state"] != "done" and number is not None and time.monotonic() < until:
+    waits = not told.get("stopping")
+    while told["state"] != "done" and number is not None and waits and time.monotonic() < until:
         time.sleep(_POLL_S)
         found = session().read(lambda stores: stores.views.forgettings.one(number), None)
         told = told if found is None else forgetting_shape(found, told["backups"])

@@ -36,13 +36,15 @@ def maintain(
         _would()
         return
     told: dict[str, Any] = {}
-    while not told.get("over"):
+    while not (told.get("over") or told.get("stopping")):
         piece, _ = either(lambda remote: remote.post("/v1/memories/maintain"), _maintained)
         told = _added(told, dict(piece))
     faded, gone = told["changed"][Task.FADE], told["archived"]
     loose = told["changed"][Task.EDGES] + told["changed"][Task.ENTITIES] + told["changed"][Task.SPACES]
     ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
     show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
+    if told["stopping"]:
+        say("the runtime is stopping; the rest is done in its next night, or by: keepsaid memory maintain")
 
 
 async def _maintained(instance: Instance) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class CollectionRoutes:
         self._gate.operator(request)
         named = parsed(await body_of(request, _BODY_BYTES_MAX)).get("session")
         session_id = None if named is None else _number(str(named))
-        return JSONResponse({"marked": await self._instance.collecting.mark(session_id)})
+        marked = await self._instance.collecting.mark(session_id)
+        return JSONResponse({"marked": marked, "stopping": self._instance.halt.asked})
 
     async def requeue(self, request: Request) -> Response:
         """Read a parked session again."""

@@ -20,5 +20,5 @@ async def forget(instance: Instance, gate: Gate, request: Request) -> Response:
     yes = fields.get("yes", False)
     if not isinstance(yes, bool):
         raise BadRequest("yes must be true or false")
-    asked = asked_in(fields)
-    return JSONResponse(await (forgotten if yes else would_go)(instance, asked))
+    told = await (forgotten if yes else would_go)(instance, asked_in(fields))
+    return JSONResponse({**told, "stopping": instance.halt.asked})

@@ -79,12 +79,14 @@ class OperatorRoutes:
     async def prune(self, request: Request) -> Response:
         """Remove what was settled long ago, for a few seconds; `over` says whether that was all."""
         self._gate.operator(request)
-        return JSONResponse(prune_shape(await self._instance.pruner.run(_PRUNE_MS)))
+        run = await self._instance.pruner.run(_PRUNE_MS)
+        return JSONResponse(prune_shape(run, stopping=self._instance.halt.asked))
 
     async def maintain(self, request: Request) -> Response:
         """Look after memory, for a few seconds; `over` says whether that was all."""
         self._gate.operator(request)
-        return JSONResponse(maintained_shape(await self._instance.maintenance.run(_PRUNE_MS)))
+        done = await self._instance.maintenance.run(_PRUNE_MS)
+        return JSONResponse(maintained_shape(done, stopping=self._instance.halt.asked))
 
     async def remember(self, request: Request) -> Response:
         """Add a memory by hand."""

@@ -17,6 +17,7 @@ from keepsaid.errors import (
     InputError,
     KeepsaidError,
     KeyConflict,
+    Stopping,
     StoreError,
     TooLarge,
 )
@@ -75,6 +76,7 @@ _STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
     (TooLarge, 413),
     (InputError, 422),
     (StoreError, 503),
+    (Stopping, 503),
 )
 """The first that fits; what fits none is 500."""
 

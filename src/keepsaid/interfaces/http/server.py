@@ -32,8 +32,9 @@ from keepsaid.interfaces.http.media import Media
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
 from keepsaid.interfaces.http.people import PeopleRoutes
-from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, unrouted
+from keepsaid.interfaces.http.problems import Endpoint, NotFound, body_of, guarded, unrouted
 from keepsaid.interfaces.http.receipts import ReceiptRoutes
+from keepsaid.interfaces.http.stopping import ending
 from keepsaid.interfaces.http.versions import VersionRoutes
 
 _STOP_S = 1
@@ -41,12 +42,16 @@ _STOP_S = 1
 
 
 def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
-    """Every route of the server; streams end soon after `stopping` is set."""
+    """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
     messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
     lanes, receipts = LaneRoutes(instance, gate), ReceiptRoutes(instance, gate)
     people = PeopleRoutes(instance, gate)
     versions = VersionRoutes(instance, gate)
     collection = CollectionRoutes(instance, gate)
+
+    def long(endpoint: Endpoint) -> Endpoint:
+        return guarded(ending(endpoint, instance.halt))
+
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
@@ -60,15 +65,15 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/batches/{id}/requeue", guarded(owner.requeue), methods=["POST"]),
         Route("/v1/batches/{id}/drop", guarded(owner.drop), methods=["POST"]),
         Route("/v1/lanes/reset", guarded(lanes.reset), methods=["POST"]),
-        Route("/v1/lanes/compact", guarded(lanes.compact), methods=["POST"]),
-        Route("/v1/prune", guarded(owner.prune), methods=["POST"]),
+        Route("/v1/lanes/compact", long(lanes.compact), methods=["POST"]),
+        Route("/v1/prune", long(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
         Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),
-        Route("/v1/memories/maintain", guarded(owner.maintain), methods=["POST"]),
-        Route("/v1/forget", guarded(partial(forget, instance, gate)), methods=["POST"]),
+        Route("/v1/memories/maintain", long(owner.maintain), methods=["POST"]),
+        Route("/v1/forget", long(partial(forget, instance, gate)), methods=["POST"]),
         Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),
         Route("/v1/memories/{id}/widen", guarded(people.widen), methods=["POST"]),
-        Route("/v1/collection/run", guarded(collection.run), methods=["POST"]),
+        Route("/v1/collection/run", long(collection.run), methods=["POST"]),
         Route("/v1/collection/{id}/requeue", guarded(collection.requeue), methods=["POST"]),
         Route("/v1/people/join", guarded(people.join), methods=["POST"]),
         Route("/v1/people/split", guarded(people.split), methods=["POST"]),
