@@ -55,7 +55,7 @@ ADDED: dict[str, dict[str, set[str]]] = {
         "active": {"merged"},
         "superseded": {"merged"},
         "archived": {"merged"},
-        "merged": {"forgotten"},
+        "merged": {"forgotten", "archived"},
     },
     "collection": {
         "clean": {"marked"},
@@ -194,6 +194,7 @@ VERBS = {
         ("superseded", "merge"): "merged",
         ("archived", "merge"): "merged",
         ("merged", "forget"): "forgotten",
+        ("merged", "part"): "archived",
         ("forgotten", "undo"): "active",
     },
 }

@@ -132,6 +132,7 @@ archived -restore-> active
 active -merge-> merged
 superseded -merge-> merged
 archived -merge-> merged
+merged -part-> archived
 active -forget-> forgotten
 superseded -forget-> forgotten
 archived -forget-> forgotten

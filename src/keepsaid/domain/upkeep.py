@@ -15,10 +15,31 @@ class Task(StrEnum):
     """What is done, in this order."""
 
     FADE = "fade"
+    ENDED = "ended"
+    BULLETINS = "bulletins"
     EDGES = "edges"
+    MENTIONS = "mentions"
+    SOURCES = "sources"
+    STATEMENTS = "statements"
+    CHAINS = "chains"
+    PIECES = "pieces"
+    VECTORS = "vectors"
     ENTITIES = "entities"
     SPACES = "spaces"
     TERMS = "terms"
+
+
+LOOSE = (
+    Task.EDGES,
+    Task.MENTIONS,
+    Task.SOURCES,
+    Task.STATEMENTS,
+    Task.CHAINS,
+    Task.PIECES,
+    Task.VECTORS,
+    Task.ENTITIES,
+)
+"""Tasks that take away what leads to nothing, in an order in which one leaves nothing for those before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,3 +64,13 @@ async def merge(instance: Instance, into: int, others: Sequence[int]) -> None:
             safe="Nothing was changed.",
             hint=f"keepsaid memory history {show('memory', into)}",
         )
+
+
+async def put_away(instance: Instance, named: Sequence[int], *, back: bool) -> tuple[int, ...]:
+    """Archive memories, or bring them `back`; raises InputError when none of them is there to be."""
+    done = await instance.memories.truth.put_away(named, instance.clock.now_ms(), back=back)
+    if not done:
+        what = "archived" if back else "active, of a kind that is learned"
+        hint = "keepsaid memory search --archived" if back else "keepsaid memory ls"
+        raise InputError(f"none of these memories is {what}", safe="Nothing was changed.", hint=hint)
+    return done

@@ -34,6 +34,13 @@ class Truth(Protocol):
         """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
         ...
 
+    async def put_away(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
+        """Archive what is known, or bring it `back`, as used then (milliseconds UTC); returns those it was done to.
+
+        Not archived are episodes and summaries.
+        """
+        ...
+
     async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
         """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
 

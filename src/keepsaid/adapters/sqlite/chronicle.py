@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.buffer_view import batch_of
 from keepsaid.adapters.sqlite.operations import SqliteLanes
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.trails import SqliteTrails
 from keepsaid.domain.chronicle import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, StepLife, TurnLife
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action, Verdict
@@ -24,6 +25,11 @@ SQL = load("chronicle")
 
 class SqliteChronicles(SqliteLanes):
     """The operational store, read only, with every time it keeps; None for an id that names nothing."""
+
+    @property
+    def trails(self) -> SqliteTrails:
+        """Where memories come from."""
+        return SqliteTrails(self._readers)
 
     async def chronicle_of_message(self, message_id: int) -> Chronicle | None:
         """What became of a message."""

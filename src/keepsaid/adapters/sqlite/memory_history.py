@@ -16,6 +16,7 @@ from keepsaid.adapters.sqlite.memory_masked import without_secrets
 from keepsaid.adapters.sqlite.memory_rows import bound, memory, statements
 from keepsaid.adapters.sqlite.memory_truth import hold, statements_of
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.domain.attributes import single
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learnt import LEARNABLE, How, Learnt
@@ -58,6 +59,15 @@ class Confirm(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class PutAway(Commit[tuple[int, ...]]):
+    """Archive memories, or bring archived ones `back`; returns those that it did so to. `at` is milliseconds UTC."""
+
+    memory_ids: tuple[int, ...]
+    back: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Merge(Commit[bool]):
     """Have `into` stand for the others, with their sources; False, and nothing done, when they cannot be merged."""
 
@@ -95,6 +105,13 @@ class SqliteTruth:
         """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
         return await self._writer.apply(Confirm(memory_id, at))
 
+    async def put_away(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
+        """Archive what is known, or bring it `back`, as used then (milliseconds UTC); returns those it was done to.
+
+        Not archived are episodes and summaries.
+        """
+        return await self._writer.apply(PutAway(tuple(memory_ids), back, at))
+
     async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
         """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
 
@@ -119,6 +136,14 @@ def pin(db: apsw.Connection, commit: Pin) -> bool:
 def confirm(db: apsw.Connection, commit: Confirm) -> bool:
     """Apply one commit."""
     return bool(db.execute(SQL["confirm"], {"id": commit.memory_id, "at": commit.at}).fetchall())
+
+
+def put_away(db: apsw.Connection, commit: PutAway) -> tuple[int, ...]:
+    """Apply one commit."""
+    wanted = {"ids": json.dumps(commit.memory_ids), "kinds": json.dumps(sorted(LEARNABLE)), "at": commit.at}
+    rows = db.execute(SQL["bring_back" if commit.back else "put_away"], wanted).fetchall()
+    settle(db)
+    return tuple(sorted(int(str(row[0])) for row in rows))
 
 
 def correct(db: apsw.Connection, commit: Correct) -> Learnt:
@@ -155,11 +180,14 @@ def merge(db: apsw.Connection, commit: Merge) -> bool:
     wanted = (commit.into, *commit.others)
     rows: list[tuple[Any, ...]]
     rows = [row for id_ in wanted for row in db.execute(SQL["standing"], {"id": id_}).fetchall()]
-    mergeable = len({*wanted}) == len(rows) == len(wanted) > 1 and all(kind in LEARNABLE for kind, _, _ in rows)
-    if not mergeable or len({row[1:] for row in rows}) > 1:
+    mergeable = len({*wanted}) == len(rows) == len(wanted) > 1 and all(row[0] in LEARNABLE for row in rows)
+    if not mergeable or len({row[2:] for row in rows}) > 1:
         return False
-    slot = rows[0][2]
-    held = periods(_moved(statements_of(db, slot), commit)) if slot is not None else []
+    _, attribute, _, slot = rows[0]
+    told = statements_of(db, slot) if slot is not None else []
+    if not single(attribute):
+        told = [one for one in told if one.memory_id in wanted]
+    held = periods(_moved(told, commit)) if slot is not None else []
     if not all(period.founder.founds for period in held):
         return False
     db.execute(SQL["say_founder"], {"ids": json.dumps(wanted)})

@@ -15,6 +15,7 @@ from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_archive import SqliteArchive
+from keepsaid.adapters.sqlite.memory_audit import SqliteAuditing
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_forget import SqliteForgetful
@@ -73,6 +74,7 @@ class SqliteMemories(SqliteReminding):
         self.truth = SqliteTruth(writer, readers, ids, redactor)
         self.archive = SqliteArchive(readers)
         self.relating = SqliteRelating(readers)
+        self.auditing = SqliteAuditing(readers)
         self.upkeep = SqliteUpkeep(writer, readers)
         self.forgetful = SqliteForgetful(writer, readers, tombs or tombs_beside(readers.path))
 

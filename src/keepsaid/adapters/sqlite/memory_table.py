@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
-from keepsaid.adapters.sqlite.memory_history import Confirm, Correct, Merge, Pin, confirm, correct, merge, pin
+from keepsaid.adapters.sqlite.memory_history import (
+    Confirm,
+    Correct,
+    Merge,
+    Pin,
+    PutAway,
+    confirm,
+    correct,
+    merge,
+    pin,
+    put_away,
+)
 from keepsaid.adapters.sqlite.memory_learn import Learn, learn
 
 MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
-    single={Learn: learn, Correct: correct, Pin: pin, Confirm: confirm, Merge: merge}, sets={}
+    single={Learn: learn, Correct: correct, Pin: pin, Confirm: confirm, Merge: merge, PutAway: put_away}, sets={}
 )
 """For a ledger that writes memory; join it with the operational ones where one file holds both stores."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -11,15 +12,18 @@ import apsw
 
 from keepsaid.adapters.sqlite.memory_index import count_terms, settle
 from keepsaid.adapters.sqlite.memory_rows import space_names
-from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.decay import FADING, Curve, Trace
+from keepsaid.domain.learnt import LEARNABLE
 from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.upkeep import Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
+from keepsaid.domain.upkeep import LOOSE, Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
 from keepsaid.ports.operations import Operations
 
 SQL = load("memory_upkeep")
+LOOSE_SQL = load("memory_loose")
+_LEARNABLE = json.dumps(sorted(LEARNABLE))
 _ALL = 1 << 62
 _BUDGET_S, _AT_ONCE = 0.010, 8
 """Archiving takes a memory out of the index and costs far more than fading: after so many a step looks at the time."""
@@ -91,24 +95,38 @@ def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple
     return faded, gone
 
 
-def _edges(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
-    """Associations of which one end is gone."""
-    upto, looked = only(db, SQL["edges"], (after, step.limit))
+def _ended(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
+    """What held until a time that is over holds no more, although nothing took its place."""
+    over = every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))
+    db.executemany(LOOSE_SQL["end"], over)
+    return after, Stepped(len(over), len(over), over=len(over) < step.limit)
+
+
+def _bulletins(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
+    """Bulletins that tell of what holds no more go; the next turn of their scope has them made anew."""
+    gone = every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))
+    db.executemany(LOOSE_SQL["withdraw"], gone)
+    if gone:
+        settle(db)
+    return after, Stepped(len(gone), len(gone), over=len(gone) < step.limit)
+
+
+def _sweep(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
+    """What leads to nothing."""
+    upto, looked = only(db, LOOSE_SQL[step.task], (after, step.limit))
     if upto is None:
         return after, Stepped()
-    loose = db.execute(SQL["loose_edges"], {"after": after, "upto": upto}).fetchall()
-    db.executemany(SQL["cut_edge"], loose)
+    loose = loose_in(db, step.task, after, upto)
+    db.executemany(LOOSE_SQL[f"{step.task}_cut"], loose)
+    if step.task is Task.CHAINS and loose:
+        settle(db)
     return upto, Stepped(looked, len(loose), over=looked < step.limit)
 
 
-def _entities(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
-    """People and things that no memory mentions any more."""
-    upto, looked = only(db, SQL["entities"], (after, step.limit))
-    if upto is None:
-        return after, Stepped()
-    unmentioned = db.execute(SQL["unmentioned"], {"after": after, "upto": upto}).fetchall()
-    db.executemany(SQL["drop_entity"], unmentioned)
-    return upto, Stepped(looked, len(unmentioned), over=looked < step.limit)
+def loose_in(db: apsw.Connection, task: Task, after: int, upto: int) -> list[Row]:
+    """What leads to nothing in one stretch of a table; each row begins with the id it is known by."""
+    found: list[Row] = db.execute(LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto}).fetchall()
+    return found
 
 
 def _spaces(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
@@ -141,8 +159,9 @@ def _terms(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Steppe
 
 _TASKS: dict[Task, Callable[[apsw.Connection, Maintain, int], tuple[int, Stepped]]] = {
     Task.FADE: _fade,
-    Task.EDGES: _edges,
-    Task.ENTITIES: _entities,
+    Task.ENDED: _ended,
+    Task.BULLETINS: _bulletins,
+    **dict.fromkeys(LOOSE, _sweep),
     Task.SPACES: _spaces,
     Task.TERMS: _terms,
 }
@@ -155,11 +174,11 @@ def _runs(db: apsw.Connection) -> tuple[TaskRun, ...]:
 
 def _outstanding(db: apsw.Connection, step: Maintain) -> Outstanding:
     faded, gone = _fading(every(db, SQL["memories"], (0, step.limit)), step)
-    whole = {"after": 0, "upto": _ALL}
     found = {
         Task.FADE: len(faded),
-        Task.EDGES: len(db.execute(SQL["loose_edges"], whole).fetchall()),
-        Task.ENTITIES: len(db.execute(SQL["unmentioned"], whole).fetchall()),
+        Task.ENDED: len(every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))),
+        Task.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))),
+        **{task: len(loose_in(db, task, 0, step.limit)) for task in LOOSE},
         Task.SPACES: sum(int(only(db, SQL["vectors_of"], (space,))[0]) for space in _former(db, step.space)),
     }
     return Outstanding(found, len(gone))

@@ -15,6 +15,7 @@ from keepsaid.domain.moment import moment
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.widening import Widened
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
 app.command("wrong")(wrong)
+app.command("audit")(audit)
 app.command("maintain")(maintain)
 app.command("stats")(stats)
 app.command("widen")(widen)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.upkeep import Holdings, Outstanding, Task
+from keepsaid.domain.upkeep import LOOSE, Holdings, Outstanding, Task
 from keepsaid.interfaces.cli.output import NOTHING, counted, facts, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 _LIMIT_MS = 5_000
 _WHAT = {
     Task.FADE: ("memory to fade", "memories to fade"),
+    Task.ENDED: ("memory whose time is over", "memories whose time is over"),
+    Task.BULLETINS: ("bulletin of what holds no more", "bulletins of what holds no more"),
     Task.EDGES: ("loose association", "loose associations"),
+    Task.MENTIONS: ("loose mention", "loose mentions"),
+    Task.SOURCES: ("source of nothing", "sources of nothing"),
+    Task.STATEMENTS: ("statement of nothing", "statements of nothing"),
+    Task.CHAINS: ("memory whose follower is gone", "memories whose follower is gone"),
+    Task.PIECES: ("piece of nothing", "pieces of nothing"),
+    Task.VECTORS: ("vector of nothing", "vectors of nothing"),
     Task.ENTITIES: ("thing nobody mentions", "things nobody mentions"),
     Task.SPACES: ("vector of a former model", "vectors of former models"),
 }
@@ -40,7 +48,7 @@ def maintain(
         piece, _ = either(lambda remote: remote.post("/v1/memories/maintain"), _maintained)
         told = _added(told, dict(piece))
     faded, gone = told["changed"][Task.FADE], told["archived"]
-    loose = told["changed"][Task.EDGES] + told["changed"][Task.ENTITIES] + told["changed"][Task.SPACES]
+    loose = sum(told["changed"][task] for task in (*LOOSE, Task.SPACES))
     ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
     show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
     if told["stopping"]:

@@ -16,7 +16,7 @@ from keepsaid.interfaces.cli.output import Table, counted, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import memory_shape, when
-from keepsaid.interfaces.versions import edit, merge, pin
+from keepsaid.interfaces.versions import edit, merge, pin, put_away
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _OWNER = Listener(None, everything=True)
 Named = Annotated[str, typer.Argument(help="A memory: mem_...")]
+Several = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories: mem_...")]
 
 
 def edit_one(
@@ -89,6 +90,29 @@ async def _pinned(instance: Instance, number: int, pinned: bool) -> bool:
     return True
 
 
+def archive(memories: Several) -> None:
+    """Put memories away: they come to mind no more, and are found where the archive is searched."""
+    _put_away(memories, back=False)
+
+
+def restore(memories: Several) -> None:
+    """Bring back what was archived."""
+    _put_away(memories, back=True)
+
+
+def _put_away(memories: list[str], *, back: bool) -> None:
+    numbers = [_number(one) for one in memories]
+    body = json.dumps({"ids": [name("memory", one) for one in numbers], "back": back}).encode()
+
+    async def locally(instance: Instance) -> dict[str, Any]:
+        done = await put_away(instance, numbers, back=back)
+        return {"ids": [name("memory", one) for one in done], "back": back}
+
+    told, _ = either(lambda remote: dict(remote.post("/v1/memories/archive", body)), locally)
+    what = "brought back" if back else "archived"
+    show(told, *(f"{one}  {what}" for one in told["ids"]))
+
+
 def merge_all(
     memory: Named,
     others: Annotated[list[str], typer.Argument(help="Memories that say the same: mem_...")],
@@ -129,5 +153,7 @@ def add_to(app: typer.Typer) -> None:
         ("pin", pin_one),
         ("unpin", unpin),
         ("merge", merge_all),
+        ("archive", archive),
+        ("restore", restore),
     ):
         app.command(called)(command)

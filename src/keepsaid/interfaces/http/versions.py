@@ -9,7 +9,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
-from keepsaid.interfaces.versions import edit, merge, pin
+from keepsaid.interfaces.versions import edit, merge, pin, put_away
 
 _BODY_BYTES_MAX = 100_000
 
@@ -39,14 +39,20 @@ class VersionRoutes:
         await pin(self._instance, memory_id, pinned=pinned)
         return JSONResponse({"id": show("memory", memory_id), "pinned": pinned})
 
+    async def put_away(self, request: Request) -> Response:
+        """Archive memories, or bring them back."""
+        self._gate.operator(request)
+        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        back = fields.get("back", False)
+        if not isinstance(back, bool):
+            raise BadRequest("back must be true or false")
+        done = await put_away(self._instance, _named(fields.get("ids"), "ids"), back=back)
+        return JSONResponse({"ids": [show("memory", one) for one in done], "back": back})
+
     async def merge(self, request: Request) -> Response:
         """Have a memory stand for others that say the same."""
         memory_id, fields = await self._asked(request)
-        named = fields.get("others")
-        others = [read("memory", one) for one in named if isinstance(one, str)] if isinstance(named, list) else []
-        known = [one for one in others if one is not None]
-        if not known or not isinstance(named, list) or len(known) < len(named):
-            raise BadRequest("others must be a list of memories: mem_...")
+        known = _named(fields.get("others"), "others")
         await merge(self._instance, memory_id, known)
         return JSONResponse({"id": show("memory", memory_id), "merged": [show("memory", one) for one in known]})
 
@@ -57,3 +63,12 @@ class VersionRoutes:
         if memory_id is None:
             raise NotFound("there is no such memory", hint="keepsaid memory ls")
         return memory_id, dict(fields)
+
+
+def _named(given: object, field: str) -> list[int]:
+    """The memories that a list names."""
+    named = given if isinstance(given, list) else []
+    known = [number for one in named if isinstance(one, str) and (number := read("memory", one)) is not None]
+    if not known or len(known) < len(named):
+        raise BadRequest(f"{field} must be a list of memories: mem_...")
+    return known

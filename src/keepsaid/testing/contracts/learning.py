@@ -319,6 +319,19 @@ class CorrectingContract:
             [memory] = await everything(store, [one.memory_id])
             assert not memory.pinned
 
+    async def test_what_is_put_away_is_found_in_the_archive_alone(self, factory: LearningFactory) -> None:
+        """And is there again when it is brought back; what is not there, or not so, is left as it is."""
+        async with factory() as store:
+            [one] = await store.learn([lives("m1", "Porto", 100)], 200)
+            for back, state, done in ((True, "active", ()), (False, "archived", (one.memory_id,))):
+                assert await store.truth.put_away([one.memory_id, 17], 300, back=back) == done
+                [memory] = await everything(store, [one.memory_id])
+                assert memory.state == state
+            assert await store.fetch(AUDIT, [one.memory_id]) == ()
+            assert await store.truth.put_away([one.memory_id], 300, back=True) == (one.memory_id,)
+            [memory] = await store.fetch(AUDIT, [one.memory_id])
+            assert (memory.state, memory.last_access_at) == ("active", 300)
+
     async def test_merged_memories_are_one(self, factory: LearningFactory) -> None:
         """With all sources; the others are never found again, and what they said is not learned anew."""
         texts = [

@@ -64,6 +64,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Pin.",
                 "commit.Confirm.",
                 "commit.Merge.",
+                "commit.PutAway.",
                 "episodes.kept",
                 "commit.EpisodesKept.",
                 "summaries.kept",

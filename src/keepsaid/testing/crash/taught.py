@@ -13,7 +13,7 @@ _PLACES = ("Porto", "Lisbon", "Porto")
 
 
 async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
-    """Learn where a thing was, put that right, take it for certain, pin it; and merge two notes of it."""
+    """Learn where a thing was, put that right, take it for certain, pin it; merge two notes of it, and archive them."""
     moved = [_told(memory_id, n, f"it is in {place}", place) for n, place in enumerate(_PLACES)]
     learned = await store.learn(moved, at)
     await store.truth.correct(learned[-1].memory_id, _told(memory_id, 3, "no, it is in Rome", "Rome"), at)
@@ -23,6 +23,7 @@ async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
     first, second = await store.learn(notes, at)
     if first.memory_id != second.memory_id:
         await store.truth.merge(first.memory_id, [second.memory_id], at)
+    await store.truth.put_away([first.memory_id], at)
 
 
 def _told(memory_id: int, n: int, text: str, place: str = "") -> NewMemory:

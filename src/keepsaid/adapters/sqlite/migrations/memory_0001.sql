@@ -69,7 +69,7 @@ CREATE INDEX memory_content ON memory (content_hash);
 CREATE INDEX memory_beside ON memory (audience, said_at, id)
 WHERE kind = 'episode' AND state IN ('active', 'superseded');
 CREATE INDEX memory_slot ON memory (slot) WHERE slot IS NOT NULL;
-CREATE INDEX memory_overdue ON memory (valid_to) WHERE state = 'active' AND superseded_by IS NOT NULL;
+CREATE INDEX memory_overdue ON memory (valid_to) WHERE state = 'active' AND valid_to IS NOT NULL;
 CREATE INDEX memory_superseded ON memory (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX memory_subject ON memory (subject, attribute) WHERE subject <> '';
 CREATE INDEX memory_speaker ON memory (speaker_id, said_at DESC, id DESC)

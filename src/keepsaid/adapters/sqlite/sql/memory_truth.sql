@@ -144,8 +144,18 @@ UPDATE memory SET pinned = :pinned WHERE id = :id AND state IN ('active', 'super
 UPDATE memory SET confidence = 1.0, confirmed_at = max(coalesce(confirmed_at, :at), :at)
 WHERE id = :id AND state IN ('active', 'superseded', 'archived') RETURNING 1
 
+-- name: put_away
+UPDATE memory SET state = 'archived', pinned = 0
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'active' AND kind IN (SELECT value FROM json_each(:kinds))
+RETURNING id
+
+-- name: bring_back
+UPDATE memory SET state = 'active', last_access_at = max(coalesce(last_access_at, :at), :at)
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'archived' AND kind IN (SELECT value FROM json_each(:kinds))
+RETURNING id
+
 -- name: standing
-SELECT memory.kind, memory.scope, memory.slot
+SELECT memory.kind, memory.attribute, memory.scope, memory.slot
 FROM memory WHERE memory.id = :id AND memory.state IN ('active', 'superseded', 'archived')
 
 -- name: corrected

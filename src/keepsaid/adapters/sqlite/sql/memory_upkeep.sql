@@ -22,30 +22,6 @@ UPDATE memory SET importance = :importance, last_decayed_at = :at WHERE id = :id
 -- name: archive
 UPDATE memory SET state = 'archived' WHERE id = :id
 
--- name: edges
-SELECT max(source_id), count(*) FROM (SELECT source_id FROM association WHERE source_id > ?1 ORDER BY source_id LIMIT ?2)
-
--- name: loose_edges
-SELECT edge.source_id, edge.target_id, edge.relation FROM association AS edge
-WHERE edge.source_id > :after AND edge.source_id <= :upto AND NOT (
-  EXISTS (SELECT 1 FROM memory WHERE memory.id = edge.source_id AND memory.state <> 'forgotten')
-  AND EXISTS (SELECT 1 FROM memory WHERE memory.id = edge.target_id AND memory.state <> 'forgotten')
-)
-
--- name: cut_edge
-DELETE FROM association WHERE source_id = ?1 AND target_id = ?2 AND relation = ?3
-
--- name: entities
-SELECT max(id), count(*) FROM (SELECT id FROM entity WHERE id > ?1 ORDER BY id LIMIT ?2)
-
--- name: unmentioned
-SELECT entity.id FROM entity
-WHERE entity.id > :after AND entity.id <= :upto
-AND NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_id = entity.id)
-
--- name: drop_entity
-DELETE FROM entity WHERE id = ?1
-
 -- name: former
 SELECT former.id FROM space AS former CROSS JOIN space AS ours
 WHERE ours.model = :model AND ours.revision = :revision AND ours.dimension = :dimension

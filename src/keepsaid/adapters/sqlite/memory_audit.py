@@ -1,0 +1,81 @@
+"""What an audit reads of the memories in one SQLite file, a page at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_alike import alike
+from keepsaid.adapters.sqlite.memory_rows import Row
+from keepsaid.adapters.sqlite.memory_upkeep import LOOSE_SQL, loose_in
+from keepsaid.adapters.sqlite.query import every, only
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.audit import Entry
+from keepsaid.domain.learnt import LEARNABLE
+from keepsaid.domain.memory import Source
+from keepsaid.domain.upkeep import Task
+
+_PARTS = load("memory_audit")
+SQL = {name: sql.replace("/*entry*/", _PARTS["entry"]) for name, sql in _PARTS.items()}
+_KINDS = json.dumps(sorted(LEARNABLE))
+
+
+class SqliteAuditing:
+    """The memories of one file, for the owner's eyes; read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def learned(self, after: int, limit: int) -> Sequence[Entry]:
+        """What is learned and active, behind an id, in the order of their ids."""
+        return await self._readers.run(_entries, "learned", {"after": after, "limit": limit})
+
+    async def texts(self, after: int, limit: int) -> Sequence[tuple[int, str]]:
+        """All that memories that are there say, behind an id, in the order of their ids."""
+        return await self._readers.run(_texts, after, limit)
+
+    async def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
+        """Those of these memories that are active, of whatever kind."""
+        return await self._readers.run(_entries, "entries", {"ids": json.dumps(sorted(set(ids)))})
+
+    async def loose(self, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+        """How far a page of one table behind an id goes, and the ids in it that lead to nothing; None for no more."""
+        return await self._readers.run(_loose, task, after, limit)
+
+    async def withdrawn(self, at: int, limit: int) -> Sequence[int]:
+        """Bulletins that tell what holds no more."""
+        return await self._readers.run(
+            lambda db: tuple(int(row[0]) for row in every(db, LOOSE_SQL["withdrawn"], (at, limit)))
+        )
+
+    async def alike(self, ids: Sequence[int], above: float) -> Sequence[tuple[int, int]]:
+        """Pairs of these memories, the smaller id first, whose cosine is above `above`."""
+        return await self._readers.run(alike, tuple(ids), above)
+
+
+def _entries(db: apsw.Connection, statement: str, wanted: dict[str, Any]) -> Sequence[Entry]:
+    rows: list[Row] = db.execute(SQL[statement], {**wanted, "kinds": _KINDS}).fetchall()
+    return tuple(_entry(row) for row in rows)
+
+
+def _entry(row: Row) -> Entry:
+    id_, text, scope, external, slot, subject, attribute, value, start, until, after, recorded_at = row[:12]
+    uses, kept, learned, sources = row[12:]
+    came = tuple(Source(*one) for one in json.loads(sources))
+    about = (slot, subject, attribute, value)
+    times = (start, until, after, recorded_at)
+    return Entry(id_, text, scope, bool(external), *about, *times, uses, bool(kept), bool(learned), came)
+
+
+def _texts(db: apsw.Connection, after: int, limit: int) -> Sequence[tuple[int, str]]:
+    rows: list[Row] = db.execute(SQL["texts"], {"after": after, "limit": limit}).fetchall()
+    return tuple((int(row[0]), str(row[1])) for row in rows)
+
+
+def _loose(db: apsw.Connection, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+    upto, _ = only(db, LOOSE_SQL[task], (after, limit))
+    return None if upto is None else (upto, tuple(int(row[0]) for row in loose_in(db, task, after, upto)))

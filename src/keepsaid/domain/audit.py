@@ -1,0 +1,191 @@
+"""Audit: what is wrong with what is remembered, and the command that puts each case right.
+
+Memories are looked at one after another, in the order of their ids; what is kept of them meanwhile are the words that
+tell most, and the values of slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from keepsaid.domain.attributes import single, value_name
+from keepsaid.domain.likeness import say_the_same, telling
+from keepsaid.domain.memory import Source
+from keepsaid.domain.provenance import within
+
+COMPARED_MAX = 1_000
+"""With so many memories that share a telling word one is compared, the newest."""
+
+
+class Trouble(StrEnum):
+    """What may be wrong."""
+
+    DUPLICATE = "duplicates"
+    CONTRADICTION = "contradictions"
+    STALE = "stale"
+    UNUSED = "never recalled"
+    SECRET = "secrets"  # noqa: S105 - the name of a trouble
+    ORPHANED = "orphaned"
+    ECHO = "echo loops"
+
+
+class Fix(StrEnum):
+    """The command that puts a case right, by its name under `keepsaid memory`."""
+
+    MERGE = "merge"
+    EDIT = "edit"
+    MAINTAIN = "maintain"
+    ARCHIVE = "archive"
+    FORGET = "forget"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of a trouble: the memories it is about, `what` it is in a word or two, and what puts it right.
+
+    The fix is done to the first memory; a merge has it stand for the others. An edit says `text` and `value`.
+    """
+
+    trouble: Trouble
+    ids: tuple[int, ...]
+    fix: Fix
+    what: str = ""
+    text: str = ""
+    value: str = ""
+
+
+class Entry(NamedTuple):
+    """An active memory as far as an audit looks at it; times are milliseconds UTC.
+
+    `uses` are turns that were shown it, `kept` says that a person pinned, confirmed or corrected it, and `learned` that
+    it is neither an episode nor a summary.
+    """
+
+    id: int
+    text: str
+    scope: str
+    external: bool
+    slot: bytes | None
+    subject: str
+    attribute: str
+    value: str
+    start: int
+    until: int | None
+    after: int | None
+    recorded_at: int
+    uses: int
+    kept: bool
+    learned: bool = True
+    sources: tuple[Source, ...] = ()
+
+    def holds(self, at: int) -> bool:
+        """Whether it holds at a time, with nothing that took its place."""
+        return self.after is None and (self.until is None or self.until > at)
+
+    def same_as(self, other: Entry) -> bool:
+        """Whether it says what another one says: the same value of the same slot, or else the same words."""
+        if self.slot is not None and self.slot == other.slot:
+            return value_name(self.value) == value_name(other.value)
+        return say_the_same(self.text, other.text)
+
+
+@dataclass(slots=True)
+class Comparing:
+    """Memories that say the same, or of which only one can be true, found while they come one after another."""
+
+    at: int
+    _words: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
+    _slots: dict[bytes, list[Entry]] = field(default_factory=dict)
+
+    def look(self, entry: Entry) -> Iterator[Case]:
+        """What is wrong between a memory and those before it."""
+        if entry.external or not entry.holds(self.at):
+            return
+        if entry.slot is not None:
+            yield from self._in_slot(entry, self._slots.setdefault(entry.slot, []))
+            return
+        words = [(entry.scope, word) for word in telling(entry.text)]
+        before = {one.id: one for word in words for one in self._words.get(word, ())[-COMPARED_MAX:]}
+        alike = [one for _, one in sorted(before.items()) if _about_the_same(one, entry) and one.same_as(entry)]
+        if alike:
+            yield Case(Trouble.DUPLICATE, (alike[0].id, entry.id), Fix.MERGE, "the same words")
+            return
+        for word in words:
+            self._words.setdefault(word, []).append(entry)
+
+    def _in_slot(self, entry: Entry, others: list[Entry]) -> Iterator[Case]:
+        together = [one for one in others if _meet(one, entry)]
+        same = [one for one in together if one.same_as(entry) and one.scope == entry.scope]
+        if same:
+            yield Case(Trouble.DUPLICATE, (same[0].id, entry.id), Fix.MERGE, "the same value")
+        elif single(entry.attribute):
+            for one in together:
+                if not one.same_as(entry):
+                    newer, older = (entry, one) if entry.start >= one.start else (one, entry)
+                    if within(older.scope, newer.scope):
+                        yield contradiction(newer, older)
+        others.append(entry)
+
+    def several(self) -> Iterator[Sequence[Entry]]:
+        """The memories of each slot that has several values at a time, more than one of them."""
+        for entries in self._slots.values():
+            if len(entries) > 1 and not single(entries[0].attribute):
+                yield entries
+
+
+def _about_the_same(one: Entry, other: Entry) -> bool:
+    first, second = value_name(one.subject), value_name(other.subject)
+    return not first or not second or first == second
+
+
+def _meet(one: Entry, other: Entry) -> bool:
+    """Whether there is a time at which both hold."""
+    return (one.until is None or one.until > other.start) and (other.until is None or other.until > one.start)
+
+
+def contradiction(newer: Entry, older: Entry) -> Case:
+    """Two that cannot both be true: what was told later is said once more, which ends the other."""
+    ids = (newer.id, older.id)
+    return Case(Trouble.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value)
+
+
+def unused(entry: Entry, since: int) -> Case | None:
+    """The case of a memory that was never shown to a turn, nor is kept by a person, since a time."""
+    if entry.uses or entry.kept or max(entry.recorded_at, entry.start) > since or entry.after is not None:
+        return None
+    return Case(Trouble.UNUSED, (entry.id,), Fix.ARCHIVE)
+
+
+def ended(entry: Entry, before: int) -> Case | None:
+    """The case of a memory whose time was over before a night that should have ended it."""
+    over = entry.until is not None and entry.until <= before
+    return Case(Trouble.STALE, (entry.id,), Fix.MAINTAIN, "its time is over") if over else None
+
+
+def sourceless(entry: Entry, missing: Collection[Source]) -> Case | None:
+    """The case of a memory none of whose sources is there any more; said by a person now, it has one again."""
+    if not entry.sources or any(one not in missing for one in entry.sources):
+        return None
+    return Case(Trouble.ORPHANED, (entry.id,), Fix.EDIT, "its sources lead to nothing", entry.text, entry.value)
+
+
+def echo(entry: Entry, shown: Sequence[Entry]) -> Case | None:
+    """The case of a memory that was learned from a reply, in which the agent told what it had been shown."""
+    said = [one for one in shown if one.id != entry.id and one.same_as(entry)]
+    if not said:
+        return None
+    first = said[0]
+    if first.scope == entry.scope and first.slot == entry.slot and first.learned:
+        return Case(Trouble.ECHO, (first.id, entry.id), Fix.MERGE, "learned from a reply that repeats it")
+    return Case(Trouble.ECHO, (entry.id,), Fix.ARCHIVE, "learned from a reply that repeats what was shown")
+
+
+def repeats_only(sources: Sequence[Source]) -> tuple[int, ...]:
+    """The turns whose replies are all that a memory was learned from; none where a person said any of it."""
+    said = [one for one in sources if one.kind != "finding"]
+    if not said or any(one.kind != "reply" or not one.ref.isdecimal() for one in said):
+        return ()
+    return tuple(int(one.ref) for one in said)

@@ -1,0 +1,130 @@
+"""The audit: both stores are read a page at a time, and every case of trouble is counted, the first ones named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from keepsaid.domain.audit import Case, Comparing, Entry, Fix, Trouble, echo, ended, repeats_only, sourceless, unused
+from keepsaid.domain.decay import DAY_MS
+from keepsaid.domain.redaction import counted_kinds
+from keepsaid.domain.upkeep import LOOSE, Task
+from keepsaid.ports.auditing import Auditing, Trails
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.redactor import Redactor, marks_of
+
+UNUSED_DAYS = 180
+"""What was not shown to any turn for so long was never needed."""
+
+SHOWN_MAX = 5
+"""So many cases of each trouble are named."""
+
+_PAGE, _NEAR, _SLOT_MAX = 500, 0.92, 200
+_NIGHT_MS = DAY_MS
+"""What ended within the last day is ended by the coming night."""
+
+
+@dataclass(slots=True)
+class Report:
+    """How many cases there are of each trouble, and the first of them."""
+
+    counts: dict[Trouble, int] = field(default_factory=lambda: dict.fromkeys(Trouble, 0))
+    cases: dict[Trouble, list[Case]] = field(default_factory=lambda: {one: [] for one in Trouble})
+
+    def add(self, cases: Iterable[Case | None]) -> None:
+        """Cases more."""
+        for case in cases:
+            if case is not None:
+                self.counts[case.trouble] += 1
+                if len(self.cases[case.trouble]) < SHOWN_MAX:
+                    self.cases[case.trouble].append(case)
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is none."""
+        return not any(self.counts.values())
+
+
+class Audit:
+    """Looks all memories through; nothing is changed. Comparing and looking for secrets is done in threads."""
+
+    def __init__(self, auditing: Auditing, trails: Trails, redactor: Redactor, clock: Clock) -> None:
+        self._auditing = auditing
+        self._trails = trails
+        self._redactor = redactor
+        self._clock = clock
+
+    async def report(self, unused_days: float = UNUSED_DAYS) -> Report:
+        """All that is wrong now."""
+        report, now = Report(), self._clock.now_ms()
+        comparing = Comparing(now)
+        async for page in self._learned():
+            report.add(await asyncio.to_thread(_compared, comparing, page))
+            report.add(ended(one, now - _NIGHT_MS) for one in page)
+            report.add(unused(one, int(now - unused_days * DAY_MS)) for one in page)
+            await self._traced(page, report)
+        await self._near(comparing, report)
+        await self._secrets(report)
+        await self._loose(report)
+        withdrawn = await self._auditing.withdrawn(now, _PAGE)
+        report.add(Case(Trouble.STALE, (one,), Fix.MAINTAIN, "a bulletin of what holds no more") for one in withdrawn)
+        return report
+
+    async def _learned(self) -> AsyncIterator[Sequence[Entry]]:
+        after = 0
+        while page := await self._auditing.learned(after, _PAGE):
+            yield page
+            after = page[-1].id
+
+    async def _traced(self, page: Sequence[Entry], report: Report) -> None:
+        """Memories whose sources are gone, and those that the agent learned from itself."""
+        missing = await self._trails.missing([source for one in page for source in one.sources])
+        report.add(sourceless(one, missing) for one in page)
+        repeating = {one: turns for one in page if (turns := repeats_only(one.sources))}
+        shown = await self._trails.shown([turn for turns in repeating.values() for turn in turns])
+        told = {one.id: one for one in await self._auditing.entries([id_ for ids in shown.values() for id_ in ids])}
+        for one, turns in repeating.items():
+            before = [told[id_] for turn in turns for id_ in shown.get(turn, ()) if id_ in told]
+            report.add([echo(one, before)])
+
+    async def _near(self, comparing: Comparing, report: Report) -> None:
+        """Values of one slot that mean the same."""
+        for entries in comparing.several():
+            there = {one.id: one for one in entries[-_SLOT_MAX:]}
+            pairs = await self._auditing.alike(tuple(there), _NEAR)
+            report.add(
+                Case(Trouble.DUPLICATE, pair, Fix.MERGE, "nearly the same meaning")
+                for pair in pairs
+                if there[pair[0]].scope == there[pair[1]].scope and not there[pair[0]].same_as(there[pair[1]])
+            )
+
+    async def _secrets(self, report: Report) -> None:
+        """What has the shape of a secret: said is only of what kind it is."""
+        after = 0
+        while page := await self._auditing.texts(after, _PAGE):
+            found = await marks_of(self._redactor, [text for _, text in page])
+            report.add(
+                Case(Trouble.SECRET, (id_,), Fix.FORGET, ", ".join(sorted(counted_kinds(marks))))
+                for (id_, _), marks in zip(page, found, strict=True)
+                if marks
+            )
+            after = page[-1][0]
+
+    async def _loose(self, report: Report) -> None:
+        for task in LOOSE:
+            after = 0
+            while found := await self._auditing.loose(task, after, _PAGE):
+                after, ids = found
+                report.add(
+                    Case(Trouble.ORPHANED, _memory(task, one), Fix.MAINTAIN, f"{task} of nothing") for one in ids
+                )
+
+
+def _compared(comparing: Comparing, page: Sequence[Entry]) -> list[Case]:
+    return [case for one in page for case in comparing.look(one)]
+
+
+def _memory(task: Task, found: int) -> tuple[int, ...]:
+    """The memory that something loose belonged to; things have no names of their own."""
+    return () if task is Task.ENTITIES else (found,)
