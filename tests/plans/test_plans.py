@@ -99,7 +99,9 @@ def test_an_excuse_is_still_needed(large: apsw.Connection, partial: frozenset[st
     assert scans(large, hot.sql, hot.bound, partial) != []
 
 
-_ASKED = "keep_audiences keep_sources kept get fetch matches matches_heard pieces_heard counted frequencies"
+_ASKED = (
+    "keep_audiences keep_sources kept get fetch matches matches_heard matches_known pieces_heard counted frequencies"
+)
 
 
 @pytest.mark.parametrize("name", _ASKED.split())

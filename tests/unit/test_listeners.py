@@ -88,7 +88,7 @@ RULE = ("/*heard*/", "/*audiences*/", "IN (SELECT value FROM json_each(:audience
 PARTS = ("columns", "same_lane", "audiences", "scopes", "heard")
 READS = re.compile(r"^(SELECT|WITH)\b.*?(FROM|JOIN) memory(_text|_piece)?(\s|$)", re.DOTALL)
 UNHEARD = {
-    "memory": {"matches", "pieces_beside", "pieces", "kept", "counts"},
+    "memory": {"matches", "any_known", "pieces_beside", "pieces", "kept", "counts"},
     "memory_graph": set[str](),
     "memory_hearing": {"whole"},
     "memory_people": {"seen"},
@@ -103,7 +103,7 @@ UNHEARD = {
 
 `matches` gives row numbers, which `pieces_heard` reads; `pieces_beside` goes from what was heard to what the same
 people hear; bulletins are read by one scope, which a listener was found to hear. Those of `memory_truth`, `kept` and
-`whole` are part of writes, which return no words. The others count, or are for embedding.
+`whole` are part of writes, which return no words. The others count or tell whether there is any, or are for embedding.
 """
 
 

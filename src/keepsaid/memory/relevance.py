@@ -31,7 +31,14 @@ EACH_WORD, NEARER, TOLD_OF, ASKED, KEPT = 1.0, 10.0, 4.0, 4.0, 6.0
 """A word that is shared, a cosine nearer than others; by somebody who is told of; something is asked; knowledge."""
 
 COVERS = 7.0
-"""It has a rare word of what is asked, and a good part of all: "who is my dentist?" says one thing."""
+"""It has a rare word of what is asked, and a good part of all: "who is my dentist?" says one thing.
+
+Or it is knowledge, and has every word of what is asked, be they as common as they may: what is asked often and was
+answered once.
+"""
+
+_WORDS_COVERED = 2
+"""So many words at least."""
 
 _COVERED, _RARE = 0.4, 0.85
 """Such a part of what all words of the question are worth; such a part of what a word is worth that is never said."""
@@ -72,6 +79,7 @@ class Relevance:
         self._told_of = set(told_of(said))
         self._base = ASKED if any(mark in said for mark in _ASKS) else 0.0
         telling = {root(word) for word in spelled(said) if fold(word) not in STOPWORDS}
+        self._wanted = telling - _OF_TALK
         never = rarity.worth(_NEVER_SAID)
         self._rare = _RARE * never
         self._covered = _COVERED * (fsum(self._worth.values()) + never * len(telling - self._worth.keys()))
@@ -92,9 +100,16 @@ class Relevance:
             total += TOLD_OF
         if memory.new.kind not in LANE_BOUND:
             total += KEPT
-        if self._base and shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _OF_TALK):
+        if self._base and (self._has_rare(found, shared) or self._is_known(memory, found)):
             total += COVERS
         return Evidence(total, shared, nearer, first, news)
+
+    def _has_rare(self, found: set[str], shared: float) -> bool:
+        return shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _OF_TALK)
+
+    def _is_known(self, memory: Memory, found: set[str]) -> bool:
+        wanted = self._wanted
+        return memory.new.kind not in LANE_BOUND and len(wanted) >= _WORDS_COVERED and wanted <= found
 
     def _read(self, memory: Memory) -> tuple[set[str], tuple[int, str] | None, bool]:
         """The shared words of a text, the first of them, and whether there are others that mean something."""

@@ -19,6 +19,9 @@ BEFORE, AFTER = 2, 1
 NEAR_CHARS = 200
 """So much of each."""
 
+KNOWN = "\ue000known"
+"""Stands beside the time of what was learned, as no word of anybody's, so that what is known is searched by itself."""
+
 _SQL = load("memory_index")
 _COUNTED_AT_ONCE = 2_000
 _COUNTED_AGAIN = 1.25
@@ -73,7 +76,7 @@ def _made(db: apsw.Connection, memory: _Stale) -> Iterator[dict[str, Any]]:
             "beside": memory.beside,
             "terms": numbers([*own, *marked, *stems(db, near)]),
             "speaker": memory.speaker,
-            "said": marks,
+            "said": marks if memory.beside else f"{marks} {KNOWN}".lstrip(),
             "grams": " ".join(grams(body, letters=True)),
             "body": body,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from operator import itemgetter
@@ -11,10 +11,10 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_index import AFTER, BEFORE
+from keepsaid.adapters.sqlite.memory_index import AFTER, BEFORE, KNOWN
 from keepsaid.adapters.sqlite.memory_rows import bound, rows
 from keepsaid.adapters.sqlite.memory_score import MOST, scores
-from keepsaid.adapters.sqlite.memory_terms import number
+from keepsaid.adapters.sqlite.memory_terms import number, numbers
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.pieces import grams
 from keepsaid.domain.rarity import Rarity
@@ -38,6 +38,26 @@ _DEPTH_UNCAPPED = 5_000
 
 _LENDING = 30
 """So many of the best matches are asked for what stands around them."""
+
+_SHARE, _SHARE_LEAST = 20, 5
+"""So many pieces of what is known are looked at, where fewer than the least are among the best of all."""
+
+_KNOWN_MORE = 1.25
+"""What is known counts so much more: nothing said beside it lends it words."""
+
+_DEPTH_DROWNED = 1_000
+"""So many of the best matches are looked at where most say the same."""
+
+_OPENING = """
+who whom whose whos what which when where why how do doe does did is are am was wa were can could will would shall
+should may might has ha have had
+"""
+_OPENINGS = frozenset(numbers([word]) for word in _OPENING.split())
+"""Words that questions begin with, and their stems."""
+
+_Row = tuple[Any, ...]
+"""A piece: its memory, when it was said, own terms, terms of its marks, all terms, speaker, audience, whether it is an
+episode, and its id."""
 
 _SCORED = itemgetter(2, 3, 4)
 """Of a row what its score is made of."""
@@ -75,7 +95,7 @@ def search(
     found = _best(db, listener, asked, max(depth, limit))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
-    return tuple(Found(memory_id, score / most) for score, _, memory_id in _ranked(idf, found)[:limit])
+    return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(idf, found, limit))
 
 
 def rarity(db: apsw.Connection, text: str) -> Rarity:
@@ -87,35 +107,86 @@ def rarity(db: apsw.Connection, text: str) -> Rarity:
     return Rarity(pieces, {stem: term.pieces for stem, term in terms.items()})
 
 
-def _ranked(idf: Mapping[int, float], found: Sequence[tuple[Any, ...]]) -> list[tuple[float, int, int]]:
-    """Memories as (score of their best piece, when said, id), best first; what only stood near a match has none."""
-    best: dict[int, tuple[float, int, int]] = {}
+def _ranked(idf: Mapping[int, float], found: Sequence[_Row], limit: int) -> list[tuple[float, int]]:
+    """The best memories, each with the score of its best piece; what only stood near a match has none.
+
+    Of those whose best pieces repeat one another only the first is there.
+    """
+    best: dict[int, tuple[float, int, int, _Row]] = {}
     for row, score in zip(found, scores(idf, list(map(_SCORED, found))), strict=True):
         if score > 0:
-            one = (round(score, 6), row[1], row[0])
+            one = (round(score if row[7] else score * _KNOWN_MORE, 6), row[1], row[0], row)
             best[row[0]] = max(one, best.get(row[0], one))
-    return sorted(best.values(), reverse=True)
+    seen: set[object] = set()
+    told: list[tuple[float, int]] = []
+    for score, _, memory_id, row in sorted(best.values(), reverse=True):
+        words = _words_of(row)
+        if words not in seen:
+            seen.add(words)
+            told.append((score, memory_id))
+            if len(told) == limit:
+                break
+    return told
 
 
-def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> list[tuple[Any, ...]]:
+def _words_of(row: _Row) -> object:
+    """What a piece has in common with those that repeat it.
+
+    What somebody said of himself does not repeat what another did; a question is the same whoever asks. What is known
+    was learned once for each time that it holds.
+    """
+    memory_id, _, own, _, terms, speaker, audience, episode, _ = row
+    if not episode:
+        return memory_id
+    words = terms[: 4 * own]
+    return words if words[:4] in _OPENINGS else (words, speaker, audience)
+
+
+def _apart(found: Iterable[_Row]) -> list[_Row]:
+    """The first of all pieces that repeat one another."""
+    first: dict[object, _Row] = {}
+    for row in found:
+        first.setdefault(_words_of(row), row)
+    return list(first.values())
+
+
+def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> list[_Row]:
     """The pieces that match best and are heard, of which there may be fewer than `depth`, and what stands around them.
+
+    What is known has a share of its own, and where most repeat one another more are looked at: a question that was
+    asked a thousand times leaves room for its answer.
+    """
+    bindings = {**bound(listener), "query": asked, "depth": depth, "known": f'said : "{KNOWN}" AND ({asked})'}
+    top, heard = _top(db, listener, bindings)
+    apart = _apart(heard)
+    if 2 * len(apart) < len(heard) and top == depth < _DEPTH_DROWNED:
+        apart = _apart(_top(db, listener, {**bindings, "depth": _DEPTH_DROWNED})[1])
+    there = {row[-1] for row in apart if not row[7]}
+    if top == depth and len(there) < _SHARE_LEAST and rows(db, "any_known", {}):
+        known = rows(db, "matches_known", {**bindings, "share": _SHARE})
+        apart += _heard(db, bindings, [row for row in known if row[0] not in there])
+    return _with_beside(db, apart) if apart else []
+
+
+def _top(db: apsw.Connection, listener: Listener, bindings: dict[str, Any]) -> tuple[int, list[_Row]]:
+    """How many pieces match best, up to the depth, and those of them that are heard.
 
     First only among the best of all, because whether a piece is heard stands in its row, and rows are spread
     over the whole file. That is the answer when all that match were seen, or enough of them are heard.
     """
-    bindings = {**bound(listener), "query": asked, "depth": depth}
+    depth = bindings["depth"]
     top = rows(db, "matches", bindings)
     heard = _heard(db, bindings, top)
     if not listener.everything and len(top) == depth and len(heard) * 2 < depth:
         heard = _heard(db, bindings, rows(db, "matches_heard", bindings))
-    return _with_beside(db, heard) if heard else []
+    return len(top), heard
 
 
-def _heard(db: apsw.Connection, bindings: dict[str, Any], top: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _heard(db: apsw.Connection, bindings: dict[str, Any], top: Sequence[_Row]) -> list[_Row]:
     return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps([row[0] for row in top])})
 
 
-def _with_beside(db: apsw.Connection, heard: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _with_beside(db: apsw.Connection, heard: list[_Row]) -> list[_Row]:
     """The best, and the pieces they lend their words to, which the same listeners hear."""
     lending = json.dumps([row[-1] for row in heard[:_LENDING]])
     beside = rows(db, "pieces_beside", {"pieces": lending, "before": BEFORE, "after": AFTER})

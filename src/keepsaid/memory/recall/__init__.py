@@ -12,7 +12,7 @@ from keepsaid.domain.memory import Found, Hit, Listener, Recalled
 from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.spans import When, times_in
 from keepsaid.domain.words import topic
-from keepsaid.memory.recall.fusion import Fused, Share, fuse, places, weighed
+from keepsaid.memory.recall.fusion import Fused, Share, apart, fuse, places, weighed
 from keepsaid.memory.recall.legs import VECTOR, GraphLeg, Leg, Missing, ask
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.recall import Shelf
@@ -131,7 +131,7 @@ class Recollection:
         read = await self._memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
         found = {memory.id: memory for memory in read}
         now = asked.now if asked.as_of is None else None
-        ranked = weighed(asked.query, first, found, asked.when, now)
+        ranked = apart(weighed(asked.query, first, found, asked.when, now), found)
         best = ranked[:limit]
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
         there = places(shares, [one.memory_id for one in (*best, *after)])

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from keepsaid.domain.memory import Found, Memory
+from keepsaid.domain.memory import LANE_BOUND, Found, Memory
 from keepsaid.domain.receipt import Place
 from keepsaid.domain.spans import NO_TIME, Anchor, When
-from keepsaid.domain.words import fold, root, spelled
+from keepsaid.domain.words import STOPWORDS, fold, root, spelled
 
 SPEAKER = 0.2
 """How much more a memory counts when its speaker is named in the query."""
 
 ASKING = 0.1
 """How much less a memory counts that only asks: an answer is looked for among what was told."""
+
+ECHO = 0.3
+"""How much less a question counts that has no word beside those of the query: it was asked before."""
 
 TIMELY = 0.1
 """How much more a memory counts that was said in the time the query speaks of; one said near it, so much less."""
@@ -26,6 +29,9 @@ PAST = 0.5
 
 IMPORTANT, RECENT = 1e-4, 1e-5
 """Importance, then the time it was said, tell apart what is otherwise equal, and nothing else."""
+
+_ECHO_CHARS = 1_000
+_OPENINGS = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "why", "how"])
 
 _ASKS = ("?", "？", "؟", "?]")
 
@@ -97,10 +103,26 @@ def weighed(
         when = _anchored(when.anchor, [memories[one.memory_id] for one in there])
     named = {speaker: _named(speaker, asked) for speaker in {one.new.speaker for one in memories.values()}}
     valued = [Fused(id_, _value(value, memories[id_], named, when)) for id_, value in there]
+    valued = [Fused(id_, value * (1 - ECHO) if _echoes(memories[id_], asked) else value) for id_, value in valued]
     if now is not None and not when.spans:
         valued = [Fused(id_, value * PAST if memories[id_].past(now) else value) for id_, value in valued]
     valued.sort(key=lambda one: (one.value, memories[one.memory_id].new.said_at, one.memory_id), reverse=True)
     return valued
+
+
+def apart(ranked: Sequence[Fused], memories: Mapping[int, Memory]) -> list[Fused]:
+    """The same in the same order, but what was said again in the same words comes last; questions, whoever asked."""
+    seen: set[tuple[str, str]] = set()
+    first: list[Fused] = []
+    again: list[Fused] = []
+    for one in ranked:
+        new = memories[one.memory_id].new
+        text = new.text.rstrip()
+        said = (text, "" if text.endswith(_ASKS) else new.speaker)
+        (again if said in seen else first).append(one)
+        if new.kind in LANE_BOUND:
+            seen.add(said)
+    return first + again
 
 
 def _anchored(anchor: Anchor, ranked: Sequence[Memory]) -> When:
@@ -112,6 +134,14 @@ def _anchored(anchor: Anchor, ranked: Sequence[Memory]) -> When:
 
 def _named(speaker: str, asked: set[str]) -> bool:
     return any(root(fold(word)) in asked for word in spelled(speaker))
+
+
+def _echoes(memory: Memory, asked: set[str]) -> bool:
+    """Whether a memory only asks what is asked now."""
+    text = memory.text[:_ECHO_CHARS]
+    words = spelled(text) if memory.new.kind in LANE_BOUND else []
+    asks = bool(words) and (text.rstrip().endswith(_ASKS) or fold(words[0]) in _OPENINGS)
+    return asks and all(root(word) in asked or fold(word) in STOPWORDS for word in words)
 
 
 def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) -> float:

@@ -128,14 +128,27 @@ FROM memory_text CROSS JOIN memory_piece AS memory ON memory.id = memory_text.ro
 WHERE memory_text MATCH :query AND memory.audience IN (/*audiences*/)
 ORDER BY bm25(memory_text), memory.id DESC LIMIT :depth
 
+-- name: any_known
+SELECT 1 FROM memory INDEXED BY memory_known WHERE memory.state = 'active' AND memory.kind <> 'episode' LIMIT 1
+
+-- name: matches_known
+SELECT memory.id
+FROM memory_text CROSS JOIN memory_piece AS memory ON memory.id = memory_text.rowid
+WHERE memory_text MATCH :known AND /*heard*/
+ORDER BY bm25(memory_text), memory.id DESC LIMIT :share
+
 -- name: pieces_heard
-SELECT memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.id
+SELECT
+  memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.speaker, memory.audience,
+  memory.beside, memory.id
 FROM json_each(:pieces) AS wanted CROSS JOIN memory_piece AS memory ON memory.id = wanted.value
 WHERE /*heard*/
 ORDER BY wanted.key
 
 -- name: pieces_beside
-SELECT memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.id
+SELECT
+  memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.speaker, memory.audience,
+  memory.beside, memory.id
 FROM json_each(:pieces) AS found
 CROSS JOIN memory_piece AS piece ON piece.id = found.value AND piece.beside
 CROSS JOIN memory_piece AS memory ON memory.id IN (
