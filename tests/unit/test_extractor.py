@@ -28,6 +28,7 @@ from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.extractor import Extracted
@@ -196,3 +197,4 @@ async def test_the_private_tools_are_never_offered_to_the_main_agent(tmp_path: P
         await say(instance, "save_facts_batch please")
     assert "memory_search" in model.names
     assert private.isdisjoint(model.names)
+    assert OWN_TOOLS.issuperset(model.names), "whoever gives another tool brings something from outside"

@@ -9,7 +9,16 @@ from typing import NamedTuple
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, conversation_scope
 from keepsaid.domain.message import Trust
+from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.text import parted
+
+OWN_TOOLS = frozenset(
+    [
+        "memory_search", "memory_open", "memory_save", "memory_correct", "memory_confirm", "memory_forget", "ask_for",
+        "skill", "set_personality",
+    ]
+)  # fmt: skip
+"""Tools whose output is our own, or was trusted where it came from; that of all others comes from outside."""
 
 _TRUSTED = (Trust.EXTERNAL, Trust.KNOWN, Trust.OWNER)
 _NO_CHATS: Mapping[str, str] = MappingProxyType({})
@@ -33,6 +42,11 @@ class Share(NamedTuple):
 def least(trusts: Iterable[Trust]) -> Trust:
     """The least of several trusts; what comes from nowhere is external."""
     return min(trusts, key=_TRUSTED.index, default=Trust.EXTERNAL)
+
+
+def from_outside(records: Iterable[Record]) -> bool:
+    """Whether any of these records is what a tool brought from outside."""
+    return any(one.role is Role.TOOL and one.speaker not in OWN_TOOLS for one in records)
 
 
 def within(narrow: str, wide: str, chats: Mapping[str, str] = _NO_CHATS) -> bool:

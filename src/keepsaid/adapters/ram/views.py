@@ -17,12 +17,13 @@ from keepsaid.adapters.ram.lane_list import RamLaneList
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.receipts import RamReceipts, feedback_of_turn
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
-from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
+from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State, TurnRow
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
-from keepsaid.domain.prompt import Json
+from keepsaid.domain.prompt import Json, Record
+from keepsaid.domain.provenance import from_outside
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -239,8 +240,17 @@ def _work(state: State, batch: BatchRow, turn_id: int | None) -> EpisodeWork:
     before = batch.lane.span(1, max(one.last for one in (batch, *steered_into(state.turns[turn_id]))))
     external = batch.lane.external_from is not None and batch.lane.external_from <= batch.last
     external = external or any(message.inbound.origin.trust is Trust.EXTERNAL for message in before)
+    external = external or from_outside(_shown(batch, answer))
     said = (answer.record.text, answer.created_at, model)
     return EpisodeWork(batch.id, batch.messages, turn_id, *said, external, used, staged)
+
+
+def _shown(batch: BatchRow, answer: Entry) -> list[Record]:
+    """What the session holds up to an answer."""
+    transcript = batch.lane.transcript
+    position = transcript.index(answer) + 1
+    begins = max((one.first for one in batch.lane.sessions if one.first <= position), default=1)
+    return [entry.record for entry in transcript[begins - 1 : position]]
 
 
 def _trace_before(state: State, turn: TurnRow) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -15,11 +16,13 @@ from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.priority import shared
+from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story
 
 SQL = load("views")
+_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 _GROUP_MAX = 100
 _COUNTED = ("batches", "replies", "tasks")
 
@@ -119,7 +122,7 @@ def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> S
     work = []
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
         messages = rows.messages_of(db, batch_id)
-        answer = one(db, SQL["answer"], (turn_id,)) if turn_id is not None else None
+        answer = one(db, SQL["answer"], (turn_id, _OWN_TOOLS)) if turn_id is not None else None
         reply, replied_at, model, external = answer or ("", 0, "", False)
         used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
         asked = staging.staged(db, turn_id)

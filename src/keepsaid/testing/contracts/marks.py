@@ -104,6 +104,23 @@ class PassageContract:
         assert [u.heard for u in passage.utterances] == [True, False, False]
         assert passage.last == 4
 
+    async def test_an_answer_is_external_once_a_tool_brought_something_from_outside(self, store: Store) -> None:
+        """So is every later one of that session; what our own tools give is trusted as what they found."""
+        road = Road(store)
+        told = {}
+        for at, (name, tool) in enumerate(
+            {"before": "", "ours": "memory_search", "used": "web", "next": "", "later": ""}.items()
+        ):
+            when = HOUR if name == "later" else at
+            await road.queue(said(name), when)
+            one = await road.claim_one(when)
+            asked, found, answered = consulted()
+            records = (asked, replace(found, speaker=tool), answered) if tool else (answered,)
+            end = replace(outcome(), records=records)
+            assert await store.apply(TurnCommit(one.turn_id, one.batch.id, one.batch.fence, end, None, when))
+            [told[name]] = [work.external for work in await store.episode_work(9) if work.turn_id == one.turn_id]
+        assert told == {"before": False, "ours": False, "used": True, "next": True, "later": False}
+
     async def test_what_strangers_say_is_external_and_so_is_every_answer_in_their_lane(self, store: Store) -> None:
         """Nothing of it is ever a source."""
         road = Road(store)

@@ -100,6 +100,12 @@ SELECT transcript.text, transcript.created_at, turn.model, EXISTS (
     batch.last, coalesce((SELECT max(last) FROM batch AS joined WHERE joined.steered = ?1), 0)
   ) AND message.trust = 'external'
 ) OR EXISTS (SELECT 1 FROM lane WHERE lane.id = batch.lane_id AND lane.external_from <= batch.last)
+OR EXISTS (
+  SELECT 1 FROM session JOIN transcript AS shown
+    ON shown.lane_id = transcript.lane_id AND shown.position BETWEEN session.first AND transcript.position
+  WHERE session.id = transcript.session_id AND shown.role = 'tool'
+  AND shown.speaker NOT IN (SELECT value FROM json_each(?2))
+)
 FROM transcript JOIN turn ON turn.id = transcript.turn_id JOIN batch ON batch.id = turn.batch_id
 WHERE transcript.turn_id = ?1 AND transcript.ref = 'reply:' || ?1
 
