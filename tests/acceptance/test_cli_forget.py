@@ -110,7 +110,5 @@ def test_what_is_forgotten_is_in_no_file_and_does_not_come_back(
         inside(program, capsys, "data", "restore", str(backup), "--to", str(restored.home))
         assert residue(restored.home), "a backup holds it"
         with restored.serving():
-            deadline = time.monotonic() + WITHIN_S
-            while residue(restored.home) and time.monotonic() < deadline:
-                time.sleep(0.2)
+            inside(restored, capsys, "memory", "forgotten", "--wait")
         assert residue(restored.home) == []

@@ -26,6 +26,7 @@ from keepsaid.adapters.sqlite.query import numbers
 from keepsaid.adapters.sqlite.statements import load
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
+_TABLES += " trace finding injection feedback staged_memory forgetting_item lane_summary reply_move tombstone redaction"
 _TABLES += " memory memory_audience memory_piece memory_source term_df vector association entity mention"
 LARGE = frozenset(_TABLES.split())
 """Tables that grow with what is stored."""
@@ -146,6 +147,45 @@ def test_vectors_are_read_and_written_by_their_ids(tmp_path: Path, name: str) ->
         if "carray" in sql:
             places = (numbers((1,)),)
         assert scans(db, sql, named or places, frozenset()) == []
+
+
+_WHOLE = {"everything", "all_named", "of_conversation", "tombstones"}
+"""Read by a request of a person alone, beside the writer: they look through all that is there."""
+
+
+_LOOKED_THROUGH = re.compile(r"all_(?!forgotten)\w+|tombstones|newest|\w+_of_(conversation|lane)")
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
+    """Both stores in one file."""
+    path = tmp_path_factory.mktemp("empty") / "both.db"
+    with closing(open_writer(path)) as db:
+        for part in ("buffer", "memory"):
+            migrate(db, path, part)
+        yield db
+
+
+@pytest.mark.parametrize("name", sorted(load("memory_forget").keys() - _WHOLE))
+def test_forgetting_walks_no_memory(empty: apsw.Connection, name: str) -> None:
+    assert scans(empty, *_tried("memory_forget", name), frozenset()) == []
+
+
+@pytest.mark.parametrize("name", sorted(load("trails")))
+def test_where_memories_come_from_is_looked_up(empty: apsw.Connection, partial: frozenset[str], name: str) -> None:
+    assert scans(empty, *_tried("trails", name), partial) == []
+
+
+@pytest.mark.parametrize("name", [one for one in load("forgetting") if not _LOOKED_THROUGH.fullmatch(one)])
+def test_forgetting_walks_no_table(empty: apsw.Connection, partial: frozenset[str], name: str) -> None:
+    assert scans(empty, *_tried("forgetting", name), partial) == []
+
+
+def _tried(page: str, name: str) -> tuple[str, tuple[object, ...]]:
+    """A statement, and values to try it with."""
+    sql = load(page)[name]
+    places = len(set(re.findall(r"\?(\d)", sql))) or sql.count("?")
+    return sql, tuple(numbers((1,)) if "carray" in sql else "x" for _ in range(places))
 
 
 def test_a_walk_is_found(large: apsw.Connection, partial: frozenset[str]) -> None:

@@ -11,12 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
+from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.testing.builders import outcome
+from keepsaid.testing.contracts.road import Road
 
 _EVERYTHING = Listener(None, everything=True)
 _LOOK_MS = 20.0
@@ -69,9 +74,10 @@ async def forgotten(instance: Instance, wish: Wish) -> Forgetting:
     """Forget, and wait until it is done."""
     begun = await forget(instance, wish, "owner")
     assert begun is not None
-    async with asyncio.timeout(_WITHIN_S):
-        while (found := await instance.operations.forgettings.one(begun.id)) is None or found.state != "done":
-            await instance.clock.wait(asyncio.Event(), _LOOK_MS)
+    assert await instance.forgetter.settled(_WITHIN_S * 1_000)
+    found = await instance.operations.forgettings.one(begun.id)
+    assert found is not None
+    assert found.state == "done"
     return found
 
 
@@ -132,6 +138,37 @@ async def test_a_person_a_conversation_and_a_text_are_forgotten_whole(instance: 
     await forgotten(instance, Wish(person="owner"))
     assert await texts(instance) == set()
     assert await forget(instance, Wish(person="owner"), "owner") is None
+
+
+async def test_a_person_goes_with_all_identities_that_are_joined(instance: Instance) -> None:
+    for channel, sender, text in (("telegram", "7", "whales"), ("http", "me", "ants"), ("http", "x", "bees")):
+        memory = NewMemory(f"m{sender}", Kind.FACT, text, "global", Trust.KNOWN, speaker_id=f"{channel}:a:{sender}")
+        await instance.memories.keep([memory], 5)
+    joined = await instance.memories.people.join(["telegram:a:7", "http:a:me"], "owner", 6)
+    assert joined is not None
+    for person in ("http:a:me", "telegram:a:7", joined.id):
+        assert len((await instance.forgetter.wanted(Wish(person=person))).memories) == 2
+    await forgotten(instance, Wish(person="http:a:me"))
+    assert await texts(instance) == {"bees"}
+
+
+async def test_a_staged_memory_leaves_no_byte(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with opened(Home.at(home), Config()) as instance:
+        origin = Origin("terminal", "me", "desk", "ann", "Ann", direct=True, trust=Trust.OWNER)
+        store = instance.operations
+        assert isinstance(store, SqliteOperations)
+        road = Road(store)
+        await road.queue(Inbound(origin, Content(b"keep it", "keep it")))
+        claimed = await road.claim_one()
+        deed = StageMemory(0, Deed.SAVE, text="the code is zebraquix7741")
+        end = replace(outcome(), effects=(deed,))
+        await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 7))
+        assert any(b"zebraquix7741" in file.read_bytes() for file in home.rglob("*.db*"))
+        done = await forget(instance, Wish(messages=(claimed.messages[0].id,)), "owner")
+        assert done is not None
+        assert (done.state, dict(done.counts)["staged"]) == ("done", 1)
+        assert not any(b"zebraquix7741" in file.read_bytes() for file in home.rglob("*.db*"))
 
 
 async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path) -> None:

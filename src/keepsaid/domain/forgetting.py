@@ -30,13 +30,22 @@ _SHORTEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a person wants forgotten: memories and messages by id, all of a person or a conversation, or a text."""
+    """What a person wants forgotten: memories and messages by id, all of a person or a conversation, or a text.
+
+    `joined` are the other identities of the same person, as they stand when it is looked for.
+    """
 
     memories: tuple[int, ...] = ()
     messages: tuple[int, ...] = ()
     person: str = ""
     conversation: str = ""
     text: str = ""
+    joined: tuple[str, ...] = ()
+
+    @property
+    def persons(self) -> frozenset[str]:
+        """All that the person is known as."""
+        return frozenset((self.person, *self.joined)) - {""}
 
     @property
     def how(self) -> str:

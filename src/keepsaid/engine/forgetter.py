@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from keepsaid.domain.forgetting import (
     Wanted,
     Wish,
 )
+from keepsaid.domain.ids import show
 from keepsaid.memory.forget import Reaching, fresh
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, ReachView
@@ -47,6 +49,7 @@ class Forgetter:
         self._clock = clock
         self._ids = ids
         self._halt = halt or Halt()
+        self._moved = asyncio.Event()
         self._reaching = Reaching(stores.reach, stores.memory)
         self._reach = stores.reach
 
@@ -77,6 +80,18 @@ class Forgetter:
         while not self._halt.asked and await self._advance(number):
             pass
         return await self._view.one(number)
+
+    async def settled(self, limit_ms: float) -> bool:
+        """Wait until nothing is left to be forgotten, so long at most; says whether."""
+        until = self._clock.monotonic_ms() + limit_ms
+        while True:
+            moved = self._moved
+            if not await self._view.unfinished():
+                return True
+            left = until - self._clock.monotonic_ms()
+            if left <= 0 or self._halt.asked:
+                return False
+            await self._clock.wait(moved, left)
 
     async def work(self) -> int | None:
         """Go on with all that is not done; returns when to come again."""
@@ -154,4 +169,9 @@ class Forgetter:
         return done
 
     async def _move(self, one: Forgetting, verb: str, counts: Counts = ()) -> bool:
-        return await self._operations.apply(MoveForgetting(one.id, verb, self._clock.now_ms(), counts))
+        done = await self._operations.apply(MoveForgetting(one.id, verb, self._clock.now_ms(), counts))
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+        if verb == "finish":
+            _log.info("%s is done", show("forgetting", one.id))
+        return done

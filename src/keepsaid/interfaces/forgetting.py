@@ -55,8 +55,8 @@ def wish_of(asked: Asked) -> Wish:
     ways = [bool(asked.ids), *(bool(way.strip()) for way in (asked.person, asked.conversation, asked.text))]
     if sum(ways) != 1:
         raise InputError("name ids, or a person, or a conversation, or a text: one of these", safe=_SAFE, hint=_HINT)
-    chosen = (asked.person.strip(), asked.conversation.strip(), asked.text.strip())
-    return Wish(tuple(memories), tuple(messages), *map(normalise, chosen))
+    person, conversation, text = (normalise(one.strip()) for one in (asked.person, asked.conversation, asked.text))
+    return Wish(tuple(memories), tuple(messages), person, conversation, text)
 
 
 async def would_go(instance: Instance, asked: Asked) -> Shape:

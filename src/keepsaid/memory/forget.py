@@ -67,6 +67,8 @@ class Reaching:
 
     async def wanted(self, wish: Wish) -> Wanted:
         """All that goes with what a wish names."""
+        if wish.person:
+            wish = replace(wish, joined=await self._memory.joined(wish.person))
         named = await self._memory.named(wish)
         reach = _Reach(frozenset(named))
         reach.messages |= dict.fromkeys(await self._view.messages(wish))

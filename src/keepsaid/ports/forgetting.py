@@ -92,6 +92,10 @@ class ReachView(Protocol):
 class ForgetfulMemory(Protocol):
     """Memory as forgetting needs it. It hears everything: who may ask is decided before."""
 
+    async def joined(self, person: str) -> tuple[str, ...]:
+        """All identities of a person, who is named by one of them or by the id that joined them."""
+        ...
+
     async def named(self, wish: Wish) -> tuple[int, ...]:
         """The memories that a wish names."""
         ...

@@ -177,6 +177,7 @@ def _turn(turn_id: int, piece: _Piece) -> bool:
                 lane.slots[turn_id] = replace(lane.slots[turn_id], state=cleared, reason=FORGOTTEN, ended_at=piece.at)
     if turn is not None:
         turn.reason = ""
+    piece.counts["staged"] += len(state.staged.pop(turn_id, []))
     piece.empty(turn_id=turn_id)
     return _trace(turn_id, piece)
 

@@ -69,7 +69,7 @@ class RamReach:
                 continue
             origin = message.inbound.origin
             named = bool(wish.conversation) and message.lane.conversation == wish.conversation
-            named = named or (bool(wish.person) and wish.person in (person_of(origin), origin.sender))
+            named = named or person_of(origin) in wish.persons or (bool(wish.person) and wish.person == origin.sender)
             if named or (text and text in message.text.casefold()):
                 found[number] = None
         for lane, ref, said in self._said():

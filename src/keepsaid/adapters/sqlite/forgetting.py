@@ -182,6 +182,7 @@ def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
         db.execute(SQL["empty_moves"], (reply_id,))
         piece.counts["replies"] += 1
     db.execute(SQL["empty_turn"], (turn_id,))
+    piece.counts["staged"] += run(db, SQL["forget_staged"], (turn_id,))
     db.execute(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
     return _trace(db, turn_id, piece)

@@ -127,7 +127,7 @@ def _messages(db: apsw.Connection, wish: Wish) -> tuple[int, ...]:
         wanted = wish.text.casefold()
         for message_id, channel, account, sender, trust, text in db.execute(SQL["all_messages"]):
             origin = Origin(channel, account, "", sender, trust=Trust(trust))
-            by_person = wish.person and wish.person in (person_of(origin), sender)
+            by_person = bool(wish.persons) and (person_of(origin) in wish.persons or sender == wish.person)
             if by_person or (wanted and wanted in text.casefold()):
                 found[message_id] = None
     if wish.text:

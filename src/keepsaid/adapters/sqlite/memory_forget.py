@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import apsw
 
 from keepsaid.adapters.sqlite.memory_index import settle
+from keepsaid.adapters.sqlite.memory_people import joined_with
+from keepsaid.adapters.sqlite.memory_rows import storable
 from keepsaid.adapters.sqlite.memory_terms import own_terms, stems
 from keepsaid.adapters.sqlite.query import every, numbers, one, only, run
 from keepsaid.adapters.sqlite.readers import Readers
@@ -59,6 +61,10 @@ class SqliteForgetful:
         self._writer = writer
         self._readers = readers
         self._tombs = tombs
+
+    async def joined(self, person: str) -> tuple[str, ...]:
+        """All identities of a person, who is named by one of them or by the id that joined them."""
+        return await self._readers.run(_joined, person)
 
     async def named(self, wish: Wish) -> tuple[int, ...]:
         """The memories that a wish names."""
@@ -120,8 +126,10 @@ def hide(db: apsw.Connection, commit: HideMemories) -> Counts:
         if row is None or row[0] == "forgotten":
             continue
         pieces, vectors = only(db, SQL["pieces_of"], (memory_id,))
+        mentioned = every(db, SQL["mentioned"], (memory_id,))
         db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
-        counts.update(memories=1, pieces=pieces, vectors=vectors)
+        gone = sum(run(db, SQL["forget_entity"], one) for one in mentioned)
+        counts.update(memories=1, pieces=pieces, vectors=vectors, entities=gone)
     settle(db)
     return tuple(counts.items())
 
@@ -138,9 +146,10 @@ def erase(db: apsw.Connection, commit: EraseMemories) -> Counts:
         counts["sources"] += run(db, SQL["forget_sources"], (memory_id,))
         db.execute(SQL["forget_widened"], (memory_id,))
         db.execute(SQL["unlink"], (memory_id,))
+        mentioned = every(db, SQL["mentioned"], (memory_id,))
         db.execute(SQL["forget_memory"], (memory_id,))
+        counts["entities"] += sum(run(db, SQL["forget_entity"], one) for one in mentioned)
     settle(db)
-    counts["entities"] += run(db, SQL["forget_entities"])
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return tuple(counts.items())
 
@@ -153,9 +162,14 @@ def _named(db: apsw.Connection, wish: Wish) -> tuple[int, ...]:
         text = wish.text.casefold()
         for row in db.execute(SQL["everything"]):
             said = text and (text in row[1].casefold() or text in row[2].casefold())
-            if said or (wish.person and _of_person(row, wish.person)):
+            if said or any(_of_person(row, person) for person in wish.persons):
                 found[row[0]] = None
     return tuple(found)
+
+
+def _joined(db: apsw.Connection, person: str) -> tuple[str, ...]:
+    by_id = tuple(str(row[0]) for row in every(db, SQL["of_person"], (storable(person),)))
+    return by_id or joined_with(db, person)
 
 
 def _of_person(row: Sequence[object], person: str) -> bool:

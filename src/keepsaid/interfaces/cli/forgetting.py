@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import either, running
 from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from keepsaid.domain.forgetting import Forgetting
 
 _WAIT_S = 20.0
-_POLL_S = 0.1
 _ROWS_MAX = 10_000
 _PATH = "/v1/forget"
 
@@ -69,6 +67,7 @@ def _would_go(told: dict[str, Any]) -> None:
 
 def _counts(counts: dict[str, int]) -> str:
     singular = {"memories": "memory", "replies": "reply", "summaries": "summary", "entities": "entity", "uses": "use"}
+    singular["staged"] = "staged deed"
     said = [counted(n, singular.get(name, name.removesuffix("s")), name) for name, n in counts.items()]
     return ", ".join(said) or "nothing"
 
@@ -82,22 +81,34 @@ def _waited(told: dict[str, Any]) -> dict[str, Any]:
     """The receipt once all is gone, or as it stands after some seconds."""
     from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
 
-    until, number = time.monotonic() + _WAIT_S, read("forgetting", str(told["id"]))
-    waits = not told.get("stopping")
-    while told["state"] != "done" and number is not None and waits and time.monotonic() < until:
-        time.sleep(_POLL_S)
-        found = session().read(lambda stores: stores.views.forgettings.one(number), None)
-        told = told if found is None else forgetting_shape(found, told["backups"])
-    return told
+    number = read("forgetting", str(told["id"]))
+    if told["state"] == "done" or number is None or told.get("stopping"):
+        return told
+    _wait()
+    found = session().read(lambda stores: stores.views.forgettings.one(number), None)
+    return told if found is None else forgetting_shape(found, told["backups"])
+
+
+def _wait() -> bool:
+    """Wait for a runtime that is up to forget what it was asked to; whether nothing is left."""
+    remote = running(session().home)
+    if remote is None:
+        left: Sequence[Forgetting] = session().read(lambda stores: stores.views.forgettings.unfinished(), ())
+        return not left
+    body = json.dumps({"wait_s": _WAIT_S}).encode()
+    return bool(remote.post("/v1/forget/settled", body)["settled"])
 
 
 def forgotten(
     request: Annotated[str | None, typer.Argument(metavar="[ID]", help="One request: fgt_...")] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+    wait: Annotated[bool, typer.Option("--wait", help="First wait until a runtime has done what is asked.")] = False,
 ) -> None:
     """List what was asked to be forgotten, newest first, or show the receipt of one request."""
     from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
 
+    if wait and not _wait():
+        say("not all of it is gone yet")
     if request is not None:
         _one(request)
         return

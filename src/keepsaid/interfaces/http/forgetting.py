@@ -11,6 +11,7 @@ from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, body_of, parsed
 
 _BODY_BYTES_MAX = 1_000_000
+_WAIT_S_MAX = 60.0
 
 
 async def forget(instance: Instance, gate: Gate, request: Request) -> Response:
@@ -22,3 +23,12 @@ async def forget(instance: Instance, gate: Gate, request: Request) -> Response:
         raise BadRequest("yes must be true or false")
     told = await (forgotten if yes else would_go)(instance, asked_in(fields))
     return JSONResponse({**told, "stopping": instance.halt.asked})
+
+
+async def settled(instance: Instance, gate: Gate, request: Request) -> Response:
+    """Wait until nothing is left to be forgotten, `wait_s` seconds at most; say whether."""
+    gate.operator(request)
+    wait_s = parsed(await body_of(request, _BODY_BYTES_MAX)).get("wait_s", _WAIT_S_MAX)
+    if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s <= _WAIT_S_MAX:
+        raise BadRequest(f"wait_s must be a number of at most {_WAIT_S_MAX:.0f}")
+    return JSONResponse({"settled": await instance.forgetter.settled(wait_s * 1_000)})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from keepsaid.domain.commits import Claim, Receive, Received, StepEnd, StepStart
+from keepsaid.domain.commits import Claim, Receive, Received, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.forgetting import (
     Held,
@@ -17,9 +18,10 @@ from keepsaid.domain.forgetting import (
     name_digest,
 )
 from keepsaid.domain.message import Inbound, Marks
+from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import Usage
-from keepsaid.testing.builders import AT_ONCE, arrival, lane_of, said, step
+from keepsaid.testing.builders import AT_ONCE, arrival, lane_of, outcome, said, step
 from keepsaid.testing.contracts.road import Road, Store
 
 _REQUEST = 500
@@ -75,6 +77,24 @@ class ForgettingContract:
         turn = await store.turn(story.turn_id)
         assert turn is not None
         assert (turn.steps, turn.trace, [record.text for record in turn.records]) == ((), None, ["", ""])
+
+    async def test_what_its_turn_asked_memory_to_do_is_not_done(self, store: Store) -> None:
+        """What another turn staged is still there."""
+        road, turns = Road(store), []
+        for text in ("the zebra is called Rex", "the train leaves at nine"):
+            await road.queue(said(text))
+            claimed = await road.claim_one()
+            end = replace(outcome(), effects=(StageMemory(0, Deed.SAVE, text=text),))
+            batch = claimed.batch
+            assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
+            turns.append((claimed.messages[0].id, claimed.turn_id))
+        assert await request(store, turns[0][0], turns=(turns[0][1],)) == Scrubbed(0, 0)
+        staged = {one.turn_id: [deed.text for deed in one.staged] for one in await store.episode_work(9)}
+        assert staged.get(turns[0][1], []) == []
+        assert staged[turns[1][1]] == ["the train leaves at nine"]
+        found = await store.forgettings.one(_REQUEST)
+        assert found is not None
+        assert dict(found.counts)["staged"] == 1
 
     async def test_a_redelivery_of_it_is_a_duplicate(self, store: Store) -> None:
         """The hashes of its name and of its content outlive it."""
@@ -160,6 +180,8 @@ class ReachContract:
         here, there = await told(road, "a Zebra here"), await told(road, "and there", room="den")
         assert set(await store.reach.messages(Wish(person="ann"))) == {here, there}
         assert set(await store.reach.messages(Wish(person="test:me:ann"))) == {here, there}
+        assert await store.reach.messages(Wish(person="test:me:bob")) == ()
+        assert set(await store.reach.messages(Wish(person="test:me:bob", joined=("test:me:ann",)))) == {here, there}
         assert await store.reach.messages(Wish(conversation="den")) == (there,)
         assert await store.reach.messages(Wish(text="zEBRA")) == (here,)
         assert await store.reach.said((here,)) == ("a Zebra here",)

@@ -70,7 +70,7 @@ UPDATE task SET description = '' WHERE id = ? AND description <> ''
 UPDATE batch SET error = '' WHERE id = ?
 
 -- name: positions_of
-SELECT lane_id, position FROM transcript WHERE ref = ?
+SELECT lane_id, position FROM transcript WHERE ref = ? AND ref <> ''
 
 -- name: positions_of_turn
 SELECT lane_id, position FROM transcript WHERE turn_id = ? AND role <> 'user'
@@ -86,6 +86,9 @@ UPDATE turn SET reason = '' WHERE id = ?
 
 -- name: forget_steps
 DELETE FROM step WHERE turn_id = ?
+
+-- name: forget_staged
+DELETE FROM staged_memory WHERE turn_id = ?
 
 -- name: forget_trace
 DELETE FROM trace WHERE turn_id = ?
@@ -151,7 +154,7 @@ SELECT lane_id, statements FROM finding WHERE id = ?
 SELECT ref, turn_id FROM transcript WHERE lane_id = ?1 AND position = ?2
 
 -- name: turns_answering
-SELECT DISTINCT turn_id FROM transcript WHERE ref = ?1
+SELECT DISTINCT turn_id FROM transcript WHERE ref = ?1 AND ref <> ''
 UNION
 SELECT turn.id FROM turn WHERE turn.batch_id = ?2
 UNION
@@ -160,10 +163,10 @@ SELECT steered FROM batch WHERE id = ?2 AND steered IS NOT NULL
 -- name: said_in
 SELECT text FROM message WHERE id = ?1 AND forgotten_at IS NULL
 UNION ALL
-SELECT text FROM transcript WHERE ref = 'message:' || ?1
+SELECT text FROM transcript WHERE ref = 'message:' || ?1 AND ref <> ''
 
 -- name: lanes_of_message
-SELECT lane_id FROM message WHERE id = ?1 UNION SELECT lane_id FROM transcript WHERE ref = 'message:' || ?1
+SELECT lane_id FROM message WHERE id = ?1 UNION SELECT lane_id FROM transcript WHERE ref = 'message:' || ?1 AND ref <> ''
 
 -- name: lanes_of_turn
 SELECT lane_id FROM turn WHERE id = ?1 UNION SELECT lane_id FROM transcript WHERE turn_id = ?1

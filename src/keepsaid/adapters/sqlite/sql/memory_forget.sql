@@ -36,7 +36,7 @@ JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.i
 WHERE memory_text MATCH ?1 AND memory.kind IN ('thread_summary', 'session_summary', 'thread_state')
 
 -- name: bulletins
-SELECT id, text FROM memory WHERE kind = 'bulletin' AND state <> 'forgotten'
+SELECT id, text FROM memory WHERE kind = 'bulletin' AND state = 'active'
 
 -- name: bury
 INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
@@ -51,7 +51,10 @@ SELECT id, key, kind, content_hash, subject, attribute, value FROM memory WHERE 
 SELECT state, text, speaker FROM memory WHERE id = ?
 
 -- name: pieces_of
-SELECT count(*), (SELECT count(*) FROM vector WHERE memory_id = ?1) FROM memory_piece WHERE memory_id = ?1
+SELECT count(*), (
+  SELECT count(*) FROM memory_piece AS piece CROSS JOIN vector ON vector.piece_id = piece.id WHERE piece.memory_id = ?1
+)
+FROM memory_piece WHERE memory_id = ?1
 
 -- name: hide
 UPDATE memory SET state = ?2 WHERE id = ?1
@@ -68,8 +71,14 @@ DELETE FROM memory WHERE id = ?
 -- name: unlink
 UPDATE memory SET superseded_by = NULL WHERE superseded_by = ?
 
--- name: forget_entities
-DELETE FROM entity WHERE NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_id = entity.id)
+-- name: mentioned
+SELECT entity_id FROM mention WHERE memory_id = ?
+
+-- name: forget_entity
+DELETE FROM entity WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_id = ?1)
+
+-- name: of_person
+SELECT name FROM identity WHERE person = ? ORDER BY name
 
 -- name: forget_term
 DELETE FROM term_df WHERE term = ?1 AND NOT EXISTS (SELECT 1 FROM memory_term WHERE memory_term.term = ?1)

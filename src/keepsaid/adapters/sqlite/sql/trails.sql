@@ -1,5 +1,5 @@
 -- name: said
-SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1) OR EXISTS (SELECT 1 FROM transcript WHERE ref = 'message:' || ?1)
+SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1) OR EXISTS (SELECT 1 FROM transcript WHERE ref = 'message:' || ?1 AND ref <> '')
 
 -- name: answered
 SELECT EXISTS (SELECT 1 FROM turn WHERE id = ?1) OR EXISTS (SELECT 1 FROM transcript WHERE turn_id = ?1)
