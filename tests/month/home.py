@@ -48,7 +48,10 @@ class Mouth:
 
 
 class VirtualHome:
-    """One instance and its stores, with people who talk on one channel and webhooks on another."""
+    """One instance and its stores, with people who talk on one channel and webhooks on another.
+
+    `heard` is how many messages of people it was told.
+    """
 
     def __init__(self, loop: VirtualLoop, model: Model, config: Config, stores: Callable[[SystemIds], Stores]) -> None:
         self._loop = loop
@@ -59,9 +62,11 @@ class VirtualHome:
         outside = Outside(SimClock(self.wall), ids, dict(self.mouths))
         self.instance = Instance(_HOME, config, (self.store, self.memories), model, outside)
         self._numbers = count(1)
+        self.heard = 0
 
     async def say(self, sender: str, text: str, *, conversation: str = "", trust: Trust = Trust.OWNER) -> None:
         """A person says something in a direct chat, or in a room."""
+        self.heard += 1
         origin = Origin(TALK, "default", conversation or sender, sender, sender, not conversation, trust)
         await self._send(Inbound(origin, Content(text.encode(), text), self._marks()))
 

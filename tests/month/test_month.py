@@ -135,6 +135,7 @@ def test_a_month_leaves_what_was_told_and_no_rubbish() -> None:
             found = await home.instance.search.recall(Listener(None, everything=True), "Marta Reis", 100)
             assert any(hit.memory.new.value == "Marta Reis" for hit in found.hits)
         await judge(home)
+        assert model.calls["extract"] <= 0.2 * home.heard, (model.calls, home.heard)
         before = model.calls.total()
         await asyncio.sleep(86_400)
         assert model.calls.total() == before, "an idle day asks no model"

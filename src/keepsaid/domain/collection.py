@@ -16,6 +16,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.tokens import estimate_tokens
+from keepsaid.domain.words import only_asks, topic
 
 SOFT = frozenset({"records", "sleep"})
 """Reasons of marks that wait for six records before a model reads them; all others are read whatever they hold."""
@@ -75,6 +76,19 @@ class Passage:
     def told(self) -> tuple[Utterance, ...]:
         """What people said."""
         return tuple(one for one in self.utterances if one.told)
+
+
+def may_state(passage: Passage) -> bool:
+    """Whether people said anything that may be worth remembering: more than small talk and plain questions.
+
+    What follows a question of the agent is an answer, however short.
+    """
+    asked = False
+    for one in passage.utterances:
+        if one.told and not only_asks(one.text) and (asked or topic(one.text)):
+            return True
+        asked = one.heard and not one.told and "?" in one.text
+    return False
 
 
 def fitted(passage: Passage, tokens_max: int) -> Passage:

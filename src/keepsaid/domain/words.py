@@ -39,6 +39,7 @@ _LONGEST = max(len(phrase) for phrase in _PHRASES)
 _GREETINGS = frozenset({"morning", "afternoon", "evening", "night", "everyone", "everybody", "folks"})
 
 _WORD = re.compile(r"[^\W_]+")
+_CLAUSES = re.compile(r"[^\w\s'’-]")
 _APART = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
 _KEPT_CHARS_MAX = 64
 
@@ -99,6 +100,25 @@ def leans(text: str) -> bool:
     rest = _beside_small_talk([fold(word) for word in spelled(text)])
     asks = text.rstrip().endswith(_QUESTION_MARKS) or (bool(rest) and rest[0] in _ASKING)
     return asks and not _LEANING.isdisjoint(rest)
+
+
+_PLAIN_WORDS_MAX = 12
+_WONDERING = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "why", "how"])
+_JOINING = frozenset(["because", "since", "and", "but", "so", "as", "that", "now", "if", "though", "although", "while"])
+
+
+def only_asks(text: str) -> bool:
+    """Whether a text is one plain question that can state nothing: "who is my dentist?".
+
+    It names nobody and no number, and has no second clause; what is not plainly so may state something.
+    """
+    text = text.strip()
+    words = spelled(text)
+    if not text.endswith(_QUESTION_MARKS) or not 1 < len(words) <= _PLAIN_WORDS_MAX:
+        return False
+    plain = all(word.islower() for word in words[1:] if word != "I")
+    one = _CLAUSES.search(text.rstrip("".join(_QUESTION_MARKS))) is None
+    return plain and one and fold(words[0]) in _WONDERING and _JOINING.isdisjoint(words)
 
 
 def _beside_small_talk(said: list[str]) -> list[str]:

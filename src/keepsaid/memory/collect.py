@@ -18,6 +18,7 @@ from keepsaid.domain.collection import (
     Left,
     Passage,
     fitted,
+    may_state,
 )
 from keepsaid.domain.finding import Finding
 from keepsaid.domain.redaction import masked
@@ -95,6 +96,8 @@ class Collection:
             passage = await self._passage(claimed)
             if not passage.told:
                 return await self._done(claimed, passage.last, thorough=claimed.whole or self.thorough)
+            if self.thorough and not may_state(passage):
+                return await self._done(claimed, passage.last, thorough=True)
             finding = await self._found(claimed, passage)
             if finding.statements and not await self._store.apply(KeepFinding(finding, claimed.fence)):
                 return Left.REFUSED
