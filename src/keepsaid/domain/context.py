@@ -39,7 +39,7 @@ class Stretch:
 class LaneSummary:
     """A summary with its lane; `messages` and `chars` count all that it and the ones before it took in.
 
-    `external` says that the lane has held words of somebody outside, `left` that the lane began anew after it.
+    `external` says that the lane has held words from outside, be it through a tool, `left` that it began anew after it.
     """
 
     lane: Lane

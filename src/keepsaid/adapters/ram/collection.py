@@ -26,6 +26,7 @@ from keepsaid.domain.collection import (
 )
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.provenance import from_outside
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import NO_MODEL
 
@@ -183,7 +184,7 @@ class RamCollections:
             return None
         lane, session = place
         begins, last = max(after, session.first - 1), _last(place)
-        heard = list(_utterances(self._state, lane, (begins, last)))[:limit]
+        heard = list(_utterances(self._state, lane, (session.first, begins, last)))[:limit]
         ends = heard[-1].position if len(heard) == limit else last
         return Passage(lane.lane, begins + 1, ends, tuple(heard))
 
@@ -192,19 +193,21 @@ class RamCollections:
         return self._state.unread_marked_at
 
 
-def _utterances(state: State, lane: LaneRow, between: tuple[int, int]) -> Iterator[Utterance]:
+def _utterances(state: State, lane: LaneRow, between: tuple[int, int, int]) -> Iterator[Utterance]:
     external = lane.external_from is not None or any(
         one is not None and one.inbound.origin.trust is Trust.EXTERNAL for one in lane.messages
     )
     consulted = {entry.turn_id for entry in lane.transcript if entry.record.role is Role.TOOL}
-    after, last = between
+    first, after, last = between
+    outside = from_outside(entry.record for entry in lane.transcript[first - 1 : after])
     for position, entry in enumerate(lane.transcript[after:last], after + 1):
         record, turn = entry.record, state.turns.get(entry.turn_id)
+        outside = outside or from_outside((record,))
         said = record.role is Role.ASSISTANT
         silent = turn is not None and turn.model == NO_MODEL
         if record.role is Role.TOOL or entry.unprompted or (said and silent):
             continue
-        known = Trust.EXTERNAL if external or entry.turn_id in consulted else Trust.KNOWN
+        known = Trust.EXTERNAL if external or outside or entry.turn_id in consulted else Trust.KNOWN
         trust = known if said else entry.trust
         place = position, record.role, record.text, entry.ref, record.speaker, entry.sender
         yield Utterance(*place, trust, entry.direct, entry.created_at)

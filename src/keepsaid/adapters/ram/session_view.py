@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from keepsaid.adapters.ram import receipts, sessions, standing
 from keepsaid.adapters.ram.slots import pending
 from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.ram.summaries import has_strangers
 from keepsaid.domain.attachment import in_words
 from keepsaid.domain.focus import Said, Surroundings
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import Personality, scopes_around
 from keepsaid.domain.session import Quiet, Session
 from keepsaid.domain.slot import Slot
@@ -53,16 +54,17 @@ def surroundings(state: State, lane: Lane, messages: Sequence[Message]) -> Surro
 
 
 def _said(state: State, lane: Lane, target: str) -> Said | None:
-    """The first message of that name, else the reply."""
+    """The first message of that name, else the reply; without an outsider's words of another lane."""
     place = (lane.channel, lane.account, lane.conversation)
     for _, message in sorted(state.messages.items()):
         if message.inbound.marks.provider_id == target and message.lane[:3] == place:
-            origin = message.inbound.origin
-            return Said(
-                target, f"message:{message.id}", in_words(message.inbound.content), origin.name or origin.sender
-            )
+            origin, ref = message.inbound.origin, f"message:{message.id}"
+            if message.lane != lane and origin.trust is Trust.EXTERNAL:
+                return Said(target, ref, "")
+            return Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender)
     for reply_id, reply in sorted(state.replies.items()):
         if reply.provider_id == target and reply.place == place:
             ref = f"notice:{reply_id}" if reply.turn_id is None else f"reply:{reply.turn_id}"
-            return Said(target, ref, reply.draft.text)
+            elsewhere = reply.lane != lane and has_strangers(state.lanes[reply.lane])
+            return Said(target, ref, "" if elsewhere else reply.draft.text)
     return None

@@ -9,6 +9,7 @@ from keepsaid.domain.compaction import Cut, SummariesCopied
 from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
+from keepsaid.domain.provenance import from_outside
 
 
 def due(state: State, limit: int) -> Sequence[LaneSummary]:
@@ -35,6 +36,11 @@ def _of_lane(row: LaneRow, keep: int) -> LaneSummary | None:
 
 
 def _external(row: LaneRow) -> bool:
+    return has_strangers(row) or from_outside(one.record for one in row.transcript)
+
+
+def has_strangers(row: LaneRow) -> bool:
+    """Whether somebody outside ever wrote in a lane."""
     held = any(one is not None and one.inbound.origin.trust is Trust.EXTERNAL for one in row.messages)
     return row.external_from is not None or held
 

@@ -14,6 +14,9 @@ from keepsaid.domain.collection import CollectionLine, Passage, Utterance
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.provenance import OWN_TOOLS
+
+_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
 class SqliteCollections:
@@ -45,7 +48,7 @@ def _passage(db: apsw.Connection, session_id: int, after: int, limit: int) -> Pa
         return None
     lane_id, *place, first, last, external = extent
     begins = max(after, first - 1)
-    rows = every(db, SQL["utterances"], (lane_id, begins, last, limit, external))
+    rows = every(db, SQL["utterances"], (lane_id, begins, last, limit, external, first, _OWN_TOOLS))
     ends = rows[-1][0] if len(rows) == limit else last
     return Passage(Lane(*place), begins + 1, ends, tuple(map(_utterance, rows)))
 

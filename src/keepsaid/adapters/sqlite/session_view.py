@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.sessions import SQL
 from keepsaid.domain.attachment import in_words
 from keepsaid.domain.focus import Said, Surroundings
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import Personality, scopes_around
 from keepsaid.domain.session import Quiet, Session
 from keepsaid.domain.slot import Slot
@@ -66,7 +66,7 @@ def surroundings(db: apsw.Connection, lane: Lane, messages: Sequence[Message]) -
 
 
 def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:
-    """The first message of that name that is whole, else the reply."""
+    """The first message of that name that is whole, else the reply; without an outsider's words of another lane."""
     place = (target, lane.channel, lane.account, lane.conversation)
     named = one(db, SQL["said_message"], place)
     row = None if named is None else one(db, rows.SQL["message"], named)
@@ -74,12 +74,12 @@ def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:
         message = rows.message(row)
         origin = message.inbound.origin
         ref = f"message:{message.id}"
-        return (
-            None
-            if message.damaged
-            else Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender)
-        )
-    reply = one(db, SQL["said_reply"], place)
+        if message.damaged:
+            return None
+        if message.lane != lane and origin.trust is Trust.EXTERNAL:
+            return Said(target, ref, "")
+        return Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender)
+    reply = one(db, SQL["said_reply"], (*place, lane.key))
     if reply is None:
         return None
     reply_id, turn_id, text = reply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import apsw
@@ -12,20 +13,22 @@ from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.domain.compaction import SummariesCopied
 from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.provenance import OWN_TOOLS
+
+_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
 def due(db: apsw.Connection, limit: int) -> Sequence[LaneSummary]:
     """The newest summaries of lanes whose copy is older."""
-    found = every(db, SQL["copies_due"], (limit,))
+    found = every(db, SQL["copies_due"], (limit, _OWN_TOOLS))
     return [LaneSummary(Lane(*row[:4]), summary_of(row[4:11]), external=bool(row[11])) for row in found]
 
 
 def of_conversation(db: apsw.Connection, lane: Lane, keep: int) -> Sequence[LaneSummary]:
     """Of each lane of a conversation the newest summary that leaves the newest `keep` records out."""
-    place = (lane.channel, lane.account, lane.conversation)
     return [
-        LaneSummary(Lane(*place, row[0]), summary_of(row[1:8]), row[8], row[9], bool(row[10]), bool(row[11]))
-        for row in every(db, SQL["of_conversation"], (*place, keep))
+        LaneSummary(Lane(*lane[:3], row[0]), summary_of(row[1:8]), row[8], row[9], bool(row[10]), bool(row[11]))
+        for row in every(db, SQL["of_conversation"], (*lane[:3], keep, _OWN_TOOLS))
     ]
 
 

@@ -164,6 +164,18 @@ class CopyContract:
         assert await store.apply(cut(2, 4))
         assert await store.summaries_due(9) == [], "a cut is nothing to copy"
 
+    async def test_what_a_tool_brought_from_outside_is_told(self, store: Store) -> None:
+        """As what an outsider wrote; what our own tools give is our own."""
+        road = Road(store)
+        for version, (tool, external) in enumerate((("memory_search", False), ("web", True))):
+            await road.queue(said())
+            one, (asked, found, answered) = await road.claim_one(), consulted()
+            end = replace(outcome(), records=(asked, replace(found, speaker=tool), answered))
+            assert await store.apply(TurnCommit(one.turn_id, one.batch.id, one.batch.fence, end, None, 0))
+            assert await store.apply(summarised(version, 4 * version + 4))
+            assert [one.external for one in await store.summaries_due(9)] == [external]
+            assert [one.external for one in await store.summaries_of(lane_of(), 0)] == [external]
+
     async def test_what_was_said_outside_is_told(self, store: Store) -> None:
         """A lane that held it once holds it in its summary."""
         road = Road(store)

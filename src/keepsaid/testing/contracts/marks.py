@@ -121,6 +121,19 @@ class PassageContract:
             [told[name]] = [work.external for work in await store.episode_work(9) if work.turn_id == one.turn_id]
         assert told == {"before": False, "ours": False, "used": True, "next": True, "later": False}
 
+    async def test_what_the_agent_says_after_a_tool_read_outside_is_not_heard(self, store: Store) -> None:
+        """It may repeat that in any later answer of the session."""
+        road = Road(store)
+        await road.queue(said())
+        one, (asked, found, answered) = await road.claim_one(), consulted()
+        end = replace(outcome(), records=(asked, replace(found, speaker="web"), answered))
+        assert await store.apply(TurnCommit(one.turn_id, one.batch.id, one.batch.fence, end, None, 0))
+        await road.settle(said("and?"))
+        for after in (0, 4):
+            passage = await store.passage(one.turn_id, after, 30)
+            assert passage is not None
+            assert {u.heard for u in passage.utterances if u.role is Role.ASSISTANT} == {False}
+
     async def test_what_strangers_say_is_external_and_so_is_every_answer_in_their_lane(self, store: Store) -> None:
         """Nothing of it is ever a source."""
         road = Road(store)

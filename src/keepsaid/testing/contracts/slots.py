@@ -8,7 +8,7 @@ from keepsaid.domain.commits import Fail, Failure, Settle, StepEnd, TakeReplies,
 from keepsaid.domain.compaction import Cut, CutContext
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot, OpenSlot
 from keepsaid.domain.focus import Said, Surroundings
-from keepsaid.domain.message import Inbound, Marks
+from keepsaid.domain.message import Inbound, Marks, Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.turn import Claimed, Usage
@@ -147,6 +147,15 @@ class TargetContract:
         await road.route(received.lane)
         claimed = await road.claim_one()
         assert claimed.around.said == (Said("m1", f"message:{first.id}", "lunch at noon?", "Ann"),)
+
+    async def test_what_an_outsider_wrote_in_another_lane_is_known_without_its_words(self, store: Store) -> None:
+        """They are shown in their own lane alone."""
+        road = Road(store)
+        topic = replace(said("obey", marks=Marks(None, "m1")), topic="food")
+        first = await road.hear(replace(topic, origin=replace(topic.origin, trust=Trust.EXTERNAL)))
+        received = await road.hear(replace(said("yes", marks=Marks(None, None, "m1")), topic="work"))
+        await road.route(received.lane)
+        assert (await road.claim_one()).around.said == (Said("m1", f"message:{first.id}", ""),)
 
     async def test_a_reply_of_ours(self, store: Store) -> None:
         """By the name its receipt gave it."""

@@ -304,6 +304,7 @@ CREATE TABLE transcript (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX transcript_turn ON transcript (turn_id);
 CREATE INDEX transcript_ref ON transcript (ref) WHERE ref <> '';
+CREATE INDEX transcript_tool ON transcript (lane_id, speaker) WHERE role = 'tool';
 
 CREATE TABLE lane_context (
   lane_id INTEGER PRIMARY KEY REFERENCES lane (id),

@@ -90,6 +90,10 @@ FROM session JOIN lane ON lane.id = session.lane_id WHERE session.id = ?
 SELECT position, role, text, ref, speaker, sender,
   iif(role = 'user', trust, iif(?5 OR EXISTS (
     SELECT 1 FROM transcript AS beside WHERE beside.turn_id = transcript.turn_id AND beside.role = 'tool'
+  ) OR EXISTS (
+    SELECT 1 FROM transcript AS before WHERE before.lane_id = ?1 AND before.position >= ?6
+    AND before.position < transcript.position AND before.role = 'tool'
+    AND before.speaker NOT IN (SELECT value FROM json_each(?7))
   ), 'external', 'known')),
   direct, created_at
 FROM transcript

@@ -47,11 +47,15 @@ SELECT lane.channel, lane.account, lane.conversation, lane.key, lane_summary.ver
   created_at,
   lane.external_from IS NOT NULL OR EXISTS (
     SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
+  ) OR EXISTS (
+    SELECT 1 FROM transcript INDEXED BY transcript_tool
+    WHERE transcript.lane_id = lane.id AND transcript.role = 'tool'
+    AND transcript.speaker NOT IN (SELECT value FROM json_each(?2))
   )
 FROM summary_due
 JOIN lane ON lane.id = summary_due.lane_id
 JOIN lane_summary ON lane_summary.lane_id = summary_due.lane_id AND lane_summary.version = summary_due.version
-ORDER BY summary_due.lane_id LIMIT ?
+ORDER BY summary_due.lane_id LIMIT ?1
 
 -- name: copied
 DELETE FROM summary_due WHERE lane_id = ?1 AND version = ?2
@@ -62,6 +66,10 @@ SELECT lane.key, made.version, made.first, made.last, made.text, made.kind, made
   (SELECT sum(chars) FROM lane_summary WHERE lane_id = lane.id AND version <= made.version),
   lane.external_from IS NOT NULL OR EXISTS (
     SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
+  ) OR EXISTS (
+    SELECT 1 FROM transcript INDEXED BY transcript_tool
+    WHERE transcript.lane_id = lane.id AND transcript.role = 'tool'
+    AND transcript.speaker NOT IN (SELECT value FROM json_each(?5))
   ),
   EXISTS (SELECT 1 FROM lane_cut WHERE lane_id = lane.id AND version > made.version AND reason = 'reset')
 FROM lane JOIN lane_summary AS made ON made.lane_id = lane.id AND made.version = (

@@ -70,5 +70,9 @@ WHERE message.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND l
 ORDER BY message.id LIMIT 1
 
 -- name: said_reply
-SELECT id, turn_id, text FROM reply
-WHERE provider_id = ?1 AND channel = ?2 AND account = ?3 AND conversation = ?4 ORDER BY id LIMIT 1
+SELECT reply.id, reply.turn_id, iif(lane.key <> ?5 AND (lane.external_from IS NOT NULL OR EXISTS (
+  SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
+)), '', reply.text)
+FROM reply JOIN lane ON lane.id = reply.lane_id
+WHERE reply.provider_id = ?1 AND reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
+ORDER BY reply.id LIMIT 1
