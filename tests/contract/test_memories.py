@@ -9,6 +9,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.testing.contracts.bulletins import BulletinContract
+from keepsaid.testing.contracts.bundles import BundleContract, BundleFactory
 from keepsaid.testing.contracts.graph import GraphContract
 from keepsaid.testing.contracts.learning import CorrectingContract, LearningContract, TruthContract
 from keepsaid.testing.contracts.library import LibraryContract
@@ -44,7 +45,26 @@ def factory(tmp_path: Path) -> Factory:
     return opened
 
 
+@pytest.fixture
+def another(tmp_path: Path) -> BundleFactory:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[SqliteMemories]:
+        home = tmp_path / "another"
+        home.mkdir(exist_ok=True)
+        store = await open_memories(home / "memory.db", Counting())
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    return opened
+
+
 class TestBulletins(BulletinContract):
+    pass
+
+
+class TestBundles(BundleContract):
     pass
 
 

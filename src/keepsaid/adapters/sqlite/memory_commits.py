@@ -87,7 +87,7 @@ def slot_hash(memory: NewMemory) -> bytes:
 def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
     drafts = [
-        _draft(memory, memory_id, commit.at)
+        draft(memory, memory_id, commit.at)
         for commit in commits
         for memory_id, memory in zip(commit.ids, commit.memories, strict=True)
     ]
@@ -117,7 +117,8 @@ def keep_vectors(db: apsw.Connection, commit: KeepVectors) -> int:
     return kept
 
 
-def _draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
+def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
+    """A memory as the statements that write it take it."""
     lane, slot = memory.lane, slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
     return {
         "id": memory_id,

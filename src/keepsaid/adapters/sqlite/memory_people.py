@@ -43,7 +43,7 @@ class SqlitePeople:
 
     async def everybody(self) -> Sequence[Person]:
         """All persons that were joined, in the order of their ids."""
-        return await self._readers.run(_everybody)
+        return await self._readers.run(listed)
 
     async def seen(self, limit: int) -> Sequence[Seen]:
         """The identities that something is remembered from, by their names."""
@@ -78,7 +78,8 @@ def joined_with(db: apsw.Connection, name: str) -> tuple[str, ...]:
     return tuple(str(row[0]) for row in db.execute(SQL["same"], (storable(name),))) or (storable(name),)
 
 
-def _everybody(db: apsw.Connection) -> tuple[Person, ...]:
+def listed(db: apsw.Connection) -> tuple[Person, ...]:
+    """All persons that were joined, in the order of their ids."""
     return tuple(_persons(db.execute(SQL["everybody"]).fetchall()))
 
 

@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_archive import SqliteArchive
 from keepsaid.adapters.sqlite.memory_audit import SqliteAuditing
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
+from keepsaid.adapters.sqlite.memory_bundle import SqliteBundles
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_forget import SqliteForgetful
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
@@ -76,7 +77,9 @@ class SqliteMemories(SqliteReminding):
         self.relating = SqliteRelating(readers)
         self.auditing = SqliteAuditing(readers)
         self.upkeep = SqliteUpkeep(writer, readers)
-        self.forgetful = SqliteForgetful(writer, readers, tombs or tombs_beside(readers.path))
+        tombs = tombs or tombs_beside(readers.path)
+        self.forgetful = SqliteForgetful(writer, readers, tombs)
+        self.bundles = SqliteBundles(writer, readers, ids, tombs, redactor)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.

@@ -17,8 +17,19 @@ from keepsaid.adapters.sqlite.memory_history import (
     put_away,
 )
 from keepsaid.adapters.sqlite.memory_learn import Learn, learn
+from keepsaid.adapters.sqlite.memory_take import take
+from keepsaid.domain.bundle import TakeIn
 
 MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
-    single={Learn: learn, Correct: correct, Pin: pin, Confirm: confirm, Merge: merge, PutAway: put_away}, sets={}
+    single={
+        Learn: learn,
+        Correct: correct,
+        Pin: pin,
+        Confirm: confirm,
+        Merge: merge,
+        PutAway: put_away,
+        TakeIn: take,
+    },
+    sets={},
 )
 """For a ledger that writes memory; join it with the operational ones where one file holds both stores."""

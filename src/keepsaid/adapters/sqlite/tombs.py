@@ -36,6 +36,13 @@ class Tombs:
             self._key = secrets.token_bytes(_KEY_BYTES) if self._file is None else _made(self._file)
         return self._key
 
+    def adopt(self, key: bytes) -> bool:
+        """Make tombstones with a key of another home; False, and nothing is changed, where there is one already."""
+        there = self.key()
+        if there is None and len(key) == _KEY_BYTES and self._file is not None:
+            self._key = there = _made(self._file, key)
+        return there == key
+
     def buried(self, digests: Iterable[bytes]) -> list[bytes]:
         """The tombstones of these digests; none where nothing was forgotten yet."""
         key = self.key()
@@ -66,9 +73,9 @@ def _hashed(key: bytes, digest: bytes) -> bytes:
     return blake2b(digest, key=key, digest_size=_HASH_BYTES).digest()
 
 
-def _made(file: Path) -> bytes:
-    """A new key on disk, whole or not at all: tombstones without their key say nothing."""
-    key = secrets.token_bytes(_KEY_BYTES)
+def _made(file: Path, key: bytes = b"") -> bytes:
+    """A key on disk, a new one or this, whole or not at all: tombstones without their key say nothing."""
+    key = key or secrets.token_bytes(_KEY_BYTES)
     partial = file.with_name(f"{file.name}.partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

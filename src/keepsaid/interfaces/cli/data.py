@@ -1,4 +1,4 @@
-"""`keepsaid data`: a backup beside a running instance, and a fresh home made from one."""
+"""`keepsaid data`: a backup beside a running instance, a fresh home made from one, and memory as a file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import yaml
 
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeError, StoreError
+from keepsaid.interfaces.cli.bundle import export, import_
 from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import is_text, session
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
     from keepsaid.config import Home
 
-app = typer.Typer(help="Back up, restore and prune.", rich_markup_mode=None)
+app = typer.Typer(help="Back up, restore, export, import and prune.", rich_markup_mode=None)
+app.command("export")(export)
+app.command("import")(import_)
 _MANIFEST = "manifest.json"
 _STORES = {"buffer": "buffer.db", "memory": "memory.db"}
 _COUNTS = ("messages", "batches", "keys")

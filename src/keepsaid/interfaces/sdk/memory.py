@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
@@ -11,6 +13,9 @@ from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.text import digest, normalise
 from keepsaid.errors import InputError, StoreError
+from keepsaid.interfaces.exporting import exported
+from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
+from keepsaid.interfaces.people import person_in
 from keepsaid.interfaces.sdk.values import CHANNEL, Episode, Remembered, remembered
 
 _ACCOUNT = "default"
@@ -62,6 +67,37 @@ class MemoryBook:
         if not found.answered:
             raise StoreError(f"memory could not answer: {'; '.join(found.missing)}", safe="Nothing was changed.")
         return tuple(remembered(hit) for hit in found.hits)
+
+    async def export(
+        self, target: str | Path, form: str = "jsonl", persons: Sequence[str] = (), *, force: bool = False
+    ) -> dict[str, Any]:
+        """Write all that is known, or what `persons` may hear, into one file; `form` is jsonl or markdown.
+
+        Returns where it is and what it holds. Raises InputError and HomeError with nothing written.
+        """
+        return await exported(self._instance.memories.bundles, Path(target), form, persons, force=force)
+
+    async def import_from(
+        self,
+        file: str | Path,
+        source: str = KEEPSAID,
+        persons: Mapping[str, str] | None = None,
+        *,
+        trust: str = "",
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Take over a bundle of `export`, or with `source` "mem0" a JSON file of it; what is here already stays.
+
+        `persons` says who is who that mem0 names. Returns what became of the lines; again changes nothing. Raises
+        InputError with nothing imported.
+        """
+        if source not in (KEEPSAID, MEM0) or trust not in ("", *Trust):
+            raise InputError(f"source is {KEEPSAID} or {MEM0}, and trust one of: {', '.join(Trust)}")
+        most = Trust(trust) if trust else Trust.KNOWN if source == MEM0 else Trust.OWNER
+        named = {name: person_in(one, self._instance.config) for name, one in (persons or {}).items()}
+        work = would_import if dry_run else imported
+        place = Here(self._instance), self._instance.redactor, self._instance.clock.now_ms()
+        return await work(Wanted(Path(file), source, most, named), *place)
 
 
 def _lane(conversation: str, key: str) -> Lane:

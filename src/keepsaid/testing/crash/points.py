@@ -56,7 +56,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ),
         ),
         "K9": (
-            "while episodes are recorded, people joined, memories widened, and what was said collected",
+            "while episodes are recorded, people joined, memories widened or imported, and what was said collected",
             (
                 "commit.KeepMemories.",
                 "commit.Learn.",
@@ -65,6 +65,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Confirm.",
                 "commit.Merge.",
                 "commit.PutAway.",
+                "commit.TakeIn.",
                 "episodes.kept",
                 "commit.EpisodesKept.",
                 "summaries.kept",

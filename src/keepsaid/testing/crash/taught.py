@@ -6,14 +6,19 @@ All of it is named by the memory, so that it is the same when it is done again; 
 from __future__ import annotations
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
+from keepsaid.domain.bundle import Entry
+from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
 
+_HASH_BYTES = 16
 _PLACES = ("Porto", "Lisbon", "Porto")
 
 
 async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
-    """Learn where a thing was, put that right, take it for certain, pin it; merge two notes of it, and archive them."""
+    """Learn where a thing was, put that right, take it for certain, pin it; merge two notes of it, and archive them.
+
+    A third note is taken over from another home.
+    """
     moved = [_told(memory_id, n, f"it is in {place}", place) for n, place in enumerate(_PLACES)]
     learned = await store.learn(moved, at)
     await store.truth.correct(learned[-1].memory_id, _told(memory_id, 3, "no, it is in Rome", "Rome"), at)
@@ -24,6 +29,8 @@ async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
     if first.memory_id != second.memory_id:
         await store.truth.merge(first.memory_id, [second.memory_id], at)
     await store.truth.put_away([first.memory_id], at)
+    third = Memory(memory_id ^ 1, _told(memory_id, 6, "a note from another home"), "active", at)
+    await store.bundles.take([Entry(third, bytes(_HASH_BYTES), said_in=("",))], (), at)
 
 
 def _told(memory_id: int, n: int, text: str, place: str = "") -> NewMemory:

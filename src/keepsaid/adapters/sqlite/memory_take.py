@@ -1,0 +1,245 @@
+"""Taking over on SQLite: a record of a bundle is judged by what is there, and written as it was, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_commits import content_hash, draft, key_hash, slot_hash
+from keepsaid.adapters.sqlite.memory_index import settle
+from keepsaid.adapters.sqlite.memory_rows import Row, audience, memory, statements, storable
+from keepsaid.adapters.sqlite.memory_truth import SQL as TRUTH
+from keepsaid.adapters.sqlite.memory_truth import hold, statements_of
+from keepsaid.domain.attributes import single
+from keepsaid.domain.bundle import (
+    FORGOTTEN,
+    SPARE_IDS,
+    Edge,
+    Entry,
+    Link,
+    Outcome,
+    Record,
+    TakeIn,
+    Tombstone,
+    Verdict,
+    difference,
+)
+from keepsaid.domain.graph import name_words
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import NewMemory
+from keepsaid.domain.people import Person
+from keepsaid.domain.text import normalise
+from keepsaid.domain.truth import Told, periods
+from keepsaid.domain.widening import Widened
+
+SQL = statements("memory_bundle")
+Buried = Callable[[Sequence[bytes]], bool]
+
+_NEW, _SAME = Verdict(Outcome.NEW), Verdict(Outcome.SAME)
+
+
+def judged(db: apsw.Connection, record: Record, buried: Buried) -> Verdict:
+    """What becomes of a record; `buried` says whether one of some hashes has a tombstone. Nothing is changed."""
+    match record:
+        case Entry():
+            return _judged_entry(db, record, buried)
+        case Person():
+            return _judged_person(db, record)
+        case Edge():
+            return _judged_edge(db, record)
+        case Link():
+            return _judged_link(db, record)
+        case Tombstone():
+            return _SAME if _rows(db, "entombed", hashes=json.dumps([record.hash.hex()])) else _NEW
+
+
+def _rows(db: apsw.Connection, statement: str, **bound: Any) -> list[Row]:
+    return db.execute(SQL[statement], bound).fetchall()
+
+
+def _judged_entry(db: apsw.Connection, entry: Entry, buried: Buried) -> Verdict:
+    new = entry.memory.new
+    if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
+        return FORGOTTEN
+    for there in map(memory, _rows(db, "by_key", key=storable(new.key))):
+        if there.state == "forgotten":
+            return FORGOTTEN
+        differs = difference(there.new, _stored(new))
+        return Verdict(Outcome.CONFLICT, f"it is here with another {differs}") if differs else _SAME
+    found = _rows(db, "said_in", key=storable(new.key))
+    slot = entry.slot
+    if slot is not None:
+        return _beside(_rows(db, "beside", slot=slot), found)
+    return _beside([], found or _rows(db, "like", content_hash=content_hash(new), kind=new.kind))
+
+
+def _beside(beside: Sequence[Row], like: Sequence[Row]) -> Verdict:
+    return Verdict(Outcome.NEW, "", tuple(str(row[0]) for row in beside), tuple(str(row[0]) for row in like))
+
+
+def _stored(new: NewMemory) -> NewMemory:
+    """A memory as it would be read again."""
+    return replace(
+        new,
+        text=normalise(new.text),
+        speaker=normalise(new.speaker),
+        subject=normalise(new.subject),
+        attribute=normalise(new.attribute),
+        value=normalise(new.value),
+        scope=storable(new.scope),
+        speaker_id=storable(new.speaker_id),
+        subject_id=storable(new.subject_id),
+        chat_of=storable(new.chat_of),
+        lane=None if new.lane is None else Lane(*map(storable, new.lane)),
+    )
+
+
+def _judged_person(db: apsw.Connection, person: Person) -> Verdict:
+    names = {storable(one.name) for one in person.identities}
+    rows = _rows(db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=storable(person.id))
+    if not rows:
+        return _NEW
+    there = {str(one) for (one,) in _rows(db, "members", person=rows[0][1])}
+    if {row[1] for row in rows} == {rows[0][1]} and there == names:
+        return _SAME
+    return Verdict(Outcome.CONFLICT, "some of them are joined with others here; see: keepsaid people ls")
+
+
+def _ends(db: apsw.Connection, *keys: str) -> tuple[list[int], tuple[str, ...]]:
+    """The memories of these keys, and the keys of which there is none."""
+    found = {key: _rows(db, "ends", key=storable(key)) for key in keys}
+    return [int(rows[0][0]) for rows in found.values() if rows], tuple(key for key, rows in found.items() if not rows)
+
+
+def _judged_edge(db: apsw.Connection, edge: Edge) -> Verdict:
+    if edge.source == edge.target:
+        return Verdict(Outcome.REJECTED, "it leads from a memory to itself")
+    ids, missing = _ends(db, edge.source, edge.target)
+    if missing:
+        return Verdict(Outcome.REJECTED, "a memory it leads to is not here", beside=missing)
+    return _SAME if _rows(db, "edge", source=ids[0], target=ids[1], relation=edge.relation) else _NEW
+
+
+def _judged_link(db: apsw.Connection, link: Link) -> Verdict:
+    ids, missing = _ends(db, link.key, link.replaced_by)
+    if missing or len(ids) < 2:
+        return Verdict(Outcome.REJECTED, "what took its place is not here", beside=missing)
+    [(id_, state, valid_to, after)] = _rows(db, "standing", key=storable(link.key))
+    if after == ids[1]:
+        return _SAME
+    if after is not None or (state, valid_to) != (link.state, link.valid_to) or _leads(db, ids[1], id_):
+        return Verdict(Outcome.CONFLICT, "something else took its place here, or nothing did")
+    return _NEW
+
+
+def _leads(db: apsw.Connection, target: int, id_: int) -> bool:
+    return bool(_rows(db, "leads_to", target=target, id=id_))
+
+
+def take(db: apsw.Connection, commit: TakeIn) -> tuple[Verdict, ...]:
+    """Apply one commit."""
+
+    def buried(hashes: Sequence[bytes]) -> bool:
+        return bool(db.execute(TRUTH["buried"], {"hashes": json.dumps([one.hex() for one in hashes])}).fetchall())
+
+    verdicts: list[Verdict] = []
+    touched: dict[bytes, tuple[str, Sequence[int]]] = {}
+    for n, record in enumerate(commit.records):
+        verdict = judged(db, record, buried)
+        verdicts.append(verdict)
+        if verdict.outcome is not Outcome.NEW:
+            continue
+        ids = commit.ids[n * SPARE_IDS : (n + 1) * SPARE_IDS]
+        slot = record.slot if isinstance(record, Entry) else None
+        if isinstance(record, Entry) and slot is not None and slot in commit.contested:
+            touched[slot] = record.memory.new.attribute, ids[1:]
+            _write(db, _open(record), ids[0])
+        else:
+            _write(db, record, ids[0])
+    for slot, (attribute, spare) in touched.items():
+        _decide(db, slot, attribute, (spare, commit.at))
+    settle(db)
+    return tuple(verdicts)
+
+
+def _decide(db: apsw.Connection, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
+    """Let all that was said of a slot decide what holds; ids that divide memories go to the first that needs them."""
+    spare, at = made
+    for told in _apart(statements_of(db, slot), attribute):
+        found = periods(told)
+        hold(db, found, spare, at)
+        spare = spare[sum(1 for period in found if not period.founder.founds) :]
+
+
+def _open(entry: Entry) -> Entry:
+    """A memory of which it is not decided yet for how long it held."""
+    state = entry.memory.state if entry.memory.state in ("archived", "merged") else "active"
+    return replace(entry, memory=replace(entry.memory, state=state, valid_to=entry.memory.new.valid_to))
+
+
+def _apart(told: Sequence[Told], attribute: str) -> Iterator[list[Told]]:
+    """What is decided together: all that was said of a slot, or of one with several values that of each."""
+    if single(attribute):
+        yield list(told)
+        return
+    for value in sorted({one.value for one in told}):
+        yield [one for one in told if one.value == value]
+
+
+def _write(db: apsw.Connection, record: Record, spare: int) -> None:
+    match record:
+        case Entry():
+            _write_entry(db, record, spare)
+        case Person():
+            rows = [(storable(one.name), storable(record.id), one.at, storable(one.by)) for one in record.identities]
+            db.executemany(SQL["take_identity"], rows)
+        case Edge():
+            [source, target], _ = _ends(db, record.source, record.target)
+            told = {"relation": record.relation, "weight": record.weight, "at": record.at}
+            db.execute(SQL["take_edge"], {"source": source, "target": target, **told})
+        case Link():
+            [id_, target], _ = _ends(db, record.key, record.replaced_by)
+            db.execute(SQL["take_link"], {"id": id_, "target": target})
+        case Tombstone():
+            db.execute(SQL["bury"], (record.hash, record.at))
+
+
+def _write_entry(db: apsw.Connection, entry: Entry, spare: int) -> None:
+    """Write a memory as it was, under its own id unless another memory has that."""
+    found, new = entry.memory, entry.memory.new
+    id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
+    place = audience(new)
+    db.execute(SQL["open_audience"], place)
+    [[heard]] = db.execute(SQL["audience"], place).fetchall()
+    standing = {
+        "audience": heard,
+        "state": found.state,
+        "valid_to": found.valid_to,
+        "confirmed_at": entry.confirmed_at,
+        "last_access_at": found.last_access_at,
+        "access_count": found.access_count,
+        "evidence": found.evidence,
+        "pinned": found.pinned,
+        "last_decayed_at": entry.last_decayed_at,
+        "content_hash": entry.content_hash.hex(),
+    }
+    values = {**draft(new, id_, found.recorded_at), **standing}
+    left_out = ("sources", "key_hash", "slot_hash", "version")
+    db.execute(SQL["take"], {name: value for name, value in values.items() if name not in left_out})
+    sources = zip(new.sources, entry.said_in, strict=True)
+    rows = [(id_, n, storable(of.kind), storable(of.ref), said) for n, (of, said) in enumerate(sources)]
+    db.executemany(SQL["take_source"], rows)
+    db.executemany(SQL["take_statement"], [(id_, *said) for said in entry.statements])
+    for named in entry.mentions:
+        db.execute(SQL["take_entity"], (named.entity, named.since))
+        words = name_words(named.name)
+        db.execute(SQL["take_mention"], (id_, named.entity, named.name, words, named.weight, named.at))
+    db.executemany(SQL["take_widened"], [(id_, *_row(one)) for one in entry.widened])
+
+
+def _row(one: Widened) -> tuple[object, ...]:
+    return storable(one.before), storable(one.after), storable(one.by), normalise(one.reason), one.at

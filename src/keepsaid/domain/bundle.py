@@ -1,0 +1,232 @@
+"""Bundles: memory as it leaves a home and enters another, and what becomes of each record there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+from keepsaid.domain.attributes import slot_of
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.learnt import BYTES_MAX, LEARNABLE, junk
+from keepsaid.domain.memory import GLOBAL, OWNER, Memory, NewMemory, person_scope
+from keepsaid.domain.message import Trust
+from keepsaid.domain.people import Person
+from keepsaid.domain.provenance import least
+from keepsaid.domain.text import digest, parted
+from keepsaid.domain.widening import Widened
+
+T = TypeVar("T")
+
+RECORDS_MAX = 100
+CHARS_MAX = 500_000
+"""So many records one commit takes over, or fewer that have so many characters together."""
+
+SPARE_IDS = 5
+"""Ids for each record of a commit: one where its own is taken, and some for memories that its slot divides."""
+
+_BY_HAND = frozenset({"person", "note", "external"})
+_SCOPES = {"person": 3, "conversation": 3, "lane": 4}
+_COMPARED = (
+    *("kind", "text", "scope", "trust", "lane", "speaker", "subject", "attribute", "value"),
+    *("speaker_id", "subject_id", "chat_of"),
+)
+
+
+class Said(NamedTuple):
+    """One time that a memory was said, under its key; `counted` says that it is evidence. Times: milliseconds UTC."""
+
+    key: str
+    start: int
+    said_at: int
+    ends: int | None
+    corrects: bool
+    counted: bool
+
+
+class Named(NamedTuple):
+    """Whom or what a memory mentions, by the name it has there; `since` is when it was first mentioned anywhere."""
+
+    entity: str
+    since: int
+    name: str
+    weight: float
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A memory with all that hangs on it; other memories are named by their keys.
+
+    `content_hash` is what a tombstone of its words is made from, `replaced_by` what took its place, `said_in` the
+    statement that each of its sources belongs to. The version of its text is left out: it counts in its home alone.
+    """
+
+    memory: Memory
+    content_hash: bytes
+    replaced_by: str = ""
+    confirmed_at: int | None = None
+    last_decayed_at: int | None = None
+    said_in: tuple[str, ...] = ()
+    statements: tuple[Said, ...] = ()
+    mentions: tuple[Named, ...] = ()
+    widened: tuple[Widened, ...] = ()
+
+    @property
+    def slot(self) -> bytes | None:
+        """The slot it speaks of; None for none."""
+        new = self.memory.new
+        return slot_of(new.subject_id or new.subject, new.attribute, new.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """That one memory took the place of another, which then holds as it says here."""
+
+    key: str
+    replaced_by: str
+    state: str
+    valid_to: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An association between two memories, by their keys."""
+
+    source: str
+    target: str
+    relation: str
+    weight: float
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A keyed hash of what was forgotten."""
+
+    hash: bytes
+    at: int
+
+
+Record = Entry | Link | Edge | Person | Tombstone
+
+
+class Outcome(StrEnum):
+    """What becomes of a record: it is new; the same is there; what is there differs, and stays; or it is rejected."""
+
+    NEW = "new"
+    SAME = "same"
+    CONFLICT = "conflict"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a record, and why it is not new.
+
+    `beside` are the memories that speak of its slot in this home, `like` those that say it in the same words, by key.
+    """
+
+    outcome: Outcome
+    why: str = ""
+    beside: tuple[str, ...] = ()
+    like: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeIn(Commit[tuple[Verdict, ...]]):
+    """Take over records of a bundle, in order; what is there already stays as it is. Says of each what became of it.
+
+    `ids` are SPARE_IDS for each. What holds in the `contested` slots is decided anew by all that was said of them
+    here and there. `at` is milliseconds UTC.
+    """
+
+    records: tuple[Record, ...]
+    ids: tuple[int, ...]
+    contested: tuple[bytes, ...]
+    at: int
+
+
+FORGOTTEN = Verdict(Outcome.REJECTED, "it was forgotten here")
+
+
+def key_print(key: bytes | None) -> str:
+    """What tells the keys of tombstones apart and gives none away; "" for none."""
+    return "" if key is None else digest("forgotten.key", key).hex()
+
+
+def scope_fault(scope: str) -> str:
+    """Why nobody can hear a scope; "" where somebody can."""
+    kind, _, rest = scope.partition(":")
+    if scope in (GLOBAL, person_scope(OWNER)):
+        return ""
+    count = _SCOPES.get(kind)
+    if count is None or len(parted(":", rest, count)) < count or not rest.strip(":"):
+        return f"nobody hears the scope {scope[:80]!r}"
+    return ""
+
+
+def allowed(entry: Entry, ceiling: Trust) -> Entry:
+    """The memory as somebody so far trusted may tell of it: pins, certainties and corrections are the owner's alone."""
+    if ceiling is Trust.OWNER:
+        return entry
+    new = replace(entry.memory.new, trust=least((entry.memory.new.trust, ceiling)), corrects=False)
+    statements = tuple(one._replace(corrects=False) for one in entry.statements)
+    return replace(entry, memory=replace(entry.memory, new=new, pinned=False), confirmed_at=None, statements=statements)
+
+
+def gated(entry: Entry) -> str:
+    """Why a memory is not worth taking over, "" when it is.
+
+    What was learned passes the gate of learning again; what somebody wrote down by hand never had to.
+    """
+    new = entry.memory.new
+    if new.kind not in LEARNABLE:
+        return "" if new.text.strip() else "it says nothing"
+    if new.trust is Trust.EXTERNAL:
+        return "what outsiders wrote is not learned"
+    if len(new.text.encode("utf-8", "replace")) > BYTES_MAX:
+        return f"it is longer than {BYTES_MAX:,} bytes"
+    by_hand = any(source.kind in _BY_HAND for source in new.sources)
+    return ("" if new.text.strip() else "it says nothing") if by_hand else junk(new)
+
+
+def difference(there: NewMemory, given: NewMemory) -> str:
+    """In what two memories of one name differ; "" where they say the same."""
+    return ", ".join(name for name in _COMPARED if getattr(there, name) != getattr(given, name))
+
+
+def cyclic(replaced: Mapping[str, str]) -> frozenset[str]:
+    """The memories that, by what took the place of what, would take the place of themselves."""
+    done: set[str] = set()
+    found: set[str] = set()
+    for first in replaced:
+        way: dict[str, int] = {}
+        key = first
+        while key in replaced and key not in done and key not in way:
+            way[key] = len(way)
+            key = replaced[key]
+        if key in way:
+            found.update(one for one, place in way.items() if place >= way[key])
+        done.update(way)
+    return frozenset(found)
+
+
+def in_batches(items: Iterable[T], weight: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """The items in runs that one commit takes: by number, and by how much each weighs."""
+    batch: list[T] = []
+    load = 0
+    for item in items:
+        batch.append(item)
+        load += weight(item)
+        if len(batch) >= RECORDS_MAX or load >= CHARS_MAX:
+            yield batch
+            batch, load = [], 0
+    if batch:
+        yield batch
+
+
+def weight_of(record: Record | None) -> int:
+    """How much a record weighs in a batch: the characters of its words."""
+    return len(record.memory.new.text) + len(record.memory.new.metadata) if isinstance(record, Entry) else 1

@@ -1,0 +1,335 @@
+"""The lines of a bundle: each record as a JSON object, and back, refusing what does not fit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from keepsaid.domain.bundle import Edge, Entry, Link, Named, Record, Said, Tombstone, scope_fault
+from keepsaid.domain.graph import Relation, name_words
+from keepsaid.domain.ids import MAX_ID, read, show
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, is_time
+from keepsaid.domain.message import Trust
+from keepsaid.domain.people import Joined, Person
+from keepsaid.domain.text import kind_of
+from keepsaid.domain.widening import Widened
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+STATES = ("active", "superseded", "archived", "merged")
+"""The states a memory can be in that is not forgotten."""
+
+_NAME_CHARS = 4_000
+_HASH_BYTES = 16
+_COUNT_MAX = 1 << 53
+
+
+class Misfit(ValueError):
+    """A line that is no record of a bundle, and why."""
+
+
+def line_of(record: Record) -> Json:
+    """A record as the object of its line."""
+    match record:
+        case Entry():
+            return {"type": "memory", **_entry_fields(record)}
+        case Edge():
+            return {"type": "association", **asdict(record)}
+        case Link():
+            return {"type": "link", **asdict(record)}
+        case Person():
+            joined = [{"name": one.name, "at": one.at, "by": one.by} for one in record.identities]
+            return {"type": "person", "id": record.id, "identities": joined}
+        case Tombstone():
+            return {"type": "tombstone", "hash": record.hash.hex(), "at": record.at}
+
+
+def _entry_fields(entry: Entry) -> Json:
+    memory, new = entry.memory, entry.memory.new
+    sources = zip(new.sources, entry.said_in, strict=True)
+    return {
+        "id": show("memory", memory.id),
+        "key": new.key,
+        "kind": str(new.kind),
+        "state": memory.state,
+        "text": new.text,
+        "scope": new.scope,
+        "trust": str(new.trust),
+        "derived": new.derived,
+        "lane": None if new.lane is None else list(new.lane),
+        "speaker": new.speaker,
+        "speaker_id": new.speaker_id,
+        "subject": new.subject,
+        "subject_id": new.subject_id,
+        "chat_of": new.chat_of,
+        "attribute": new.attribute,
+        "value": new.value,
+        "said_at": new.said_at,
+        "recorded_at": memory.recorded_at,
+        "valid_from": new.valid_from,
+        "stated_to": new.valid_to,
+        "valid_to": memory.valid_to,
+        "superseded_by": entry.replaced_by,
+        "importance": new.importance,
+        "confidence": new.confidence,
+        "corrects": new.corrects,
+        "pinned": memory.pinned,
+        "confirmed_at": entry.confirmed_at,
+        "evidence": memory.evidence,
+        "access_count": memory.access_count,
+        "last_access_at": memory.last_access_at,
+        "last_decayed_at": entry.last_decayed_at,
+        "content_hash": entry.content_hash.hex(),
+        "metadata": new.metadata,
+        "sources": [{"kind": one.kind, "ref": one.ref, "statement": statement} for one, statement in sources],
+        "statements": [one._asdict() for one in entry.statements],
+        "mentions": [one._asdict() for one in entry.mentions],
+        "widened": [asdict(one) for one in entry.widened],
+    }
+
+
+def record_in(fields: object) -> Record:
+    """The record of a line; raises Misfit."""
+    if not isinstance(fields, dict):
+        raise Misfit(f"it is {kind_of(fields)}, not an object")
+    made = _MADE.get(str(fields.get("type")))
+    if made is None:
+        raise Misfit(f"there is no record of type {str(fields.get('type'))[:40]!r}")
+    return made({name: value for name, value in fields.items() if name != "type"})
+
+
+def _read(fields: object, table: Mapping[str, Callable[[Any], Any]]) -> Json:
+    """The fields that a table names, each checked by it; nothing may be missing or left over."""
+    if not isinstance(fields, dict):
+        raise Misfit(f"{kind_of(fields)} stands where an object belongs")
+    wrong = sorted({*map(str, fields)} ^ {*table})
+    if wrong:
+        what = "does not belong there" if wrong[0] in fields else "is missing"
+        raise Misfit(f"{wrong[0][:40]!r} {what}")
+    told = {}
+    for name, check in table.items():
+        try:
+            told[name] = check(fields[name])
+        except (ValueError, TypeError) as error:
+            raise Misfit(f"{name}: {error}") from None
+    return told
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Misfit(f"it must be a text, not {kind_of(value)}")
+    return value
+
+
+def _short(value: Any) -> str:
+    if len(_text(value)) > _NAME_CHARS:
+        raise Misfit(f"it has more than {_NAME_CHARS:,} characters")
+    return str(value)
+
+
+def _named(value: Any) -> str:
+    if not _short(value):
+        raise Misfit("it is empty")
+    return str(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Misfit(f"it must be true or false, not {kind_of(value)}")
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < _COUNT_MAX:
+        raise Misfit("it must be a whole number, not below 0")
+    return value
+
+
+def _time(value: Any) -> int:
+    if type(value) is not int or not is_time(value):
+        raise Misfit("it must be milliseconds UTC within years 1 to 9999")
+    return value
+
+
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+        raise Misfit("it must be a number from 0 to 1")
+    return float(value)
+
+
+def _weight(value: Any) -> float:
+    if _share(value) == 0:
+        raise Misfit("it must be above 0")
+    return float(value)
+
+
+def _hash(value: Any) -> bytes:
+    found = bytes.fromhex(_text(value))
+    if len(found) != _HASH_BYTES:
+        raise Misfit(f"it must be {_HASH_BYTES} bytes in hexadecimal")
+    return found
+
+
+def _number(value: Any) -> int:
+    number = read("memory", _text(value))
+    if not number or number > MAX_ID:
+        raise Misfit("it must be the id of a memory: mem_...")
+    return number
+
+
+def _one_of(*names: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in names:
+            raise Misfit(f"{str(value)[:40]!r} is none of: {', '.join(names)}")
+        return str(value)
+
+    return check
+
+
+def _scope(value: Any) -> str:
+    why = scope_fault(_short(value))
+    if why:
+        raise Misfit(why)
+    return str(value)
+
+
+def _maybe(check: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    return lambda value: None if value is None else check(value)
+
+
+def _all_of(check: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
+    def checked(value: Any) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            raise Misfit(f"it must be a list, not {kind_of(value)}")
+        return tuple(check(one) for one in value)
+
+    return checked
+
+
+def _lane(value: Any) -> Lane:
+    parts = _all_of(_short)(value)
+    if len(parts) != len(Lane._fields):
+        raise Misfit("it must be four texts: channel, account, conversation, key")
+    return Lane(*parts)
+
+
+def _metadata(value: Any) -> str:
+    if not isinstance(json.loads(_text(value)), dict):
+        raise Misfit("it must be a JSON object, as text")
+    return str(value)
+
+
+def _called(value: Any) -> str:
+    if not name_words(_short(value)):
+        raise Misfit("a name has words")
+    return str(value)
+
+
+_SOURCE = {"kind": _named, "ref": _short, "statement": _short}
+_SAID = {
+    "key": _named,
+    "start": _time,
+    "said_at": _time,
+    "ends": _maybe(_time),
+    "corrects": _flag,
+    "counted": _flag,
+}
+_MENTION = {"entity": _named, "since": _time, "name": _called, "weight": _weight, "at": _time}
+_WIDENED = {"before": _scope, "after": _scope, "by": _short, "reason": _text, "at": _time}
+_NEW = {
+    "key": _named,
+    "kind": _one_of(*Kind),
+    "text": _text,
+    "scope": _scope,
+    "trust": _one_of(*Trust),
+    "derived": _flag,
+    "lane": _maybe(_lane),
+    "speaker": _short,
+    "speaker_id": _short,
+    "subject": _short,
+    "subject_id": _short,
+    "chat_of": _short,
+    "attribute": _short,
+    "value": _text,
+    "said_at": _time,
+    "valid_from": _maybe(_time),
+    "importance": _share,
+    "confidence": _share,
+    "corrects": _flag,
+    "metadata": _metadata,
+}
+_STANDING = {
+    "state": _one_of(*STATES),
+    "recorded_at": _time,
+    "access_count": _count,
+    "last_access_at": _maybe(_time),
+    "valid_to": _maybe(_time),
+    "evidence": _count,
+    "pinned": _flag,
+}
+_REST = {
+    "id": _number,
+    "stated_to": _maybe(_time),
+    "superseded_by": _short,
+    "confirmed_at": _maybe(_time),
+    "last_decayed_at": _maybe(_time),
+    "content_hash": _hash,
+    "sources": _all_of(lambda one: _read(one, _SOURCE)),
+    "statements": _all_of(lambda one: Said(**_read(one, _SAID))),
+    "mentions": _all_of(lambda one: Named(**_read(one, _MENTION))),
+    "widened": _all_of(lambda one: Widened(**_read(one, _WIDENED))),
+}
+
+
+def _entry(fields: Json) -> Entry:
+    told = _read(fields, {**_NEW, **_STANDING, **_REST})
+    sources = told["sources"]
+    new = NewMemory(
+        **{name: told[name] for name in _NEW if name not in ("kind", "trust")},
+        kind=Kind(told["kind"]),
+        trust=Trust(told["trust"]),
+        valid_to=told["stated_to"],
+        sources=tuple(Source(one["kind"], one["ref"]) for one in sources),
+    )
+    if told["superseded_by"] == new.key:
+        raise Misfit("superseded_by: nothing takes its own place")
+    return Entry(
+        Memory(told["id"], new, **{name: told[name] for name in _STANDING}),
+        told["content_hash"],
+        told["superseded_by"],
+        told["confirmed_at"],
+        told["last_decayed_at"],
+        tuple(one["statement"] for one in sources),
+        told["statements"],
+        told["mentions"],
+        told["widened"],
+    )
+
+
+_EDGE = {"source": _named, "target": _named, "relation": _one_of(*Relation), "weight": _weight, "at": _time}
+_LINK = {"key": _named, "replaced_by": _named, "state": _one_of(*STATES), "valid_to": _maybe(_time)}
+_JOINED = {"name": _named, "at": _time, "by": _named}
+_PERSON = {"id": _named, "identities": _all_of(lambda one: Joined(**_read(one, _JOINED)))}
+_TOMBSTONE = {"hash": _hash, "at": _time}
+
+
+def _person(fields: Json) -> Person:
+    person = Person(**_read(fields, _PERSON))
+    names = {one.name for one in person.identities}
+    if len(names) < 2 or len(names) < len(person.identities):
+        raise Misfit("a person is made of two or more identities, each named once")
+    return person
+
+
+_MADE: Mapping[str, Callable[[Json], Record]] = {
+    "memory": _entry,
+    "association": lambda fields: Edge(**_read(fields, _EDGE)),
+    "link": lambda fields: Link(**_read(fields, _LINK)),
+    "person": _person,
+    "tombstone": lambda fields: Tombstone(**_read(fields, _TOMBSTONE)),
+}

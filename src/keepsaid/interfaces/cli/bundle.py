@@ -1,0 +1,192 @@
+"""`keepsaid data export` and `import`: memory as a file, and what another home or program knew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.bundle import Entry, Outcome, Record, Verdict
+from keepsaid.domain.bundle_lines import line_of
+from keepsaid.domain.message import Trust
+from keepsaid.errors import HomeError
+from keepsaid.interfaces.cli.output import NOTHING, Table, counted, say, show
+from keepsaid.interfaces.cli.remote import Remote, either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.exporting import FORMATS, exported, place_of
+from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
+from keepsaid.interfaces.people import person_in
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
+
+_PATH = "/v1/memories/import"
+_SHOWN_MAX = 20
+_SOURCES = (KEEPSAID, MEM0)
+
+
+def export(
+    target: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="The file to write, or a directory to put it in.")],
+    form: Annotated[str, typer.Option("--format", help=f"{' or '.join(FORMATS)}: to be imported, or to be read.")] = (
+        "jsonl"
+    ),
+    person: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PERSON", help="Only what this person may hear: owner, or CHANNEL:ACCOUNT:SENDER."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write all that memory knows into one file, also beside a running instance.
+
+    Vectors are left out: they are made again. The file is for you alone (mode 0600); it holds what people said.
+    """
+    place_of(target, form)
+
+    async def told(stores: Reading) -> dict[str, Any]:
+        return await exported(stores.memories.bundles, target, form, person or (), force=force)
+
+    if not session().stored():
+        raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
+    nothing: dict[str, Any] = {}
+    done = session().read(told, nothing)
+    counts = ", ".join(f"{n:,} {what}" for what, n in done["counts"].items() if n) or "nothing is known yet"
+    show(done, f"exported  {done['file']}   {done['bytes'] / 1e6:.1f} MB   {counts}")
+    if done["counts"]["tombstones"] and form == "jsonl":
+        say("the key of the tombstones stays here: forgotten.key beside the buffer; an import wants it beside the file")
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A bundle that `data export` made, or a JSON file of mem0.")],
+    source: Annotated[str, typer.Option("--from", help=f"Who wrote it: {' or '.join(_SOURCES)}.")] = KEEPSAID,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of each line.")] = False,
+    trust: Annotated[
+        str, typer.Option(help="How far it is trusted at most: owner, known or external; owner, and known for mem0.")
+    ] = "",
+    who: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as", metavar="NAME=PERSON", help="Who is who that mem0 names; `'*=owner'` stands for all others."
+        ),
+    ] = None,
+) -> None:
+    """Take over what another home knew, or what mem0 did. What is here already stays as it is.
+
+    Doing it again changes nothing, and goes on where it was broken off. A damaged file is refused whole; a line that
+    cannot be taken over is named, and the others are. What was forgotten here does not come back; what was forgotten
+    where the bundle is from, where the forgotten.key of that home stands beside the file.
+    """
+    wanted = _wanted(file, source, trust, who or [])
+    if dry_run:
+        told = _would(wanted)
+    else:
+        now = time.time_ns() // 1_000_000
+
+        def remotely(remote: Remote) -> dict[str, Any]:
+            return asyncio.run(imported(wanted, _There(remote), _redactor(), now))
+
+        async def locally(instance: Instance) -> dict[str, Any]:
+            return await imported(wanted, Here(instance), instance.redactor, now)
+
+        told, _ = either(remotely, locally)
+    _tell(told)
+
+
+def _wanted(file: Path, source: str, trust: str, who: Sequence[str]) -> Wanted:
+    if source not in _SOURCES:
+        raise typer.BadParameter(f"{source!r} is none of: {', '.join(_SOURCES)}", param_hint="--from")
+    trust = trust or str(Trust.KNOWN if source == MEM0 else Trust.OWNER)
+    if trust not in list(Trust):
+        raise typer.BadParameter(f"{trust!r} is none of: {', '.join(Trust)}", param_hint="--trust")
+    persons: dict[str, str] = {}
+    for one in who:
+        name, equals, person = one.rpartition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{one!r} is not NAME=PERSON", param_hint="--as")
+        persons[name] = person_in(person, session().config())
+    return Wanted(file, source, Trust(trust), persons)
+
+
+def _redactor() -> Any:
+    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - needed here alone
+
+    return redactor_of(session().config())
+
+
+def _would(wanted: Wanted) -> dict[str, Any]:
+    now = time.time_ns() // 1_000_000
+
+    nothing: dict[str, Any] = {}
+
+    async def told(stores: Reading) -> dict[str, Any]:
+        return await would_import(wanted, stores.memories.bundles, _redactor(), now)
+
+    if not session().stored():
+        return asyncio.run(would_import(wanted, _Empty(), _redactor(), now))
+    return session().read(told, nothing)
+
+
+def _tell(told: dict[str, Any]) -> None:
+    rows = [(what, *(f"{n:,}" for n in counts.values())) for what, counts in told["counts"].items()]
+    shown = told["told"][:_SHOWN_MAX]
+    parts = [Table((("WOULD BE" if told["dry_run"] else "IMPORTED"), *(str(how).upper() for how in Outcome)), (*rows,))]
+    if shown:
+        lines = [(str(one["line"]), one["type"], one["outcome"], one["why"]) for one in shown]
+        parts.append(Table(("LINE", "TYPE", "", "WHY"), (*lines,)))
+    show(told, *parts)
+    left = len(told["told"]) - len(shown) + told["not_told"]
+    if left:
+        say(f"and {counted(left, 'line')} more; --json tells of {len(told['told']):,}")
+    if told["secrets"]:
+        say(f"left out: the secrets of {counted(told['secrets'], 'memory', 'memories')}; memory keeps none")
+    if told["dry_run"]:
+        say("nothing was changed")
+
+
+class _Empty:
+    """A home in which nothing was ever stored: everything is new there."""
+
+    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+        """All of it."""
+        return [Verdict(Outcome.NEW) for _ in records]
+
+    async def key_print(self) -> str:
+        """It has no key."""
+        return ""
+
+
+class _There:
+    """The memory of the running instance."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+        """What would become of each of the records."""
+        return self._asked("look", records)
+
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[Verdict]:
+        """Take over records."""
+        return self._asked("take", records, [one.hex() for one in contested])
+
+    async def learn(self, records: Sequence[Entry]) -> Sequence[Verdict]:
+        """Learn memories as anything else is learned."""
+        return self._asked("learn", records)
+
+    async def key_print(self) -> str:
+        """Which key its tombstones are made with."""
+        return str(self._remote.post(_PATH, json.dumps({"do": "key"}).encode())["key_print"])
+
+    async def adopt_key(self, key: bytes) -> bool:
+        """Make tombstones with this key from now on; False where there is another."""
+        return bool(self._remote.post(_PATH, json.dumps({"do": "key", "key": key.hex()}).encode())["adopted"])
+
+    def _asked(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[Verdict]:
+        body = {"do": do, "records": [line_of(one) for one in records], "contested": list(contested)}
+        told = self._remote.post(_PATH, json.dumps(body).encode())["verdicts"]
+        return [Verdict(Outcome(one["outcome"]), one["why"], tuple(one["beside"]), tuple(one["like"])) for one in told]

@@ -1,0 +1,298 @@
+"""Importing: what another home knew, looked through line by line, and taken over in bounded commits.
+
+All of it is looked through before anything is written. What is there already stays as it is, so that doing it again
+changes nothing, and going on after a crash is doing it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from keepsaid.domain.bundle import (
+    Edge,
+    Entry,
+    Link,
+    Outcome,
+    Record,
+    Tombstone,
+    Verdict,
+    allowed,
+    cyclic,
+    gated,
+    in_batches,
+    weight_of,
+)
+from keepsaid.domain.message import Trust
+from keepsaid.domain.people import Person
+from keepsaid.domain.redaction import masked
+from keepsaid.ports.redactor import Redactor, marks_of
+
+T = TypeVar("T")
+
+SHOWN_MAX = 1_000
+"""So many lines that are not taken over are told of; the rest is counted."""
+
+TYPES: Mapping[type, str] = {Entry: "memories", Edge: "associations", Person: "people", Tombstone: "tombstones"}
+"""What each type of record is called."""
+
+Write = Callable[[Sequence[Record]], Awaitable[Sequence[Verdict]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of what is imported: its record, or why it is none."""
+
+    number: int
+    record: Record | None
+    why: str = ""
+
+
+class Given(Protocol):
+    """What is imported; it can be gone through as often as need be."""
+
+    def lines(self) -> Iterable[Line]:
+        """Every line."""
+        ...
+
+
+class Looks(Protocol):
+    """The memory that something may be imported into."""
+
+    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+        """What would become of each of the records."""
+        ...
+
+
+class Home(Looks, Protocol):
+    """The memory that something is imported into."""
+
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[Verdict]:
+        """Take over records; what holds in the contested slots is decided anew."""
+        ...
+
+    async def learn(self, records: Sequence[Entry]) -> Sequence[Verdict]:
+        """Learn memories as anything else is learned."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How it is imported: how far who says it is trusted, whether tombstones fit the key of this home.
+
+    What is `learned` comes from another program: it is no bundle of ours, and counts as said again.
+    """
+
+    ceiling: Trust = Trust.OWNER
+    tombstones: bool = True
+    learned: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of all lines: counted by type and outcome, and told of one by one where it was not taken over."""
+
+    counts: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    told: list[tuple[int, str, Verdict]] = field(default_factory=list)
+    left_out: int = 0
+    secrets: int = 0
+
+    def add(self, number: int, what: str, verdict: Verdict) -> None:
+        """Count a line."""
+        self.counts[what, verdict.outcome] += 1
+        if verdict.outcome in (Outcome.CONFLICT, Outcome.REJECTED):
+            if len(self.told) < SHOWN_MAX:
+                self.told.append((number, what, verdict))
+            else:
+                self.left_out += 1
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What a bundle says of itself."""
+
+    refused: dict[int, str] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+    ids: set[int] = field(default_factory=set)
+    replaced: dict[str, str] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is to be taken over: lines, and slots that are decided anew."""
+
+    survey: _Survey
+    lines: set[int] = field(default_factory=set)
+    fresh: set[str] = field(default_factory=set)
+    linked: set[int] = field(default_factory=set)
+    contested: set[bytes] = field(default_factory=set)
+
+
+class Importing:
+    """One import."""
+
+    def __init__(self, given: Given, redactor: Redactor, terms: Terms) -> None:
+        self._given = given
+        self._redactor = redactor
+        self._terms = terms
+
+    async def look(self, home: Looks) -> Report:
+        """What an import would do; nothing is changed."""
+        report = Report()
+        await self._planned(home, report)
+        return report
+
+    async def run(self, home: Home) -> Report:
+        """Import it. Raises what the store raises; what was taken over before stays, and is the same next time."""
+        planned, report = Report(), Report()
+        plan = await self._planned(home, planned)
+        skipped = Counter({key: n for key, n in planned.counts.items() if key[1] is not Outcome.NEW})
+        report.counts, report.told, report.left_out = skipped, planned.told, planned.left_out
+        report.secrets = planned.secrets
+        if self._terms.learned:
+            await self._write(plan, report, Entry, lambda records: home.learn(_entries(records)))
+            return report
+        slots = tuple(sorted(plan.contested))
+        kinds: tuple[type[Record], ...] = (Tombstone, Entry, Edge, Person)
+        for kind in kinds:
+            await self._write(plan, report, kind, lambda records: home.take(records, slots))
+            if kind is Entry:
+                await self._link(home, plan)
+        return report
+
+    async def _planned(self, home: Looks, report: Report) -> _Plan:
+        plan = _Plan(await asyncio.to_thread(self._surveyed, report))
+        for edges in (False, True):
+            chosen = self._chosen(lambda line: line.number not in plan.survey.refused, edges)
+            async for some in _apart(in_batches(chosen, _weight)):
+                records = await self._prepared([line.record for line in some if line.record is not None], report)
+                verdicts = await home.look(records)
+                for line, record, verdict in zip(some, records, verdicts, strict=True):
+                    self._weigh(plan, report, (line.number, record), verdict)
+        report.told.sort(key=lambda one: one[0])
+        return plan
+
+    def _surveyed(self, report: Report) -> _Survey:
+        """Go through all lines once: what is no record, what is said twice, and what goes round in circles."""
+        survey = _Survey()
+        for line in self._given.lines():
+            why = line.why or self._fault(line, survey)
+            if why:
+                survey.refused[line.number] = why
+                what = TYPES.get(type(line.record), "lines")
+                report.add(line.number, what, Verdict(Outcome.REJECTED, why))
+        for key in sorted(cyclic(survey.replaced), key=survey.places.__getitem__):
+            why = "superseded_by: it would take its own place"
+            survey.refused[survey.places[key]] = why
+            survey.keys.discard(key)
+            report.add(survey.places[key], TYPES[Entry], Verdict(Outcome.REJECTED, why))
+        return survey
+
+    def _fault(self, line: Line, survey: _Survey) -> str:
+        match line.record:
+            case Entry() as entry:
+                return _entry_fault(allowed(entry, self._terms.ceiling), survey, line.number)
+            case Person() if self._terms.ceiling is not Trust.OWNER:
+                return "who is who is the owner's word alone"
+            case Tombstone() if not self._terms.tombstones:
+                return "this home does not have its key: put the forgotten.key it was made with beside the bundle"
+            case Link():
+                return "links stand in the memories"
+        return ""
+
+    def _chosen(self, wanted: Callable[[Line], bool], edges: bool) -> Iterator[Line]:
+        """The lines that are wanted, associations or all but those: they lead to what stands in any line."""
+        return (one for one in self._given.lines() if isinstance(one.record, Edge) is edges and wanted(one))
+
+    async def _prepared(self, records: Sequence[Record], report: Report | None = None) -> list[Record]:
+        """The records as whoever imports them may tell them, without secrets."""
+        fit = [allowed(one, self._terms.ceiling) if isinstance(one, Entry) else one for one in records]
+        entries = [one for one in fit if isinstance(one, Entry)]
+        texts = [part for one in entries for part in (one.memory.new.text, one.memory.new.value)]
+        marks = iter(await marks_of(self._redactor, texts))
+        for n, one in enumerate(fit):
+            if isinstance(one, Entry):
+                of_text, of_value = next(marks), next(marks)
+                new = one.memory.new
+                if of_text or of_value:
+                    new = replace(new, text=masked(new.text, of_text), value=masked(new.value, of_value))
+                    fit[n] = replace(one, memory=replace(one.memory, new=new))
+                    if report is not None:
+                        report.secrets += 1
+        return fit
+
+    def _weigh(self, plan: _Plan, report: Report, given: tuple[int, Record], verdict: Verdict) -> None:
+        number, record = given
+        ours: set[str] = set() if self._terms.learned else plan.survey.keys
+        if isinstance(record, Edge) and verdict.beside and plan.fresh.issuperset(verdict.beside):
+            verdict = Verdict(Outcome.NEW)
+        if verdict.outcome is Outcome.NEW and not ours.issuperset(verdict.like):
+            verdict = Verdict(Outcome.SAME, "it is known here in the same words")
+        report.add(number, TYPES[type(record)], verdict)
+        if verdict.outcome in (Outcome.NEW, Outcome.SAME):
+            plan.linked.add(number)
+        if verdict.outcome is not Outcome.NEW:
+            return
+        plan.lines.add(number)
+        if isinstance(record, Entry):
+            plan.fresh.add(record.memory.new.key)
+            slot = record.slot
+            if slot is not None and not ours.issuperset(verdict.beside):
+                plan.contested.add(slot)
+
+    async def _write(self, plan: _Plan, report: Report, kind: type[Record], write: Write) -> None:
+        """Take over all new lines of one type, batch by batch."""
+        lines = (one for one in self._given.lines() if one.number in plan.lines and isinstance(one.record, kind))
+        async for some in _apart(in_batches(lines, _weight)):
+            records = await self._prepared([line.record for line in some if line.record is not None])
+            verdicts = await write(records)
+            for line, verdict in zip(some, verdicts, strict=True):
+                report.add(line.number, TYPES[kind], verdict)
+
+    async def _link(self, home: Home, plan: _Plan) -> None:
+        """Say of memories that are here now what took their place; slots that were decided anew know it already."""
+        lines = (line for line in self._given.lines() if line.number in plan.linked)
+        links = (link for line in lines for link in _links(line, plan.contested))
+        async for some in _apart(in_batches(links, weight_of)):
+            await home.take(some, ())
+
+
+def _entries(records: Sequence[Record]) -> list[Entry]:
+    return [one for one in records if isinstance(one, Entry)]
+
+
+async def _apart(batches: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:
+    """The batches, read in a thread: a line can be long, and the loop has others to serve."""
+    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        yield batch
+
+
+def _weight(line: Line) -> int:
+    return weight_of(line.record)
+
+
+def _entry_fault(entry: Entry, survey: _Survey, number: int) -> str:
+    key, id_ = entry.memory.new.key, entry.memory.id
+    why = gated(entry)
+    if why:
+        return why
+    if key in survey.keys:
+        return f"the key {key[:80]!r} stood in an earlier line"
+    if id_ in survey.ids:
+        return "its id stood in an earlier line"
+    survey.keys.add(key)
+    survey.ids.add(id_)
+    survey.places[key] = number
+    if entry.replaced_by:
+        survey.replaced[key] = entry.replaced_by
+    return ""
+
+
+def _links(line: Line, contested: set[bytes]) -> Iterator[Link]:
+    entry = line.record
+    if isinstance(entry, Entry) and entry.replaced_by and entry.slot not in contested:
+        yield Link(entry.memory.new.key, entry.replaced_by, entry.memory.state, entry.memory.valid_to)
