@@ -34,6 +34,7 @@ DEAF = {
     ),
     **dict.fromkeys(("holdings", "outstanding", "runs", "step"), "upkeep, in numbers and ids"),
     **dict.fromkeys(("among_learned", "related_upto", "unrelated"), "what is to be related, by the caretaker"),
+    **dict.fromkeys(("asked_since", "rule", "undecided"), "what stands close, for the caretaker, and writes"),
     "counts": "numbers of the whole store, for the owner's status; no words",
     "rarity": "in how many pieces the words stand that the asker wrote; no words of others",
     "alike": "which of the ids that the asker was given say the same; no words",

@@ -158,7 +158,7 @@ class Instance:
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.briefings = briefings_of(config, self.memories, model, self.clock)
         self.halt = Halt()
-        self.maintenance = maintenance_of(config, self.memories, self.clock, self.embedding, self.halt)
+        self.maintenance = maintenance_of(config, self.memories, self.clock, (self.embedding, model), self.halt)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
         self.collecting = replace(collecting, halt=self.halt)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from keepsaid.adapters.models.judge import ModelJudge
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
+from keepsaid.domain.turn import NO_MODEL
 from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
+from keepsaid.memory.judging import Judging
 from keepsaid.memory.maintain import Maintenance, MaintenanceTerms
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.halt import Halt
+from keepsaid.ports.model import Model
 
 
 def maintenance_of(
-    config: Config, memories: SqliteMemories, clock: Clock, embedding: Embedding | None, halt: Halt | None = None
+    config: Config,
+    memories: SqliteMemories,
+    clock: Clock,
+    minds: tuple[Embedding | None, Model | None],
+    halt: Halt | None = None,
 ) -> Maintenance:
-    """What looks after the memories of an instance, until the halt is asked."""
+    """What looks after the memories of an instance, until the halt is asked; `minds` embed, and answer."""
+    embedding, model = minds
+    settings = config.maintenance
+    judge = ModelJudge(model) if model is not None and model.name != NO_MODEL and settings.judge_pairs_a_day else None
+    judging = Judging(memories.pairs, clock, judge, settings.judge_pairs_a_day)
     terms = MaintenanceTerms(config.maintenance.curve(), config.maintenance.hour)
     associating = Associating(memories.relating, memories, memories.graph, clock)
-    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt)
+    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt, judging)

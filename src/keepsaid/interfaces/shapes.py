@@ -134,6 +134,7 @@ def maintained_shape(done: Done, *, stopping: bool = False) -> Shape:
     counts = {
         "archived": done.archived,
         "related": done.related,
+        "ruled": done.ruled,
         "steps": done.steps,
         "longest_ms": round(done.longest_ms, 2),
     }

@@ -18,6 +18,7 @@ from keepsaid.domain.upkeep import Maintain, Outstanding, Stepped, Task
 from keepsaid.errors import EmbedderError
 from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
+from keepsaid.memory.judging import Judging
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.halt import Halt
 from keepsaid.ports.upkeep import Upkeep
@@ -46,6 +47,7 @@ class Done:
     changed: dict[Task, int] = field(default_factory=lambda: dict.fromkeys(Task, 0))
     archived: int = 0
     related: int = 0
+    ruled: int = 0
     steps: int = 0
     longest_ms: float = 0.0
     over: bool = False
@@ -69,12 +71,14 @@ class Maintenance:
         embedding: Embedding | None = None,
         associating: Associating | None = None,
         halt: Halt | None = None,
+        judging: Judging | None = None,
     ) -> None:
         self._upkeep = upkeep
         self._clock = clock
         self._terms = terms or MaintenanceTerms()
         self._embedding = embedding
         self._associating = associating
+        self._judging = judging
         self._halt = halt or Halt()
         self._last_ms = clock.now_ms()
         self._limits = dict.fromkeys(Task, 64)
@@ -110,6 +114,8 @@ class Maintenance:
                 self._embedding.look_again()
             if self._associating is not None and space is not None:
                 done.related = await self._associating.run(space, enough=self._until(limit_ms))
+            if self._judging is not None and not self._halt.asked:
+                done.ruled = await self._judging.run(self._until(limit_ms))
             done.over = not self._halt.asked
             return done
 

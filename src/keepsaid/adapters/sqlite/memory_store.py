@@ -26,6 +26,7 @@ from keepsaid.adapters.sqlite.memory_history import SqliteTruth
 from keepsaid.adapters.sqlite.memory_learn import SPARE_IDS, Learn
 from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
 from keepsaid.adapters.sqlite.memory_masked import without_secrets
+from keepsaid.adapters.sqlite.memory_pairs import SqlitePairs
 from keepsaid.adapters.sqlite.memory_people import SqlitePeople
 from keepsaid.adapters.sqlite.memory_relating import SqliteRelating
 from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
@@ -75,6 +76,7 @@ class SqliteMemories(SqliteReminding):
         self.truth = SqliteTruth(writer, readers, ids, redactor)
         self.archive = SqliteArchive(readers)
         self.relating = SqliteRelating(readers)
+        self.pairs = SqlitePairs(writer, readers)
         self.auditing = SqliteAuditing(readers)
         self.upkeep = SqliteUpkeep(writer, readers)
         tombs = tombs or tombs_beside(readers.path)

@@ -17,8 +17,10 @@ from keepsaid.adapters.sqlite.memory_history import (
     put_away,
 )
 from keepsaid.adapters.sqlite.memory_learn import Learn, learn
+from keepsaid.adapters.sqlite.memory_pairs import rule
 from keepsaid.adapters.sqlite.memory_take import take
 from keepsaid.domain.bundle import TakeIn
+from keepsaid.domain.pairs import RulePairs
 
 MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
     single={
@@ -29,6 +31,7 @@ MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
         Merge: merge,
         PutAway: put_away,
         TakeIn: take,
+        RulePairs: rule,
     },
     sets={},
 )

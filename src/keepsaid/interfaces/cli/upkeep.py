@@ -50,6 +50,7 @@ def maintain(
     faded, gone = told["changed"][Task.FADE], told["archived"]
     loose = sum(told["changed"][task] for task in (*LOOSE, Task.SPACES))
     ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
+    ends += f", {counted(told['ruled'], 'pair')} judged" if told["ruled"] else ""
     show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
     if told["stopping"]:
         say("the runtime is stopping; the rest is done in its next night, or by: keepsaid memory maintain")
@@ -64,7 +65,7 @@ def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
         return piece
     changed = {task: count + piece["changed"][task] for task, count in before["changed"].items()}
     longest = max(before["longest_ms"], piece["longest_ms"])
-    sums = {name: before[name] + piece[name] for name in ("archived", "related", "steps")}
+    sums = {name: before[name] + piece[name] for name in ("archived", "related", "ruled", "steps")}
     return {**piece, **sums, "changed": changed, "longest_ms": longest}
 
 
@@ -72,7 +73,9 @@ def _would() -> None:
     async def found(stores: Reading) -> Outstanding:
         from keepsaid.app.maintenance import maintenance_of  # noqa: PLC0415
 
-        return await maintenance_of(session().config(), stores.memories, stores.clock, stores.embedding).outstanding()
+        return await maintenance_of(
+            session().config(), stores.memories, stores.clock, (stores.embedding, None)
+        ).outstanding()
 
     there = session().read(found, Outstanding())
     told = [counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]

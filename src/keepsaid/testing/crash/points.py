@@ -66,6 +66,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Merge.",
                 "commit.PutAway.",
                 "commit.TakeIn.",
+                "commit.RulePairs.",
                 "episodes.kept",
                 "commit.EpisodesKept.",
                 "summaries.kept",

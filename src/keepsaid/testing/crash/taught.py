@@ -9,13 +9,14 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.domain.bundle import Entry
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
+from keepsaid.domain.pairs import Ruled, Ruling
 
 _HASH_BYTES = 16
 _PLACES = ("Porto", "Lisbon", "Porto")
 
 
 async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
-    """Learn where a thing was, put that right, take it for certain, pin it; merge two notes of it, and archive them.
+    """Learn where a thing was, put that right, confirm and pin it; rule on two notes, merge and archive them.
 
     A third note is taken over from another home.
     """
@@ -26,6 +27,7 @@ async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
     await store.truth.pin(learned[-1].memory_id, pinned=True)
     notes = [_told(memory_id, 4, "a note of the first kind"), _told(memory_id, 5, "words of quite another sort")]
     first, second = await store.learn(notes, at)
+    await store.pairs.rule([Ruled(first.memory_id, second.memory_id, Ruling.CONTRADICTS)], at)
     if first.memory_id != second.memory_id:
         await store.truth.merge(first.memory_id, [second.memory_id], at)
     await store.truth.put_away([first.memory_id], at)

@@ -109,6 +109,28 @@ CREATE TABLE association (
 CREATE INDEX association_strongest ON association (source_id, weight DESC, target_id DESC, relation);
 CREATE INDEX association_back ON association (target_id, weight DESC, source_id DESC, relation);
 
+-- what was ruled of two memories that stand close, so that nobody is asked twice; by: the model, or nobody
+CREATE TABLE memory_pair (
+  newer INTEGER NOT NULL REFERENCES memory (id),
+  older INTEGER NOT NULL REFERENCES memory (id),
+  ruling TEXT NOT NULL,
+  by TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  PRIMARY KEY (newer, older)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX memory_pair_older ON memory_pair (older);
+CREATE INDEX memory_pair_asked ON memory_pair (at) WHERE by <> '';
+
+CREATE TRIGGER pair_with_it AFTER DELETE ON memory BEGIN
+  DELETE FROM memory_pair WHERE newer = old.id;
+  DELETE FROM memory_pair WHERE older = old.id;
+END;
+
+CREATE TRIGGER pair_forgotten AFTER UPDATE OF state ON memory WHEN new.state = 'forgotten' BEGIN
+  DELETE FROM memory_pair WHERE newer = old.id;
+  DELETE FROM memory_pair WHERE older = old.id;
+END;
+
 -- people and things as nodes; what one is called stands in the memories that mention it, and is heard with them
 CREATE TABLE entity (
   id INTEGER PRIMARY KEY,
