@@ -168,9 +168,9 @@ async def test_a_model_that_fails_is_asked_again_another_night_and_not_before(fa
         assert await judging.run() == 13
 
 
-async def test_the_night_rules_on_pairs(factory: Factory) -> None:
-    async with factory() as store:
-        assert isinstance(store, SqliteMemories)
+async def test_the_night_rules_on_pairs(tmp_path: Path) -> None:
+    store = await open_memories(tmp_path / "memory.db", Counting())
+    try:
         a, b = await related(store, known("a", "the ferry sails at nine"), known("b", "nine it leaves, our boat"))
         clock = VirtualClock(1_000)
         judging = Judging(store.pairs, clock, Ruler([Ruling.SAME]))
@@ -179,3 +179,5 @@ async def test_the_night_rules_on_pairs(factory: Factory) -> None:
             await clock.advance(1_000)
         assert (running.result().ruled, (await read(store, a)).evidence) == (1, 2)
         assert (await read(store, b)).state == "merged"
+    finally:
+        await store.close()

@@ -20,18 +20,30 @@ from keepsaid.domain.pairs import Pair, Ruled, Ruling
 from keepsaid.errors import ModelError
 from keepsaid.ports.graph import Graph
 from keepsaid.ports.judge import Judge, Pairs
+from keepsaid.ports.learning import Learning
 from keepsaid.ports.truth import Truth
 from keepsaid.testing.contracts.memories import AUDIT, HERE, MemoryStore, episode, sample
 
 PAIRS = tuple(Pair(n, n + 100, (f"older {n}", f"newer {n}"), (1, 2)) for n in range(1, 5))
 
 
-class PairStore(MemoryStore, Protocol):
+class PairStore(MemoryStore, Learning, Protocol):
     """A store of memories with pairs, a graph and versions."""
 
-    pairs: Pairs
-    graph: Graph
-    truth: Truth
+    @property
+    def pairs(self) -> Pairs:
+        """What stands close."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """What belongs together."""
+        ...
+
+    @property
+    def truth(self) -> Truth:
+        """What was known before."""
+        ...
 
 
 Factory = Callable[[], AbstractAsyncContextManager[PairStore]]
