@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
 from keepsaid.domain.ids import MAX_ID
@@ -19,7 +20,6 @@ from keepsaid.memory.explicit import ExplicitExtractor
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.extractor import Extractor
 from keepsaid.ports.halt import Halt
-from keepsaid.ports.learning import Learning
 from keepsaid.ports.model import Model
 from keepsaid.ports.redactor import Redactor
 
@@ -97,12 +97,16 @@ class Collecting:
 
 
 def collecting_of(
-    config: Config, stores: tuple[CollectionStore, Learning], model: Model, time: tuple[Clock, Ids], redactor: Redactor
+    config: Config,
+    stores: tuple[CollectionStore, SqliteMemories],
+    model: Model,
+    time: tuple[Clock, Ids],
+    redactor: Redactor,
 ) -> Collecting:
     """What collects, as the config says."""
     settings = config.collection
     extractor = _extractor(config, model)
-    store, learning = stores
+    store, memories = stores
     reading = Reading(
         settings.records_max,
         settings.tokens_max,
@@ -111,7 +115,7 @@ def collecting_of(
         int(settings.timeout_s * 1000) * (CALLS_MAX + 1),
     )
     clock = time[0]
-    collection = Collection(store, learning, extractor, time, redactor, reading)
+    collection = Collection(store, memories, extractor, time, redactor, reading, memories.graph)
     collector = Collector(
         collection, clock, Pace(settings.passages_max, settings.calls_a_day, settings.model_tokens_a_day)
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
+from typing import NamedTuple
 
+from keepsaid.domain.graph import Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import IMPORTANCE, Kind, is_time
 from keepsaid.domain.turn import Usage
@@ -21,11 +23,25 @@ TEXT_CHARS_MAX = 2_000
 NAME_CHARS_MAX = 200
 
 
+LINKS = frozenset({Relation.CAUSED_BY, Relation.RESULT_OF, Relation.PART_OF})
+"""What one statement may be to another of its finding."""
+
+LINKS_MAX = 8
+
+
+class Link(NamedTuple):
+    """What a statement is to another of the same finding, by its place there, from 0."""
+
+    relation: Relation
+    to: int
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One thing that was said to be so, and the positions of the records that say it.
 
-    `subject`, `attribute` and `value` are its slot where it has one: Ann, city, Oslo. Times are milliseconds UTC.
+    `links` say what it is to others of its finding. `subject`, `attribute` and `value` are its slot where it has one:
+    Ann, city, Oslo. Times are milliseconds UTC.
     """
 
     kind: Kind
@@ -38,6 +54,7 @@ class Statement:
     importance: float = 0.5
     confidence: float = 1.0
     records: tuple[int, ...] = ()
+    links: tuple[Link, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no memory can be made of, with a ValueError that says why."""
@@ -60,10 +77,29 @@ class Finding:
     usage: Usage
     created_at: int
 
+    def __post_init__(self) -> None:
+        """Refuse links that lead to no other statement of the finding."""
+        for n, one in enumerate(self.statements):
+            if any(link.to == n or link.to >= len(self.statements) for link in one.links):
+                raise ValueError("a statement is linked with another statement of its finding")
+
     @property
     def thorough(self) -> bool:
         """Whether what was read is done with."""
         return self.extractor != RULES
+
+
+def kept(statements: Sequence[Statement], keep: Callable[[Statement], bool]) -> tuple[Statement, ...]:
+    """Those that are kept, in order; what linked them with others of these still does."""
+    places = [n for n, one in enumerate(statements) if keep(one)]
+    moved = {before: after for after, before in enumerate(places)}
+    return tuple(linked(statements[n], statements[n].links, moved) for n in places)
+
+
+def linked(one: Statement, links: Iterable[Link], moved: Mapping[int, int]) -> Statement:
+    """A statement with those of the links whose ends are still there, at the places to which they moved."""
+    ends = dict.fromkeys(Link(link.relation, moved[link.to]) for link in links if link.to in moved)
+    return one if tuple(ends) == one.links else replace(one, links=tuple(ends))
 
 
 def encoded(statements: Sequence[Statement]) -> str:
@@ -86,12 +122,19 @@ _FIELDS = tuple(field.name for field in fields(Statement))
 
 
 def _statement(told: object) -> Statement:
-    if not isinstance(told, Mapping) or set(told) != set(_FIELDS):
+    if not isinstance(told, Mapping) or {*told, "links"} != set(_FIELDS):
         raise ValueError(f"a statement has the fields {', '.join(_FIELDS)}")
-    records = told["records"]
-    if not isinstance(records, list):
-        raise ValueError("the records of a statement are a list")
-    return Statement(**{**told, "kind": Kind(told["kind"]), "records": tuple(records)})
+    records, links = told["records"], told.get("links", [])
+    if not isinstance(records, list) or not isinstance(links, list):
+        raise ValueError("the records and the links of a statement are lists")
+    given = {**told, "kind": Kind(told["kind"]), "records": tuple(records), "links": tuple(map(_link, links))}
+    return Statement(**given)
+
+
+def _link(told: object) -> Link:
+    if not isinstance(told, list) or len(told) != 2:
+        raise ValueError("a link is a relation and the place of a statement")
+    return Link(Relation(told[0]), told[1])
 
 
 def _wrong_with(one: Statement) -> str:
@@ -104,7 +147,13 @@ def _wrong_with(one: Statement) -> str:
         return f"no statement is of the kind {one.kind}"
     if not one.text.strip():
         return "a statement says something"
+    if len(one.links) > LINKS_MAX or any(link.relation not in LINKS or not _is_place(link.to) for link in one.links):
+        return f"a statement is linked with at most {LINKS_MAX} others, as {', '.join(sorted(LINKS))}"
     return _wrong_numbers(one)
+
+
+def _is_place(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
 
 
 def _wrong_numbers(one: Statement) -> str:

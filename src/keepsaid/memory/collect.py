@@ -20,13 +20,14 @@ from keepsaid.domain.collection import (
     fitted,
     may_state,
 )
-from keepsaid.domain.finding import Finding
+from keepsaid.domain.finding import Finding, kept
 from keepsaid.domain.redaction import masked
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
-from keepsaid.memory.finding import memories_of, without_secrets
+from keepsaid.memory.finding import links_of, memories_of, without_secrets
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.collection import CollectionView
 from keepsaid.ports.extractor import Extractor
+from keepsaid.ports.graph import Graph
 from keepsaid.ports.learning import Learning
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
@@ -66,6 +67,7 @@ class Collection:
         time: tuple[Clock, Ids],
         redactor: Redactor,
         reading: Reading | None = None,
+        graph: Graph | None = None,
     ) -> None:
         self.calls = 0
         self.tokens = 0
@@ -75,6 +77,7 @@ class Collection:
         self._clock, self._ids = time
         self._redactor = redactor
         self._reading = reading or Reading()
+        self._graph = graph
         self._owner = f"{self._ids.next():x}"
 
     @property
@@ -137,7 +140,7 @@ class Collection:
         self.calls += max(0, found.calls - 1)
         self.tokens += found.usage.tokens_in + found.usage.tokens_out
         told = {one.position for one in passage.told}
-        fit = [one for one in found.statements if told.issuperset(one.records)]
+        fit = kept(found.statements, lambda one: told.issuperset(one.records))
         statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)
         return Finding(
             self._ids.next(),
@@ -156,8 +159,13 @@ class Collection:
         passage = await self._store.passage(finding.session_id, finding.first - 1, many)
         utterances = () if passage is None else passage.utterances
         memories = memories_of(finding, utterances)
-        if memories:
-            await self._learning.learn(memories, self._clock.now_ms())
+        if not memories:
+            return
+        now = self._clock.now_ms()
+        learnt = await self._learning.learn(memories, now)
+        links = links_of(finding, memories, [one.memory_id for one in learnt])
+        if links and self._graph is not None:
+            await self._graph.relate(links, (), now)
 
     async def _done(self, claimed: Collecting, until: int, *, thorough: bool, finding_id: int | None = None) -> Left:
         now = self._clock.due_ms()

@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.domain.collection import Utterance
-from keepsaid.domain.finding import Finding, Statement
+from keepsaid.domain.finding import Finding, Link, Statement
+from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Origin
 from keepsaid.domain.provenance import Parent, shares
+
+_WEIGHT_LEAST = 0.1
+"""What belongs together does so at least so much, however uncertain either is."""
 
 
 def memories_of(finding: Finding, utterances: Sequence[Utterance]) -> list[NewMemory]:
@@ -18,6 +22,28 @@ def memories_of(finding: Finding, utterances: Sequence[Utterance]) -> list[NewMe
     told = {one.position: one for one in utterances if one.told}
     found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements))
     return [memory for several in found for memory in several]
+
+
+def links_of(finding: Finding, memories: Sequence[NewMemory], ids: Sequence[int]) -> list[Association]:
+    """How the memories of a finding belong together, as its statements are linked; `ids` are theirs, 0 for none.
+
+    Only memories of one scope are associated, each as far as both are certain.
+    """
+    places: dict[tuple[int, str], tuple[int, float]] = {}
+    for memory, id_ in zip(memories, ids, strict=True):
+        if id_:
+            n = int(memory.sources[0].ref.partition(":")[2])
+            places[n, memory.scope] = id_, memory.confidence
+    return [
+        Association(id_, *_end(places[link.to, scope], link, certain))
+        for (n, scope), (id_, certain) in places.items()
+        for link in finding.statements[n].links
+        if places.get((link.to, scope), (id_,))[0] != id_
+    ]
+
+
+def _end(other: tuple[int, float], link: Link, certain: float) -> tuple[int, Relation, float]:
+    return other[0], link.relation, max(_WEIGHT_LEAST, min(certain, other[1]))
 
 
 def _of_statement(finding: Finding, n: int, one: Statement, told: Mapping[int, Utterance]) -> Iterator[NewMemory]:

@@ -9,6 +9,7 @@ from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.compaction import Cut
+from keepsaid.domain.finding import kept
 from keepsaid.domain.forgetting import (
     PIECE,
     EmptyLog,
@@ -221,10 +222,10 @@ def _statements(state: State, lane: LaneRow, positions: set[int]) -> int:
     """Remove what was found in records that go, from the findings that were made of them."""
     gone = 0
     for row in state.findings.values():
-        kept = tuple(one for one in row.finding.statements if positions.isdisjoint(one.records))
-        if row.finding.lane == lane.lane and len(kept) < len(row.finding.statements):
-            gone += len(row.finding.statements) - len(kept)
-            row.finding = replace(row.finding, statements=kept)
+        left = kept(row.finding.statements, lambda one: positions.isdisjoint(one.records))
+        if row.finding.lane == lane.lane and len(left) < len(row.finding.statements):
+            gone += len(row.finding.statements) - len(left)
+            row.finding = replace(row.finding, statements=left)
     return gone
 
 

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Drop
-from keepsaid.domain.finding import decoded, encoded
+from keepsaid.domain.finding import decoded, encoded, kept
 from keepsaid.domain.forgetting import (
     PIECE,
     Counts,
@@ -210,7 +210,7 @@ def _statements(db: apsw.Connection, lane_id: int, positions: set[int]) -> int:
     found = {row for position in positions for row in every(db, SQL["findings_over"], (lane_id, position))}
     for number, text in found:
         before = decoded(text)
-        after = [one for one in before if positions.isdisjoint(one.records)]
+        after = kept(before, lambda one: positions.isdisjoint(one.records))
         if len(after) < len(before):
             db.execute(SQL["change_finding"], (number, encoded(after)))
             gone += len(before) - len(after)
