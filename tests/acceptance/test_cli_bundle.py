@@ -71,6 +71,8 @@ def test_a_file_is_replaced_only_where_that_is_said(
         inside(known, capsys, "data", "export", str(tmp_path / "no"), *wrong, code=1)
     assert "[KS-HOME]" in inside(known, capsys, "data", "export", str(tmp_path / "no" / "way"), code=1).err
     assert not (tmp_path / "no").exists()
+    backups = inside(known, capsys, "memory", "forget", "--filter", "bridge", "--yes", "--json").json["backups"]
+    assert backups == sorted(map(str, (file, made)))
     assert "[KS-HOME]" in inside(Program(tmp_path / "empty"), capsys, "data", "export", str(file), code=1).err
 
 

@@ -191,12 +191,12 @@ async def test_an_import_goes_on_where_it_was_broken_off(tmp_path: Path) -> None
     """After each batch in turn; what was taken over before is the same, and the end is as without the break."""
     async with home(tmp_path, "one") as store:
         await store.learn([lives("m1", "Porto", 100), lives("m2", "Rome", 200)], 900)
-        await store.keep([said(f"s{n}", f"note {n} of many") for n in range(RECORDS_MAX)], 900)
+        await store.keep([said(f"s{n}", f"note {n} of many") for n in range(2 * RECORDS_MAX)], 900)
         await store.people.join((ANN, BEN), OWNER, 8)
         before = await bundle(store, tmp_path / "all.jsonl")
     async with home(tmp_path, "other") as other:
         place = Place(other)
-        for batches in range(6):
+        for batches in range(9):
             place.broken_after, place.writes = batches, []
             try:
                 await take_in(place, tmp_path / "all.jsonl")
@@ -206,7 +206,7 @@ async def test_an_import_goes_on_where_it_was_broken_off(tmp_path: Path) -> None
         assert batches > 2
         assert await records_of(other) == before
         again = Place(other)
-        assert sum(outcomes(await take_in(again, tmp_path / "all.jsonl"))) == RECORDS_MAX + 2
+        assert sum(outcomes(await take_in(again, tmp_path / "all.jsonl"))) == 2 * RECORDS_MAX + 2
         assert await records_of(other) == before
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keepsaid import Episode, InputError, Keepsaid, Message, Remembered, StoreError
+from keepsaid import Episode, HomeError, InputError, Keepsaid, Message, Remembered, StoreError
 
 LANTERN = Episode("The brass lantern hangs in the boathouse.", "Ann", "harbour", 1_000)
 
@@ -126,3 +126,24 @@ async def test_what_was_said_in_the_inbox_comes_to_mind(ks: Keepsaid) -> None:
             pass
     assert {one.speaker for one in found} == {"ann", "assistant"}
     assert {one.conversation for one in found} == {"harbour"}
+
+
+async def test_memory_leaves_one_home_and_enters_another(ks: Keepsaid, tmp_path: Path) -> None:
+    await ks.memory.record([LANTERN])
+    file = tmp_path / "all.jsonl"
+    done = await ks.memory.export(file)
+    assert (done["counts"]["memories"], done["file"]) == (1, str(file))
+    again = await ks.memory.import_from(file, dry_run=True)
+    assert (again["dry_run"], again["counts"]["memories"]["same"]) == (True, 1)
+    assert (await ks.memory.import_from(file))["counts"]["memories"]["same"] == 1
+    other = tmp_path / "mem0.json"
+    other.write_text('[{"id": "a", "memory": "The oars are in the attic", "user_id": "ann"}]', "utf-8")
+    told = await ks.memory.import_from(other, "mem0", {"ann": "owner"}, trust="owner")
+    assert told["counts"]["memories"]["new"] == 1
+    for wrong in ({"source": "notes"}, {"trust": "root"}, {"persons": {"ann": "bob"}}):
+        with pytest.raises(InputError):
+            await ks.memory.import_from(other, **wrong)
+    with pytest.raises(HomeError, match="exists already"):
+        await ks.memory.export(file, "markdown")
+    await ks.memory.export(file, "markdown", force=True)
+    assert "The oars are in the attic" in file.read_text("utf-8")

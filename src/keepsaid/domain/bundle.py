@@ -19,7 +19,7 @@ from keepsaid.domain.widening import Widened
 
 T = TypeVar("T")
 
-RECORDS_MAX = 100
+RECORDS_MAX = 25
 CHARS_MAX = 500_000
 """So many records one commit takes over, or fewer that have so many characters together."""
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -95,10 +95,10 @@ class BundleFile:
         """Which key its tombstones are made with."""
         return str(self.header.get("forgotten_key") or "")
 
-    def lines(self) -> Iterator[Line]:
-        """Its records, by the number of their line."""
+    def lines(self, wanted: Container[int] | None = None) -> Iterator[Line]:
+        """Its records, by the number of their line; only those that are wanted are read closely."""
         for number, raw in self._raw():
-            if number > 1:
+            if number > 1 and (wanted is None or number in wanted):
                 yield _read(number, raw)
 
     def _raw(self) -> Iterator[tuple[int, bytes]]:

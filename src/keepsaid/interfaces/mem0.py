@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,11 @@ class Mem0File:
         """It has no tombstones."""
         return ""
 
-    def lines(self) -> Iterator[Line]:
-        """Each item as a memory, or why it is none."""
+    def lines(self, wanted: Container[int] | None = None) -> Iterator[Line]:
+        """Each item, or those that are wanted, as a memory, or why it is none."""
         for number, item in enumerate(self._items, start=1):
+            if wanted is not None and number not in wanted:
+                continue
             try:
                 yield Line(number, self._entry(item, number))
             except ValueError as error:

@@ -7,8 +7,8 @@ changes nothing, and going on after a crash is doing it again.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -54,8 +54,8 @@ class Line:
 class Given(Protocol):
     """What is imported; it can be gone through as often as need be."""
 
-    def lines(self) -> Iterable[Line]:
-        """Every line."""
+    def lines(self, wanted: Container[int] | None = None) -> Iterable[Line]:
+        """Every line, or those with these numbers: others are not read closely."""
         ...
 
 
@@ -114,7 +114,7 @@ class Report:
 class _Survey:
     """What a bundle says of itself."""
 
-    refused: dict[int, str] = field(default_factory=dict)
+    lines: defaultdict[type, set[int]] = field(default_factory=lambda: defaultdict(set))
     keys: set[str] = field(default_factory=set)
     ids: set[int] = field(default_factory=set)
     replaced: dict[str, str] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class _Plan:
     """What is to be taken over: lines, and slots that are decided anew."""
 
     survey: _Survey
-    lines: set[int] = field(default_factory=set)
+    lines: defaultdict[type, set[int]] = field(default_factory=lambda: defaultdict(set))
     fresh: set[str] = field(default_factory=set)
     linked: set[int] = field(default_factory=set)
     contested: set[bytes] = field(default_factory=set)
@@ -166,9 +166,9 @@ class Importing:
 
     async def _planned(self, home: Looks, report: Report) -> _Plan:
         plan = _Plan(await asyncio.to_thread(self._surveyed, report))
-        for edges in (False, True):
-            chosen = self._chosen(lambda line: line.number not in plan.survey.refused, edges)
-            async for some in _apart(in_batches(chosen, _weight)):
+        edges = plan.survey.lines.pop(Edge, set())
+        for chosen in (set().union(*plan.survey.lines.values()), edges):
+            async for some in _apart(in_batches(self._given.lines(chosen), _weight)):
                 records = await self._prepared([line.record for line in some if line.record is not None], report)
                 verdicts = await home.look(records)
                 for line, record, verdict in zip(some, records, verdicts, strict=True):
@@ -181,13 +181,14 @@ class Importing:
         survey = _Survey()
         for line in self._given.lines():
             why = line.why or self._fault(line, survey)
-            if why:
-                survey.refused[line.number] = why
+            if not why:
+                survey.lines[type(line.record)].add(line.number)
+            else:
                 what = TYPES.get(type(line.record), "lines")
                 report.add(line.number, what, Verdict(Outcome.REJECTED, why))
         for key in sorted(cyclic(survey.replaced), key=survey.places.__getitem__):
             why = "superseded_by: it would take its own place"
-            survey.refused[survey.places[key]] = why
+            survey.lines[Entry].discard(survey.places[key])
             survey.keys.discard(key)
             report.add(survey.places[key], TYPES[Entry], Verdict(Outcome.REJECTED, why))
         return survey
@@ -203,10 +204,6 @@ class Importing:
             case Link():
                 return "links stand in the memories"
         return ""
-
-    def _chosen(self, wanted: Callable[[Line], bool], edges: bool) -> Iterator[Line]:
-        """The lines that are wanted, associations or all but those: they lead to what stands in any line."""
-        return (one for one in self._given.lines() if isinstance(one.record, Edge) is edges and wanted(one))
 
     async def _prepared(self, records: Sequence[Record], report: Report | None = None) -> list[Record]:
         """The records as whoever imports them may tell them, without secrets."""
@@ -233,11 +230,11 @@ class Importing:
         if verdict.outcome is Outcome.NEW and not ours.issuperset(verdict.like):
             verdict = Verdict(Outcome.SAME, "it is known here in the same words")
         report.add(number, TYPES[type(record)], verdict)
-        if verdict.outcome in (Outcome.NEW, Outcome.SAME):
+        if verdict.outcome in (Outcome.NEW, Outcome.SAME) and isinstance(record, Entry) and record.replaced_by:
             plan.linked.add(number)
         if verdict.outcome is not Outcome.NEW:
             return
-        plan.lines.add(number)
+        plan.lines[type(record)].add(number)
         if isinstance(record, Entry):
             plan.fresh.add(record.memory.new.key)
             slot = record.slot
@@ -246,8 +243,7 @@ class Importing:
 
     async def _write(self, plan: _Plan, report: Report, kind: type[Record], write: Write) -> None:
         """Take over all new lines of one type, batch by batch."""
-        lines = (one for one in self._given.lines() if one.number in plan.lines and isinstance(one.record, kind))
-        async for some in _apart(in_batches(lines, _weight)):
+        async for some in _apart(in_batches(self._given.lines(plan.lines[kind]), _weight)):
             records = await self._prepared([line.record for line in some if line.record is not None])
             verdicts = await write(records)
             for line, verdict in zip(some, verdicts, strict=True):
@@ -255,8 +251,7 @@ class Importing:
 
     async def _link(self, home: Home, plan: _Plan) -> None:
         """Say of memories that are here now what took their place; slots that were decided anew know it already."""
-        lines = (line for line in self._given.lines() if line.number in plan.linked)
-        links = (link for line in lines for link in _links(line, plan.contested))
+        links = (link for line in self._given.lines(plan.linked) for link in _links(line, plan.contested))
         async for some in _apart(in_batches(links, weight_of)):
             await home.take(some, ())
 

@@ -46,6 +46,8 @@ def export(
 
     Vectors are left out: they are made again. The file is for you alone (mode 0600); it holds what people said.
     """
+    from keepsaid.app.forgetting import note_backup  # noqa: PLC0415 - `--help` needs none of it
+
     place_of(target, form)
 
     async def told(stores: Reading) -> dict[str, Any]:
@@ -55,6 +57,7 @@ def export(
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
     nothing: dict[str, Any] = {}
     done = session().read(told, nothing)
+    note_backup(session().home, Path(done["file"]))
     counts = ", ".join(f"{n:,} {what}" for what, n in done["counts"].items() if n) or "nothing is known yet"
     show(done, f"exported  {done['file']}   {done['bytes'] / 1e6:.1f} MB   {counts}")
     if done["counts"]["tombstones"] and form == "jsonl":

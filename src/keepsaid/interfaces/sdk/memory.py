@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keepsaid.app.forgetting import note_backup
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
@@ -75,7 +76,9 @@ class MemoryBook:
 
         Returns where it is and what it holds. Raises InputError and HomeError with nothing written.
         """
-        return await exported(self._instance.memories.bundles, Path(target), form, persons, force=force)
+        done = await exported(self._instance.memories.bundles, Path(target), form, persons, force=force)
+        note_backup(self._instance.home, Path(done["file"]))
+        return done
 
     async def import_from(
         self,
