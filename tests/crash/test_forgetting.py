@@ -8,8 +8,11 @@ from pathlib import Path
 
 from tests.crash.cast import CAST
 
+from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
+from keepsaid.domain.forgetting import Wish
+from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.testing.crash.fork import Nursery
@@ -19,12 +22,13 @@ from keepsaid.testing.crash.points import kind_of, points
 _WITHIN_S = 60.0
 _LOOK_S = 0.05
 _EVERYTHING = Listener(None, everything=True)
+_UNDOING = ("commit.PutBack", "commit.Drop")
 _KEPT = "The train to Porto leaves at nine"
 
 
 def deaths() -> list[tuple[str, int]]:
     """Every point of a forgetting, and those that are passed more than once."""
-    names = [name for name in points() if kind_of(name) == "K12"]
+    names = [name for name in points() if kind_of(name) == "K12" and not name.startswith(_UNDOING)]
     again = [("commit.HideMemories.after", 2), ("commit.ScrubForgotten.before", 2)]
     return [
         *((name, 1) for name in names),
@@ -89,3 +93,23 @@ async def test_killed_at_any_step_the_next_start_ends_it(forks: Nursery, tmp_pat
     assert set(states) == {"done"}
     assert len(states) == len(dying) - 1
     assert {n for _, n in held(tmp_path / "home")} == {unasked}
+
+
+async def test_killed_while_it_is_undone_the_next_start_ends_that(forks: Nursery, tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "home")
+    dying = [name for name in points() if name.startswith("commit.PutBack")]
+    said = [_KEPT, *map(secret, range(len(dying)))]
+    await told(home, said)
+    log = str(tmp_path / "lives.log")
+    for n, point in enumerate(dying):
+        async with opened(home, Config()) as instance:
+            begun = await forget(instance, Wish(text=f"zebraquix{n}x"), "owner", 86_400_000)
+            assert begun is not None
+            assert begun.state == "done"
+        arguments = ("memory", "restore", show("forgetting", begun.id))
+        life = forks.fork(Order(arguments, str(tmp_path / "home"), log, log, {point: 1}, lease_ms=CAST.lease_ms))
+        code = await asyncio.to_thread(life.wait, _WITHIN_S)
+        assert (code, life.reached) == (-9, point)
+    texts, states = await restarted(home)
+    assert set(texts) == set(said)
+    assert set(states) == {"undone"}

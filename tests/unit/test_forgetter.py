@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
+import apsw
 import pytest
 
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.app.forgetting import forget
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.decay import DAY_MS, Curve
 from keepsaid.domain.forgetting import Forgetting, Wish
+from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.domain.upkeep import LOOSE
 from keepsaid.testing.builders import outcome
+from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road
 
 _EVERYTHING = Listener(None, everything=True)
@@ -164,11 +169,11 @@ async def test_a_staged_memory_leaves_no_byte(tmp_path: Path) -> None:
         deed = StageMemory(0, Deed.SAVE, text="the code is zebraquix7741")
         end = replace(outcome(), effects=(deed,))
         await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 7))
-        assert any(b"zebraquix7741" in file.read_bytes() for file in home.rglob("*.db*"))
+        assert residue(home, b"zebraquix7741")
         done = await forget(instance, Wish(messages=(claimed.messages[0].id,)), "owner")
         assert done is not None
         assert (done.state, dict(done.counts)["staged"]) == ("done", 1)
-        assert not any(b"zebraquix7741" in file.read_bytes() for file in home.rglob("*.db*"))
+        assert not residue(home, b"zebraquix7741")
 
 
 async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path) -> None:
@@ -189,3 +194,67 @@ async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path
             assert await texts(instance) == {"the dentist is in Braga"}
             assert (await instance.operations.forgettings.newest(1))[0].how == "restored"
         assert all(b"zebraquix" not in file.read_bytes() for file in (home / "data").iterdir())
+
+
+async def test_what_is_undone_is_remembered_as_it_was(instance: Instance) -> None:
+    first = await say(instance, "my code is 7741")
+    facts = [
+        NewMemory(
+            "a", Kind.FACT, "Ann's code is 7741", "global", Trust.OWNER, subject="ann", attribute="code", value="7741"
+        ),
+        NewMemory("b", Kind.FACT, "the code of Ann is seven", "global", Trust.OWNER, sources=(Source("message", "1"),)),
+    ]
+    ids = await instance.memories.keep(facts, 5)
+    await instance.memories.graph.relate(
+        [Association(ids[0], ids[1], Relation.RELATED_TO)], [Mention(ids[0], "ann", "Ann")], 6
+    )
+    before = await instance.memories.find(_EVERYTHING, (), 100)
+    begun = await forget(instance, Wish(memories=ids, messages=(first,)), "owner", DAY_MS)
+    assert begun is not None
+    assert await texts(instance) == set()
+    assert await instance.forgetter.settled(_WITHIN_S * 1_000)
+    assert await instance.memories.keep(facts, 7) == (0, 0), "until then it is not learned again"
+    undone = await instance.forgetter.undo(begun.id)
+    assert undone is not None
+    assert (undone.state, undone.undo_until) == ("undone", None)
+    assert await instance.memories.find(_EVERYTHING, (), 100) == before
+    hits = (await instance.recall.recall(_EVERYTHING, "code 7741", 9)).hits
+    assert {hit.memory.id for hit in hits} >= {ids[0]}
+    audit = await instance.memories.upkeep.outstanding(instance.clock.now_ms(), Curve(), None)
+    assert {task: audit.found[task] for task in LOOSE} == dict.fromkeys(LOOSE, 0)
+    assert (await instance.memories.upkeep.holdings()).counts["associations"] == 1
+    story = await instance.operations.story(first)
+    assert story is not None
+    assert story.message.text == "my code is 7741"
+    assert await instance.forgetter.undo(begun.id) is None, "once"
+    await forgotten(instance, Wish(memories=ids, messages=(first,)))
+    assert await texts(instance) == set()
+
+
+async def test_what_was_not_undone_in_time_is_gone_for_good(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clock = VirtualClock(1_795_132_800_000)
+    async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
+        [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
+        begun = await forget(instance, Wish(memories=(kept,)), "owner", 30 * DAY_MS)
+        assert begun is not None
+        assert (begun.state, begun.undo_until) == ("done", clock.now_ms() + 30 * DAY_MS)
+        with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:
+            images = [bytes(row[0])[-24:] for row in db.execute("SELECT images FROM memory_aside")]
+        assert images
+        assert all(residue(home, one) for one in images)
+        assert not residue(home, b"zebraquix7741")
+        due = await instance.forgetter.work()
+        assert due == begun.undo_until
+        await clock.advance(30 * DAY_MS)
+        assert await instance.forgetter.undo(begun.id) is None
+        assert await instance.forgetter.work() is None
+        assert not any(residue(home, one) for one in images)
+        after = await instance.operations.forgettings.one(begun.id)
+        assert after is not None
+        assert (after.state, after.undo_until) == ("done", None)
+
+
+def residue(home: Path, word: bytes) -> list[str]:
+    """The files of the stores that hold this."""
+    return [file.name for file in home.rglob("*.db*") if word in file.read_bytes()]

@@ -24,16 +24,16 @@ _BACKUPS = "backups.jsonl"
 
 def forgetter_of(operations: Store, memories: SqliteMemories, clock: Clock, ids: Ids, halt: Halt) -> Forgetter:
     """What forgets in these stores, until the halt is asked."""
-    stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful)
+    stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside)
     return Forgetter(stores, clock, ids, halt)
 
 
-async def forget(instance: Instance, wish: Wish, by: str) -> Forgetting | None:
+async def forget(instance: Instance, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:
     """Forget what a wish names: nobody is told it when this returns; None when there is nothing.
 
     A runtime that is up does the rest beside its work; else it is done here.
     """
-    begun = await instance.forgetter.forget(wish, by)
+    begun = await instance.forgetter.forget(wish, by, undo_ms)
     if begun is None or not instance.running:
         return None if begun is None else await instance.forgetter.finish(begun.id)
     instance.forgetting.set()

@@ -21,7 +21,7 @@ Counts = tuple[tuple[str, int], ...]
 PIECE = 100
 """Rows that one commit scrubs at most."""
 
-UNFINISHED = ("requested", "hidden", "erased", "scrubbed", "checkpointed")
+UNFINISHED = ("requested", "hidden", "erased", "scrubbed", "checkpointed", "restoring")
 """States in which there is work left."""
 
 _WORD = re.compile(r"\w+")
@@ -73,7 +73,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """A request and how far it has come; times are milliseconds UTC. `counts` is what went so far, by place."""
+    """A request and how far it has come; times are milliseconds UTC. `counts` is what went so far, by place.
+
+    Until `undo_until` it can be undone, where the person chose that: what went is kept aside, and read by nothing else.
+    """
 
     id: int
     state: str
@@ -82,6 +85,11 @@ class Forgetting:
     requested_at: int
     changed_at: int
     counts: Counts = ()
+    undo_until: int | None = None
+
+    def undoable(self, at: int) -> bool:
+        """Whether it can still be undone."""
+        return self.state == "done" and self.undo_until is not None and at < self.undo_until
 
 
 class Traced(NamedTuple):
@@ -114,7 +122,8 @@ class Scrubbed(NamedTuple):
 class RequestForgetting(Commit[bool]):
     """Write down what goes, and bury it: from here on it is not learned again. False when the id is known.
 
-    `hashes` are tombstones of the other store of the home that are not known here.
+    `hashes` are tombstones of the other store of the home that are not known here. What goes is kept aside where it may
+    be undone until a time (milliseconds UTC).
     """
 
     id: int
@@ -123,6 +132,7 @@ class RequestForgetting(Commit[bool]):
     wanted: Wanted
     at: int
     hashes: tuple[bytes, ...] = ()
+    undo_until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +160,25 @@ class MoveForgetting(Commit[bool]):
     verb: str
     at: int
     counts: Counts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack(Commit[bool]):
+    """Put back what a forgetting kept aside, and take its tombstones away; whether anything was kept.
+
+    Replies, questions and batches stay as they are: nothing is sent or answered that was called off. Lanes begin their
+    summary anew before the first record that came back.
+    """
+
+    id: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropAside(Commit[bool]):
+    """Delete what a forgetting kept aside: it cannot be undone any more; whether anything was kept."""
+
+    id: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,8 @@ hidden -erase-> erased
 erased -scrub-> scrubbed
 scrubbed -checkpoint-> checkpointed
 checkpointed -finish-> done
+done -undo-> restoring
+restoring -restore-> undone
 """)
 
 TABLES: Mapping[str, Moves] = MappingProxyType(

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from keepsaid.domain.forgetting import (
     Counts,
+    DropAside,
     EmptyLog,
     Forgetting,
     MoveForgetting,
+    PutBack,
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
@@ -20,7 +22,7 @@ from keepsaid.domain.forgetting import (
 from keepsaid.domain.ids import show
 from keepsaid.memory.forget import Reaching, fresh
 from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, ReachView
+from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, ReachView
 from keepsaid.ports.halt import Halt
 from keepsaid.ports.operations import Operations
 
@@ -37,6 +39,7 @@ class Stores:
     view: ForgettingView
     reach: ReachView
     memory: ForgetfulMemory
+    aside: MemoryAside
 
 
 class Forgetter:
@@ -46,6 +49,7 @@ class Forgetter:
         self._operations = stores.operations
         self._view = stores.view
         self._memory = stores.memory
+        self._aside = stores.aside
         self._clock = clock
         self._ids = ids
         self._halt = halt or Halt()
@@ -57,23 +61,46 @@ class Forgetter:
         """What would go; nothing is changed."""
         return await self._reaching.wanted(wish)
 
-    async def forget(self, wish: Wish, by: str) -> Forgetting | None:
+    async def forget(self, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:
         """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
 
+        With `undo_ms` what goes is kept aside for so long, and can be undone.
         A stop meanwhile leaves the rest to the next start, which hides it before anybody reads.
         """
         wanted = await self._reaching.wanted(wish)
         if not (wanted.memories or wanted.messages):
             return None
-        return await self._begun(wanted, wish.how, by)
+        now = self._clock.now_ms()
+        until = now + undo_ms if undo_ms else None
+        return await self._begun(RequestForgetting(self._ids.next(), wish.how, by, wanted, now, (), until))
 
-    async def _begun(self, wanted: Wanted, how: str, by: str, hashes: tuple[bytes, ...] = ()) -> Forgetting:
-        number = self._ids.next()
-        await self._operations.apply(RequestForgetting(number, how, by, wanted, self._clock.now_ms(), hashes))
-        await self._advance(number)
-        found = await self._view.one(number)
+    async def _begun(self, request: RequestForgetting) -> Forgetting:
+        await self._operations.apply(request)
+        await self._advance(request.id)
+        found = await self._view.one(request.id)
         assert found is not None, "what was asked for is on record"
         return found
+
+    async def undo(self, number: int) -> Forgetting | None:
+        """Put back what a request took, while that is kept aside; None where it is not, or not all is gone yet."""
+        one = await self._view.one(number)
+        if one is None or not one.undoable(self._clock.now_ms()) or not await self._move(one, "undo"):
+            return None
+        return await self.finish(number)
+
+    async def purge(self) -> int | None:
+        """Delete what was kept aside and can be undone no more; returns when the next is due."""
+        now = self._clock.now_ms()
+        kept = await self._view.undoable()
+        over = [one for one in kept if one.state != "restoring" and now >= (one.undo_until or 0)]
+        for one in over:
+            await self._aside.drop(one.id)
+            await self._operations.apply(DropAside(one.id))
+        if over:
+            await self._operations.apply(EmptyLog())
+            await self._memory.empty_log()
+        left = [one.undo_until for one in kept if one not in over and one.undo_until is not None]
+        return min(left, default=None)
 
     async def finish(self, number: int) -> Forgetting | None:
         """Go on with one request as far as it goes now."""
@@ -99,12 +126,13 @@ class Forgetter:
         for one in await self._view.unfinished():
             done = await self.finish(one.id)
             waiting = waiting or (done is not None and done.state != "done")
-        return self._clock.due_ms() + _AGAIN_MS if waiting else None
+        ends = await self.purge()
+        return self._clock.due_ms() + _AGAIN_MS if waiting else ends
 
     async def recover(self) -> None:
         """At start: hide what was asked for before, and forget again what an older copy of a store brought back."""
         for one in await self._view.unfinished():
-            if one.state == "requested":
+            if one.state in ("requested", "restoring"):
                 await self._advance(one.id)
         await self._again()
 
@@ -117,7 +145,8 @@ class Forgetter:
         wish = Wish(await self._memory.revived(both), await self._view.revived(both))
         wanted = await self._reaching.wanted(wish)
         _log.warning("a store was put in place that holds less of what was forgotten: it is forgotten again")
-        await self._begun(wanted, "restored", "keepsaid", tuple(sorted(theirs - ours)))
+        lost = tuple(sorted(theirs - ours))
+        await self._begun(RequestForgetting(self._ids.next(), "restored", "keepsaid", wanted, now, lost))
 
     async def _advance(self, number: int) -> bool:
         """Take the next step of a request; False when it is done or has to wait."""
@@ -129,7 +158,7 @@ class Forgetter:
                 return await self._hide(one)
             case "hidden":
                 wanted = await self._view.wanted(number)
-                return await self._move(one, "erase", await self._memory.erase(wanted.memories))
+                return await self._move(one, "erase", await self._memory.erase(wanted.memories, _kept(one)))
             case "erased":
                 return await self._scrub(one)
             case "scrubbed":
@@ -137,11 +166,15 @@ class Forgetter:
                 return emptied and await self._move(one, "checkpoint")
             case "checkpointed":
                 return await self._move(one, "finish")
+            case "restoring":
+                await self._aside.put_back(number)
+                await self._operations.apply(PutBack(number, self._clock.now_ms()))
+                return await self._move(one, "restore")
         return False
 
     async def _hide(self, one: Forgetting) -> bool:
         wanted = await self._view.wanted(one.id)
-        counts = await self._memory.hide(wanted.memories, wanted.digests, self._clock.now_ms())
+        counts = await self._memory.hide(wanted.memories, wanted.digests, self._clock.now_ms(), _kept(one))
         if (await self._scrubbed(one.id)).left:
             return False
         return await self._move(one, "hide", counts)
@@ -149,8 +182,8 @@ class Forgetter:
     async def _scrub(self, one: Forgetting) -> bool:
         """Scrub what was left, and what came since: a turn that was running may have told it again."""
         known, now = await self._view.wanted(one.id), self._clock.now_ms()
-        await self._memory.hide(known.memories, known.digests, now)
-        await self._memory.erase(known.memories)
+        await self._memory.hide(known.memories, known.digests, now, _kept(one))
+        await self._memory.erase(known.memories, _kept(one))
         left = await self._scrubbed(one.id)
         found = fresh(await self._reaching.widened(known), known)
         if found.memories or found.messages or found.turns or found.traces:
@@ -175,3 +208,8 @@ class Forgetter:
         if verb == "finish":
             _log.info("%s is done", show("forgetting", one.id))
         return done
+
+
+def _kept(one: Forgetting) -> int:
+    """Under which number what goes is kept aside; 0 where it is gone for good."""
+    return one.id if one.undo_until is not None else 0

@@ -18,6 +18,8 @@ from keepsaid.memory.forget import counted
 
 _SHOWN_MAX = 20
 _TEXT_CHARS = 200
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNDO_MS_MAX = 30 * 86_400_000
 _OWNER = Listener(None, everything=True)
 _SAFE = "Nothing was changed."
 _HINT = "keepsaid memory forget --help"
@@ -31,13 +33,15 @@ class Asked:
     person: str = ""
     conversation: str = ""
     text: str = ""
+    undo_for: str = ""
 
 
 def asked_in(fields: Mapping[str, Any]) -> Asked:
     """What a request body asks for; raises InputError."""
-    ids, rest = fields.get("ids") or [], [fields.get(name) or "" for name in ("person", "conversation", "filter")]
+    names = ("person", "conversation", "filter", "undo_for")
+    ids, rest = fields.get("ids") or [], [fields.get(name) or "" for name in names]
     if not isinstance(ids, list) or not all(isinstance(one, str) for one in (*ids, *rest)):
-        raise InputError("ids must be a list of texts; person, conversation and filter texts", safe=_SAFE, hint=_HINT)
+        raise InputError(f"ids must be a list of texts; {', '.join(names)} texts", safe=_SAFE, hint=_HINT)
     return Asked(tuple(ids), *rest)
 
 
@@ -59,6 +63,28 @@ def wish_of(asked: Asked) -> Wish:
     return Wish(tuple(memories), tuple(messages), person, conversation, text)
 
 
+def undo_ms(text: str) -> int:
+    """For how long it can be undone, in milliseconds: `30d`, `12h`, `45m` or `90s`; 0 for "". Raises InputError."""
+    said = text.strip()
+    number, unit = said[:-1], _UNITS_MS.get(said[-1:])
+    if not said:
+        return 0
+    if unit is None or not (number.isascii() and number.isdecimal()) or not 0 < int(number) * unit <= _UNDO_MS_MAX:
+        raise InputError(
+            f"{text!r} is no time to undo in: 30d, 12h, 45m or 90s, 30 days at most", safe=_SAFE, hint=_HINT
+        )
+    return int(number) * unit
+
+
+async def undone(instance: Instance, name: str) -> Shape:
+    """Put back what a request took; raises InputError where that cannot be."""
+    number = read("forgetting", name)
+    done = None if number is None else await instance.forgetter.undo(number)
+    if done is None:
+        raise InputError(f"{name} cannot be undone", safe=_SAFE, hint="keepsaid memory forgotten")
+    return forgetting_shape(done)
+
+
 async def would_go(instance: Instance, asked: Asked) -> Shape:
     """What would go, counted, with the first memories of it; nothing is changed."""
     wanted = await instance.forgetter.wanted(wish_of(asked))
@@ -71,7 +97,7 @@ async def would_go(instance: Instance, asked: Asked) -> Shape:
 
 async def forgotten(instance: Instance, asked: Asked) -> Shape:
     """Forget, and the receipt as far as it is known; raises InputError where there is nothing to forget."""
-    done = await forget(instance, wish_of(asked), OWNER)
+    done = await forget(instance, wish_of(asked), OWNER, undo_ms(asked.undo_for))
     if done is None:
         raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
     return forgetting_shape(done, backups_of(instance.home, instance.config))
@@ -86,6 +112,7 @@ def forgetting_shape(one: Forgetting, backups: Sequence[str] = ()) -> Shape:
         "by": one.by,
         "requested_at": when(one.requested_at),
         "changed_at": when(one.changed_at),
+        "undo_until": when(one.undo_until),
         "counts": dict(one.counts),
         "backups": list(backups),
     }

@@ -16,8 +16,11 @@ class Forgets(Protocol):
         """What would go; nothing is changed."""
         ...
 
-    async def forget(self, wish: Wish, by: str) -> Forgetting | None:
-        """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing."""
+    async def forget(self, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:
+        """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
+
+        With `undo_ms` it is kept aside for so long, and can be undone.
+        """
         ...
 
 
@@ -30,6 +33,10 @@ class ForgettingView(Protocol):
 
     async def unfinished(self) -> Sequence[Forgetting]:
         """Requests that are not done, the oldest first."""
+        ...
+
+    async def undoable(self) -> Sequence[Forgetting]:
+        """Requests that kept something aside, those that end first."""
         ...
 
     async def one(self, number: int) -> Forgetting | None:
@@ -89,6 +96,18 @@ class ReachView(Protocol):
         ...
 
 
+class MemoryAside(Protocol):
+    """What memory kept aside of forgettings that can be undone."""
+
+    async def put_back(self, number: int) -> bool:
+        """Put back what one kept aside, with tombstones taken away; whether anything was."""
+        ...
+
+    async def drop(self, number: int) -> bool:
+        """Delete what one kept aside; whether anything was."""
+        ...
+
+
 class ForgetfulMemory(Protocol):
     """Memory as forgetting needs it. It hears everything: who may ask is decided before."""
 
@@ -115,12 +134,15 @@ class ForgetfulMemory(Protocol):
         """Summaries and bulletins that hold one of the words: they are made anew from what stays."""
         ...
 
-    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int) -> Counts:
-        """Let memories be heard by nobody from now on, and bury what must not come back; returns what went."""
+    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
+        """Let memories be heard by nobody from now on, and bury what must not come back; returns what went.
+
+        With `aside`, the number of a forgetting, it is kept aside under that.
+        """
         ...
 
-    async def erase(self, ids: Sequence[int]) -> Counts:
-        """Delete memories with all that was made of them; returns what went."""
+    async def erase(self, ids: Sequence[int], aside: int = 0) -> Counts:
+        """Delete memories with all that was made of them; returns what went, kept `aside` like what is hidden."""
         ...
 
     async def tombstones(self) -> tuple[bytes, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from keepsaid.adapters.ram.aside import kept_aside, put_back
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
 from keepsaid.domain.commits import Drop
@@ -15,6 +16,7 @@ from keepsaid.domain.forgetting import (
     EmptyLog,
     Forgetting,
     MoveForgetting,
+    PutBack,
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
@@ -35,11 +37,12 @@ def request(state: State, commit: RequestForgetting) -> bool:
     """Write down what goes, and bury it."""
     if commit.id in state.forgettings:
         return False
-    row = Forgetting(commit.id, "requested", commit.how, commit.by, commit.at, commit.at)
+    row = Forgetting(commit.id, "requested", commit.how, commit.by, commit.at, commit.at, (), commit.undo_until)
     state.forgettings[commit.id] = row
     state.forgotten_items[commit.id] = {}
-    state.tombs |= set(commit.hashes)
-    _keep(state, commit.id, commit.wanted)
+    with kept_aside(state, commit.id):
+        state.tombs |= set(commit.hashes)
+        _keep(state, commit.id, commit.wanted)
     return True
 
 
@@ -107,6 +110,19 @@ class _Piece:
 
 def scrub(state: State, commit: ScrubForgotten) -> Scrubbed:
     """Remove one piece."""
+    with kept_aside(state, commit.id):
+        return _scrubbed(state, commit)
+
+
+def back(state: State, commit: PutBack) -> bool:
+    """Put back what was kept aside; the lanes it belongs to are summarised anew from before it."""
+    kept = bool(state.aside.get(commit.id))
+    for lane, position in put_back(state, commit.id).values():
+        _summaries(state, lane, position, commit.at)
+    return kept
+
+
+def _scrubbed(state: State, commit: ScrubForgotten) -> Scrubbed:
     _keep(state, commit.id, commit.more)
     piece, items = _Piece(state, commit.at), state.forgotten_items.get(commit.id, {})
     waiting, room = 0, PIECE

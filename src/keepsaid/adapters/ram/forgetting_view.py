@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from keepsaid.adapters.ram.forgetting import wanted_of
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.forgetting import (
+    UNFINISHED,
     Forgetting,
     Held,
     Wanted,
@@ -35,7 +36,12 @@ class RamForgettings:
 
     async def unfinished(self) -> Sequence[Forgetting]:
         """Requests that are not done, the oldest first."""
-        return [row for _, row in sorted(self._state.forgettings.items()) if row.state != "done"]
+        return [row for _, row in sorted(self._state.forgettings.items()) if row.state in UNFINISHED]
+
+    async def undoable(self) -> Sequence[Forgetting]:
+        """Requests that kept something aside, those that end first."""
+        kept = [row for row in self._state.forgettings.values() if row.undo_until is not None]
+        return sorted(kept, key=lambda row: row.undo_until or 0)
 
     async def one(self, number: int) -> Forgetting | None:
         """One request."""

@@ -21,6 +21,7 @@ from keepsaid.adapters.ram import (
     turns,
 )
 from keepsaid.adapters.ram import forgetting as forgetful
+from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
@@ -75,6 +76,8 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         forgetting.RequestForgetting: forgetful.request,
         forgetting.ScrubForgotten: forgetful.scrub,
         forgetting.MoveForgetting: forgetful.move_on,
+        forgetting.PutBack: forgetful.back,
+        forgetting.DropAside: drop_aside,
         forgetting.EmptyLog: forgetful.empty_log,
     }
 )

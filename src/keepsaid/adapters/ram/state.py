@@ -9,6 +9,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
 from keepsaid.domain.batch import Batch
@@ -349,6 +350,7 @@ class State:
     forgotten_items: dict[int, dict[tuple[str, int | str | bytes], bool]] = field(default_factory=dict)
     forgotten: dict[int, int] = field(default_factory=dict)
     tombs: set[bytes] = field(default_factory=set)
+    aside: dict[int, list[tuple[dict[str, dict[Any, Any]], frozenset[bytes]]]] = field(default_factory=dict)
 
     def leased(self) -> Iterator[BatchRow]:
         """The batches in flight."""

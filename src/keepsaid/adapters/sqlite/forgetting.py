@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import apsw
 
+from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
 from keepsaid.adapters.sqlite.statements import load
@@ -18,7 +20,9 @@ from keepsaid.domain.finding import decoded, encoded, kept
 from keepsaid.domain.forgetting import (
     PIECE,
     Counts,
+    DropAside,
     MoveForgetting,
+    PutBack,
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
@@ -32,6 +36,9 @@ CONTEXT = load("context")
 FORGOTTEN = "forgotten"
 _FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
 _UNSETTLED = ("queued", "leased")
+_KEPT: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", "trace", "injection", "feedback")
+_KEPT += ("finding", "task", "tombstone")
+"""Tables whose rows are put back when a forgetting is undone."""
 
 
 class Forgetful:
@@ -42,22 +49,51 @@ class Forgetful:
 
     def request(self, db: apsw.Connection, commit: RequestForgetting) -> bool:
         """Write down what goes, and bury it."""
-        if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at)):
+        if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at, commit.undo_until)):
             return False
-        db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
-        self._keep(db, commit.id, commit.wanted, commit.at)
+        with _aside(db, commit.id):
+            db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
+            self._keep(db, commit.id, commit.wanted, commit.at)
         return True
 
     def scrub(self, db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
         """Remove one piece, of what was found since as well."""
-        self._keep(db, commit.id, commit.more, commit.at)
-        return _scrubbed(db, commit)
+        with _aside(db, commit.id):
+            self._keep(db, commit.id, commit.more, commit.at)
+            return _scrubbed(db, commit)
 
     def _keep(self, db: apsw.Connection, number: int, wanted: Wanted, at: int) -> None:
         if wanted.digests:
             db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._tombs.bury(wanted.digests)])
         for kind, ref in _items(wanted):
             db.execute(SQL["keep_item"], (number, kind, ref))
+
+
+def _aside(db: apsw.Connection, number: int) -> AbstractContextManager[None]:
+    """Keep aside what goes of a forgetting that can be undone."""
+    row = one(db, SQL["row"], (number,))
+    kept = row is not None and row[-1] is not None
+    return kept_aside(db, number if kept else None, _KEPT, SQL["keep_aside"])
+
+
+def back(db: apsw.Connection, commit: PutBack) -> bool:
+    """Put back what was kept aside; the lanes it belongs to are summarised anew from before it."""
+    found = put_back(db, commit.id, SQL["aside"])
+    first: dict[int, int] = {}
+    for table, key in found:
+        if table == "transcript" and isinstance(key[0], int) and isinstance(key[1], int):
+            first[key[0]] = min(key[1], first.get(key[0], key[1]))
+    for lane_id, position in first.items():
+        _summaries(db, lane_id, position, commit.at)
+    run(db, SQL["drop_aside"], (commit.id,))
+    run(db, SQL["for_good"], (commit.id,))
+    return bool(found)
+
+
+def drop_aside(db: apsw.Connection, commit: DropAside) -> bool:
+    """It cannot be undone any more."""
+    run(db, SQL["for_good"], (commit.id,))
+    return bool(run(db, SQL["drop_aside"], (commit.id,)))
 
 
 def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:

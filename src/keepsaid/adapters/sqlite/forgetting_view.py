@@ -47,6 +47,10 @@ class SqliteForgettings:
         """Requests that are not done, the oldest first."""
         return await self._readers.run(lambda db: [_forgetting(row) for row in every(db, SQL["unfinished"])])
 
+    async def undoable(self) -> Sequence[Forgetting]:
+        """Requests that kept something aside, those that end first."""
+        return await self._readers.run(lambda db: [_forgetting(row) for row in every(db, SQL["undoable"])])
+
     async def one(self, number: int) -> Forgetting | None:
         """One request."""
         return await self._readers.run(_one, number)
@@ -108,8 +112,9 @@ class SqliteReach:
 
 
 def _forgetting(row: Row) -> Forgetting:
-    number, state, how, by, requested_at, changed_at, counts = row
-    return Forgetting(number, state, how, by, requested_at, changed_at, tuple(sorted(json.loads(counts).items())))
+    number, state, how, by, requested_at, changed_at, counts, until = row
+    told = tuple(sorted(json.loads(counts).items()))
+    return Forgetting(number, state, how, by, requested_at, changed_at, told, until)
 
 
 def _one(db: apsw.Connection, number: int) -> Forgetting | None:

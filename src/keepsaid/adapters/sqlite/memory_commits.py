@@ -11,6 +11,12 @@ import apsw
 
 from keepsaid.adapters.sqlite import memory_uses
 from keepsaid.adapters.sqlite.ledger import CommitTable, emptied
+from keepsaid.adapters.sqlite.memory_aside import (
+    DropMemoriesAside,
+    PutBackMemories,
+    drop_memories_aside,
+    put_back_memories,
+)
 from keepsaid.adapters.sqlite.memory_blocks import pack
 from keepsaid.adapters.sqlite.memory_forget import EraseMemories, HideMemories, erase, hide
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
@@ -167,6 +173,8 @@ MEMORY_COMMITS = CommitTable(
         WidenMemory: widen,
         HideMemories: hide,
         EraseMemories: erase,
+        PutBackMemories: put_back_memories,
+        DropMemoriesAside: drop_memories_aside,
         EmptyLog: emptied,
     },
     sets={KeepMemories: keep},

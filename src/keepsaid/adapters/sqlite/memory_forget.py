@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import apsw
 
+from keepsaid.adapters.sqlite.aside import kept_aside
+from keepsaid.adapters.sqlite.memory_aside import GRAVES, TABLES
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_people import joined_with
 from keepsaid.adapters.sqlite.memory_rows import storable
@@ -40,11 +42,15 @@ _REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STAT
 
 @dataclass(frozen=True, slots=True)
 class HideMemories(Commit[Counts]):
-    """Let memories be heard by nobody, and put up tombstones; returns the pieces and vectors that went."""
+    """Let memories be heard by nobody, and put up tombstones; returns the pieces and vectors that went.
+
+    With `aside` it is kept aside, for the forgetting of that number.
+    """
 
     ids: tuple[int, ...]
     hashes: tuple[bytes, ...]
     at: int
+    aside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class EraseMemories(Commit[Counts]):
     """Delete memories with sources, terms, and things that nobody mentions any more; returns what went."""
 
     ids: tuple[int, ...]
+    aside: int = 0
 
 
 class SqliteForgetful:
@@ -82,16 +89,16 @@ class SqliteForgetful:
         """Summaries and bulletins that hold one of the words."""
         return await self._readers.run(_holding, words)
 
-    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int) -> Counts:
+    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
         """Let memories be heard by nobody from now on, and bury what must not come back."""
         hashes = self._tombs.bury(digests)
-        await self._writer.apply(HideMemories((), tuple(hashes), at))
-        gone = [await self._writer.apply(HideMemories(run, (), at)) for run in _runs(ids)]
+        await self._writer.apply(HideMemories((), tuple(hashes), at, aside))
+        gone = [await self._writer.apply(HideMemories(run, (), at, aside)) for run in _runs(ids)]
         return summed(*gone)
 
-    async def erase(self, ids: Sequence[int]) -> Counts:
+    async def erase(self, ids: Sequence[int], aside: int = 0) -> Counts:
         """Delete memories with all that was made of them; returns what went."""
-        return summed(*[await self._writer.apply(EraseMemories(run)) for run in _runs(ids)])
+        return summed(*[await self._writer.apply(EraseMemories(run, aside)) for run in _runs(ids)])
 
     async def tombstones(self) -> tuple[bytes, ...]:
         """Every tombstone."""
@@ -119,6 +126,13 @@ def _runs(ids: Sequence[int]) -> list[tuple[int, ...]]:
 
 def hide(db: apsw.Connection, commit: HideMemories) -> Counts:
     """Hide, and bury."""
+    with kept_aside(db, commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
+        counts = _hidden(db, commit)
+    settle(db)
+    return counts
+
+
+def _hidden(db: apsw.Connection, commit: HideMemories) -> Counts:
     counts: Counter[str] = Counter()
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
     for memory_id in commit.ids:
@@ -130,14 +144,21 @@ def hide(db: apsw.Connection, commit: HideMemories) -> Counts:
         db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
         gone = sum(run(db, SQL["forget_entity"], one) for one in mentioned)
         counts.update(memories=1, pieces=pieces, vectors=vectors, entities=gone)
-    settle(db)
     return tuple(counts.items())
 
 
 def erase(db: apsw.Connection, commit: EraseMemories) -> Counts:
     """Delete; what stood beside is made anew, and words that nobody says any more are counted no longer."""
-    counts: Counter[str] = Counter()
     terms: set[str] = set()
+    with kept_aside(db, commit.aside or None, TABLES, SQL["keep_aside"]):
+        counts = _erased(db, commit, terms)
+    settle(db)
+    db.executemany(SQL["forget_term"], [(term,) for term in terms])
+    return counts
+
+
+def _erased(db: apsw.Connection, commit: EraseMemories, terms: set[str]) -> Counts:
+    counts: Counter[str] = Counter()
     for memory_id in commit.ids:
         row = one(db, SQL["state"], (memory_id,))
         if row is None:
@@ -149,8 +170,6 @@ def erase(db: apsw.Connection, commit: EraseMemories) -> Counts:
         mentioned = every(db, SQL["mentioned"], (memory_id,))
         db.execute(SQL["forget_memory"], (memory_id,))
         counts["entities"] += sum(run(db, SQL["forget_entity"], one) for one in mentioned)
-    settle(db)
-    db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return tuple(counts.items())
 
 

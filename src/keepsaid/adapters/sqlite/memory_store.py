@@ -15,6 +15,7 @@ from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_archive import SqliteArchive
+from keepsaid.adapters.sqlite.memory_aside import SqliteAside
 from keepsaid.adapters.sqlite.memory_audit import SqliteAuditing
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
 from keepsaid.adapters.sqlite.memory_bundle import SqliteBundles
@@ -82,6 +83,7 @@ class SqliteMemories(SqliteReminding):
         tombs = tombs or tombs_beside(readers.path)
         self.forgetful = SqliteForgetful(writer, readers, tombs)
         self.bundles = SqliteBundles(writer, readers, ids, tombs, redactor)
+        self.aside = SqliteAside(writer)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.

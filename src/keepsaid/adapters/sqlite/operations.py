@@ -92,6 +92,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.EpisodesKept: episodes.kept,
     commits.Judge: receipts.judge,
     forgetting.MoveForgetting: forgetful.move_on,
+    forgetting.PutBack: forgetful.back,
+    forgetting.DropAside: forgetful.drop_aside,
     forgetting.EmptyLog: emptied,
 }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.given import command_of
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
 from keepsaid.interfaces.cli.remote import either, running
 from keepsaid.interfaces.cli.session import session
@@ -24,39 +26,53 @@ _ROWS_MAX = 10_000
 _PATH = "/v1/forget"
 
 
-def forget(
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is to be forgotten, and how, as it was typed."""
+
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Memories or messages: mem_..., msg_...")
-    ] = None,
-    person: Annotated[str, typer.Option(help="All that a person said, and what is about this person.")] = "",
-    conversation: Annotated[str, typer.Option(help="All of a conversation.")] = "",
-    text: Annotated[str, typer.Option("--filter", help="All that contains this text.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Forget it; without this only say what would go.")] = False,
-) -> None:
+    ] = None
+    person: Annotated[str, typer.Option(help="All that a person said, and what is about this person.")] = ""
+    conversation: Annotated[str, typer.Option(help="All of a conversation.")] = ""
+    text: Annotated[str, typer.Option("--filter", help="All that contains this text.")] = ""
+    undo_for: Annotated[str, typer.Option(help="Keep it aside for so long, and let it be undone: 30d, 12h, 45m.")] = ""
+    yes: Annotated[bool, typer.Option("--yes", help="Forget it; without this only say what would go.")] = False
+
+
+def _forget(chosen: Chosen) -> None:
     """Forget for good: memories, what was said there, the replies, and all that was made of it.
 
     Without --yes nothing is changed: what would go is counted. What was forgotten is not learned again, from old
     messages, a redelivery, an import or a backup of this home.
+
+    With --undo-for it is hidden at once and gone at the end of that time; until then `memory restore` brings it back.
     """
-    asked = {"ids": ids or [], "person": person, "conversation": conversation, "filter": text, "yes": yes}
+    where = {"person": chosen.person, "conversation": chosen.conversation, "filter": chosen.text}
+    asked = {"ids": chosen.ids or [], **where, "undo_for": chosen.undo_for, "yes": chosen.yes}
     body = json.dumps(asked).encode()
 
     async def here(instance: Instance) -> dict[str, Any]:
         from keepsaid.interfaces.forgetting import asked_in, forgotten, would_go  # noqa: PLC0415
 
-        return await (forgotten if yes else would_go)(instance, asked_in(asked))
+        return await (forgotten if chosen.yes else would_go)(instance, asked_in(asked))
 
     told, _ = either(lambda remote: dict(remote.post(_PATH, body)), here)
-    if not yes:
+    if not chosen.yes:
         _would_go(told)
         return
     told = _waited(told)
     show(told, _receipt(told))
     for backup in told["backups"]:
         say(f"a backup from before still holds it: {backup}")
+    if told["undo_until"]:
+        say(f"it can be undone until {told['undo_until']}: keepsaid memory restore {told['id']}")
     if told["state"] != "done":
         when = "at the next start" if told.get("stopping") else "when the turns that are running have ended"
         say(f"the rest goes {when}; see: keepsaid memory forgotten")
+
+
+forget = command_of(Chosen, _forget)
 
 
 def _would_go(told: dict[str, Any]) -> None:
@@ -99,6 +115,19 @@ def _wait() -> bool:
     return bool(remote.post("/v1/forget/settled", body)["settled"])
 
 
+def undo(request: str) -> None:
+    """Put back what a request took."""
+    body = json.dumps({"id": request}).encode()
+
+    async def here(instance: Instance) -> dict[str, Any]:
+        from keepsaid.interfaces.forgetting import undone  # noqa: PLC0415
+
+        return await undone(instance, request)
+
+    told, _ = either(lambda remote: dict(remote.post("/v1/forget/undo", body)), here)
+    show(told, f"{told['id']}  undone; what was forgotten is remembered again")
+
+
 def forgotten(
     request: Annotated[str | None, typer.Argument(metavar="[ID]", help="One request: fgt_...")] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
@@ -118,14 +147,21 @@ def forgotten(
 
     found: Sequence[Forgetting] = session().read(newest, ())
     rows = tuple(_cells(forgetting_shape(one), one) for one in found)
-    table = Table(("ID", "STATE", "AGE", "CHOSEN BY", "WENT"), rows)
+    table = Table(("ID", "STATE", "AGE", "CHOSEN BY", "UNDO UNTIL", "WENT"), rows)
     show({"forgettings": [forgetting_shape(one) for one in found]}, table)
     if not found:
         say("nothing was asked to be forgotten" if session().stored() else NOTHING)
 
 
 def _cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
-    return shape["id"], one.state, duration(age_ms(one.requested_at)), one.how, _counts(shape["counts"])
+    return (
+        shape["id"],
+        one.state,
+        duration(age_ms(one.requested_at)),
+        one.how,
+        shape["undo_until"] or "-",
+        _counts(shape["counts"]),
+    )
 
 
 def _one(request: str) -> None:

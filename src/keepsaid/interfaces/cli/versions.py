@@ -12,6 +12,7 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.forgetting import undo
 from keepsaid.interfaces.cli.output import Table, counted, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -95,8 +96,13 @@ def archive(memories: Several) -> None:
     _put_away(memories, back=False)
 
 
-def restore(memories: Several) -> None:
-    """Bring back what was archived."""
+def restore(
+    memories: Annotated[list[str], typer.Argument(metavar="ID...", help="Memories: mem_..., or a request: fgt_...")],
+) -> None:
+    """Bring back what was archived, or all that a request had forgotten while that can be undone."""
+    if len(memories) == 1 and read("forgetting", memories[0]) is not None and memories[0].startswith("fgt_"):
+        undo(memories[0])
+        return
     _put_away(memories, back=True)
 
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
-from keepsaid.interfaces.forgetting import asked_in, forgotten, would_go
+from keepsaid.interfaces.forgetting import asked_in, forgotten, undone, would_go
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, body_of, parsed
 
@@ -32,3 +32,12 @@ async def settled(instance: Instance, gate: Gate, request: Request) -> Response:
     if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s <= _WAIT_S_MAX:
         raise BadRequest(f"wait_s must be a number of at most {_WAIT_S_MAX:.0f}")
     return JSONResponse({"settled": await instance.forgetter.settled(wait_s * 1_000)})
+
+
+async def undo(instance: Instance, gate: Gate, request: Request) -> Response:
+    """Put back what a request took, while it can be undone."""
+    gate.operator(request)
+    name = parsed(await body_of(request, _BODY_BYTES_MAX)).get("id")
+    if not isinstance(name, str):
+        raise BadRequest("id must name a request to forget: fgt_...")
+    return JSONResponse(await undone(instance, name))

@@ -26,7 +26,7 @@ from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.bundles import take_records
 from keepsaid.interfaces.http.collection import CollectionRoutes
-from keepsaid.interfaces.http.forgetting import forget, settled
+from keepsaid.interfaces.http.forgetting import forget, settled, undo
 from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.lanes import LaneRoutes
 from keepsaid.interfaces.http.media import Media
@@ -73,6 +73,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/memories/archive", guarded(versions.put_away), methods=["POST"]),
         Route("/v1/memories/maintain", long(owner.maintain), methods=["POST"]),
         Route("/v1/forget", long(partial(forget, instance, gate)), methods=["POST"]),
+        Route("/v1/forget/undo", guarded(partial(undo, instance, gate)), methods=["POST"]),
         Route("/v1/forget/settled", long(partial(settled, instance, gate)), methods=["POST"]),
         Route("/v1/memories/import", guarded(partial(take_records, instance, gate)), methods=["POST"]),
         Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),

@@ -8,8 +8,10 @@ from dataclasses import replace
 from keepsaid.domain.commits import Claim, Receive, Received, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.forgetting import (
+    DropAside,
     Held,
     MoveForgetting,
+    PutBack,
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
@@ -39,12 +41,14 @@ async def told(road: Road, text: str, answer: str = "noted", room: str = "room",
     return queued.first.id
 
 
-async def request(store: Store, *messages: int, number: int = _REQUEST, turns: Sequence[int] = ()) -> Scrubbed:
+async def request(
+    store: Store, *messages: int, number: int = _REQUEST, turns: Sequence[int] = (), undo_until: int | None = None
+) -> Scrubbed:
     """Ask for messages and the turns that answered them to be forgotten, and scrub one piece."""
     found = tuple(turns) or await store.reach.answering(messages)
     digests = tuple(name_digest(f"message:{one}") for one in messages)
     wanted = Wanted(messages=messages, turns=found, words=frozenset({"zebra"}), digests=digests)
-    assert await store.apply(RequestForgetting(number, "id", "owner", wanted, 50))
+    assert await store.apply(RequestForgetting(number, "id", "owner", wanted, 50, (), undo_until))
     return await store.apply(ScrubForgotten(number, 60))
 
 
@@ -95,6 +99,51 @@ class ForgettingContract:
         found = await store.forgettings.one(_REQUEST)
         assert found is not None
         assert dict(found.counts)["staged"] == 1
+
+    async def test_what_can_be_undone_is_as_it_was(self, store: Store) -> None:
+        """With its place in the prompt and without a tombstone; what was said meanwhile stays."""
+        road = Road(store)
+        kept, gone = (
+            await told(road, "the train leaves at nine"),
+            await told(road, "the zebra is called Rex", "a zebra"),
+        )
+        before, tail = await road.story(gone), await store.context(lane_of(), 10)
+        assert before.turn_id is not None
+        turn = await store.turn(before.turn_id)
+        await request(store, gone, undo_until=900)
+        assert (await road.story(gone)).message.text == ""
+        [found] = await store.forgettings.undoable()
+        assert (found.id, found.undo_until) == (_REQUEST, 900)
+        for verb in _STEPS:
+            assert await store.apply(MoveForgetting(_REQUEST, verb, 70))
+        assert await store.forgettings.tombstones()
+        later = await told(road, "something else")
+        assert await store.apply(MoveForgetting(_REQUEST, "undo", 80))
+        assert [one.state for one in await store.forgettings.unfinished()] == ["restoring"]
+        assert await store.apply(PutBack(_REQUEST, 81))
+        assert not await store.apply(PutBack(_REQUEST, 82)), "again it does nothing"
+        assert await store.apply(MoveForgetting(_REQUEST, "restore", 83))
+        assert (await road.story(gone)).message == before.message
+        assert (await road.story(kept)).message.text == "the train leaves at nine"
+        assert (await road.story(later)).message.text == "something else"
+        again = await store.context(lane_of(), 10)
+        assert again.recent.records[: len(tail.recent.records)] == tail.recent.records
+        returned = await store.turn(before.turn_id)
+        assert turn is not None
+        assert returned is not None
+        assert (returned.steps, returned.trace, returned.records) == (turn.steps, turn.trace, turn.records)
+        assert await store.forgettings.tombstones() == ()
+        assert await store.forgettings.undoable() == await store.forgettings.unfinished() == []
+
+    async def test_what_is_kept_aside_can_be_dropped(self, store: Store) -> None:
+        """Then it is gone like what was not kept."""
+        gone = await told(Road(store), "the zebra is called Rex")
+        await request(store, gone, undo_until=900)
+        assert await store.apply(DropAside(_REQUEST))
+        assert not await store.apply(DropAside(_REQUEST))
+        assert not await store.apply(PutBack(_REQUEST, 81))
+        assert (await Road(store).story(gone)).message.text == ""
+        assert await store.forgettings.undoable() == []
 
     async def test_a_redelivery_of_it_is_a_duplicate(self, store: Store) -> None:
         """The hashes of its name and of its content outlive it."""

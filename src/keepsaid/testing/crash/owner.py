@@ -12,6 +12,8 @@ from keepsaid.domain.ids import show
 from keepsaid.testing.crash.evidence import numbers
 
 _A_FEW = 4
+_UNDONE = "1h"
+_UNDO_FOR = ("", _UNDONE, "1s")
 _NOTE = "remember this for a moment"
 _LOOKED_AT = (
     "dead",
@@ -67,17 +69,29 @@ class Owner:
             await self._call(f"/v1/memories/{show('memory', memory)}/wrong", {**fields, "undo": undo})
 
     async def _forget(self) -> None:
-        """Have something remembered, and forgotten; what people say is left as it is, because they are asked for it."""
+        """Have something remembered, and forgotten; what people say is left as it is, because they are asked for it.
+
+        For good, or for a second, or until it is undone at once.
+        """
         self._noted += 1
-        if await self._call("/v1/memories", {"text": f"{_NOTE} {self._noted}", "kind": "fact"}):
-            await self._call("/v1/forget", {"filter": _NOTE, "yes": True})
+        if not await self._call("/v1/memories", {"text": f"{_NOTE} {self._noted}", "kind": "fact"}):
+            return
+        kept = _UNDO_FOR[self._noted % len(_UNDO_FOR)]
+        told = await self._told("/v1/forget", {"filter": _NOTE, "yes": True, "undo_for": kept})
+        if kept == _UNDONE and told and await self._call("/v1/forget/settled", {"wait_s": 1}):
+            await self._call("/v1/forget/undo", {"id": told["id"]})
 
     async def _call(self, path: str, fields: dict[str, object]) -> bool:
         """Whether it is done; not when nobody is there to do it."""
+        return await self._told(path, fields) is not None
+
+    async def _told(self, path: str, fields: dict[str, object]) -> dict[str, object] | None:
+        """What is answered when it is done; None when nobody is there to do it."""
         try:
             told = json.loads((self._home / "run" / "runtime.json").read_text("utf-8"))
             headers = {"authorization": f"Bearer {told['token']}"}
             response = await self._client.post(f"{told['url']}{path}", json=fields, headers=headers)
         except (FileNotFoundError, httpx2.TransportError):
-            return False
-        return response.is_success
+            return None
+        answer: dict[str, object] = response.json() if response.is_success else {}
+        return answer if response.is_success else None

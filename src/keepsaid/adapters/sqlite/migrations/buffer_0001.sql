@@ -452,9 +452,19 @@ CREATE TABLE forgetting (
   given_by TEXT NOT NULL,
   requested_at INTEGER NOT NULL,
   changed_at INTEGER NOT NULL,
-  counts TEXT NOT NULL DEFAULT '{}'
+  counts TEXT NOT NULL DEFAULT '{}',
+  undo_until INTEGER
 ) STRICT;
-CREATE INDEX forgetting_unfinished ON forgetting (id) WHERE state <> 'done';
+CREATE INDEX forgetting_unfinished ON forgetting (id) WHERE state NOT IN ('done', 'undone');
+CREATE INDEX forgetting_undoable ON forgetting (undo_until) WHERE undo_until IS NOT NULL;
+
+-- what forgettings that can be undone took away, as SQLite records changes; read by nothing else, and deleted in time
+CREATE TABLE forgotten_aside (
+  n INTEGER PRIMARY KEY AUTOINCREMENT,
+  forgetting_id INTEGER NOT NULL REFERENCES forgetting (id),
+  images BLOB NOT NULL
+) STRICT;
+CREATE INDEX forgotten_aside_of ON forgotten_aside (forgetting_id);
 
 -- What goes, until all of it is gone: then nothing is kept here.
 CREATE TABLE forgetting_item (

@@ -195,6 +195,14 @@ CREATE TABLE memory_tombstone (
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- what forgettings that can be undone took away, as SQLite records changes; read by nothing else, and deleted in time
+CREATE TABLE memory_aside (
+  n INTEGER PRIMARY KEY AUTOINCREMENT,
+  forgetting_id INTEGER NOT NULL,
+  images BLOB NOT NULL
+) STRICT;
+CREATE INDEX memory_aside_of ON memory_aside (forgetting_id);
+
 -- identities that were joined: who writes as one of them hears, in a direct chat, what is for the others of the person;
 -- `name` is the channel, the account and the sender's id in one, or the owner
 CREATE TABLE identity (

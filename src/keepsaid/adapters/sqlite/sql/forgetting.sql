@@ -1,6 +1,6 @@
 -- name: request
-INSERT INTO forgetting (id, state, how, given_by, requested_at, changed_at)
-VALUES (?1, 'requested', ?2, ?3, ?4, ?4) ON CONFLICT DO NOTHING
+INSERT INTO forgetting (id, state, how, given_by, requested_at, changed_at, undo_until)
+VALUES (?1, 'requested', ?2, ?3, ?4, ?4, ?5) ON CONFLICT DO NOTHING
 
 -- name: keep_item
 INSERT INTO forgetting_item (forgetting_id, kind, ref) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
@@ -9,13 +9,29 @@ INSERT INTO forgetting_item (forgetting_id, kind, ref) VALUES (?, ?, ?) ON CONFL
 INSERT INTO tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
 
 -- name: row
-SELECT id, state, how, given_by, requested_at, changed_at, counts FROM forgetting WHERE id = ?
+SELECT id, state, how, given_by, requested_at, changed_at, counts, undo_until FROM forgetting WHERE id = ?
 
 -- name: newest
-SELECT id, state, how, given_by, requested_at, changed_at, counts FROM forgetting ORDER BY id DESC LIMIT ?
+SELECT id, state, how, given_by, requested_at, changed_at, counts, undo_until FROM forgetting ORDER BY id DESC LIMIT ?
 
 -- name: unfinished
-SELECT id, state, how, given_by, requested_at, changed_at, counts FROM forgetting WHERE state <> 'done' ORDER BY id
+SELECT id, state, how, given_by, requested_at, changed_at, counts, undo_until FROM forgetting WHERE state NOT IN ('done', 'undone') ORDER BY id
+
+-- name: undoable
+SELECT id, state, how, given_by, requested_at, changed_at, counts, undo_until FROM forgetting
+WHERE undo_until IS NOT NULL ORDER BY undo_until
+
+-- name: keep_aside
+INSERT INTO forgotten_aside (forgetting_id, images) VALUES (?, ?)
+
+-- name: aside
+SELECT images FROM forgotten_aside WHERE forgetting_id = ? ORDER BY n DESC
+
+-- name: drop_aside
+DELETE FROM forgotten_aside WHERE forgetting_id = ?
+
+-- name: for_good
+UPDATE forgetting SET undo_until = NULL WHERE id = ?1 AND undo_until IS NOT NULL
 
 -- name: items
 SELECT kind, ref FROM forgetting_item WHERE forgetting_id = ?

@@ -41,6 +41,15 @@ SELECT id, text FROM memory WHERE kind = 'bulletin' AND state = 'active'
 -- name: bury
 INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
 
+-- name: keep_aside
+INSERT INTO memory_aside (forgetting_id, images) VALUES (?, ?)
+
+-- name: aside
+SELECT images FROM memory_aside WHERE forgetting_id = ? ORDER BY n DESC
+
+-- name: drop_aside
+DELETE FROM memory_aside WHERE forgetting_id = ?
+
 -- name: tombstones
 SELECT hash FROM memory_tombstone ORDER BY hash
 

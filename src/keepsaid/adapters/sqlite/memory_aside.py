@@ -1,0 +1,60 @@
+"""What memory keeps aside of forgettings that can be undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apsw
+
+from keepsaid.adapters.sqlite.aside import put_back
+from keepsaid.adapters.sqlite.memory_index import settle
+from keepsaid.adapters.sqlite.query import run
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.commits import Commit
+from keepsaid.ports.operations import Operations
+
+SQL = load("memory_forget")
+TABLES = ("memory", "memory_source", "memory_statement", "association", "entity", "mention", "memory_widened")
+GRAVES = ("memory_tombstone",)
+
+
+@dataclass(frozen=True, slots=True)
+class PutBackMemories(Commit[bool]):
+    """Put back what a forgetting kept aside; whether anything was."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropMemoriesAside(Commit[bool]):
+    """Delete what a forgetting kept aside; whether anything was."""
+
+    number: int
+
+
+class SqliteAside:
+    """What one file keeps aside; `writer` must know how both commits are applied."""
+
+    def __init__(self, writer: Operations) -> None:
+        self._writer = writer
+
+    async def put_back(self, number: int) -> bool:
+        """Put back what one kept aside, with tombstones taken away; whether anything was."""
+        return await self._writer.apply(PutBackMemories(number))
+
+    async def drop(self, number: int) -> bool:
+        """Delete what one kept aside; whether anything was."""
+        return await self._writer.apply(DropMemoriesAside(number))
+
+
+def put_back_memories(db: apsw.Connection, commit: PutBackMemories) -> bool:
+    """Apply one commit; what came back is indexed anew."""
+    found = put_back(db, commit.number, SQL["aside"])
+    settle(db)
+    run(db, SQL["drop_aside"], (commit.number,))
+    return bool(found)
+
+
+def drop_memories_aside(db: apsw.Connection, commit: DropMemoriesAside) -> bool:
+    """Apply one commit."""
+    return bool(run(db, SQL["drop_aside"], (commit.number,)))
