@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PATH = "/v1/memories/import"
 _SHOWN_MAX = 20
+_LINES_MAX = 3
 _SOURCES = (KEEPSAID, MEM0)
 
 
@@ -136,19 +137,32 @@ def _would(wanted: Wanted) -> dict[str, Any]:
 
 def _tell(told: dict[str, Any]) -> None:
     rows = [(what, *(f"{n:,}" for n in counts.values())) for what, counts in told["counts"].items()]
-    shown = told["told"][:_SHOWN_MAX]
     parts = [Table((("WOULD BE" if told["dry_run"] else "IMPORTED"), *(str(how).upper() for how in Outcome)), (*rows,))]
-    if shown:
-        lines = [(str(one["line"]), one["type"], one["outcome"], one["why"]) for one in shown]
-        parts.append(Table(("LINE", "TYPE", "", "WHY"), (*lines,)))
+    reasons = _reasons(told["told"])
+    if reasons:
+        parts.append(Table(("TYPE", "", "LINES", "WHY"), (*reasons[:_SHOWN_MAX],)))
     show(told, *parts)
-    left = len(told["told"]) - len(shown) + told["not_told"]
-    if left:
-        say(f"and {counted(left, 'line')} more; --json tells of {len(told['told']):,}")
+    if told["not_told"]:
+        say(f"and {counted(told['not_told'], 'line')} more")
+    if len(reasons) > _SHOWN_MAX:
+        say(f"and {counted(len(reasons) - _SHOWN_MAX, 'reason')} more; --json tells of each line")
     if told["secrets"]:
         say(f"left out: the secrets of {counted(told['secrets'], 'memory', 'memories')}; memory keeps none")
     if told["dry_run"]:
         say("nothing was changed")
+
+
+def _reasons(told: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Why lines were not taken over, each reason once with the first lines it is about."""
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for one in told:
+        lines.setdefault((one["type"], one["outcome"], one["why"]), []).append(str(one["line"]))
+    return [(what, outcome, _few(numbers), why) for (what, outcome, why), numbers in lines.items()]
+
+
+def _few(numbers: Sequence[str]) -> str:
+    rest = len(numbers) - _LINES_MAX
+    return ", ".join(numbers[:_LINES_MAX]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 class _Empty:
