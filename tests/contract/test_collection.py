@@ -25,6 +25,10 @@ class TestInvalidate(suite.InvalidateContract):
     """Marks that a person or the clock sets."""
 
 
+class TestFindingPruning(suite.FindingPruningContract):
+    pass
+
+
 class TestPassage(suite.PassageContract):
     """What is read, and whose words they are."""
 

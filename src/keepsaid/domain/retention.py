@@ -26,6 +26,8 @@ class Stale(StrEnum):
     """Message rows and lane marks of settled batches, and the steps of their turns."""
     RECORDS = "records"
     """Such batches themselves, with turns, traces, injections and replies."""
+    FINDINGS = "findings"
+    """What was found in a reading, once all of it was in memory so long ago."""
     KEYS = "keys"
     """De-duplication keys of messages that are gone."""
 

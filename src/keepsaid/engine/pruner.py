@@ -97,6 +97,7 @@ class Pruner:
             return _refused(f"{doubt}; if it is right, the next run prunes")
         terms = self._terms
         passes = [(Stale.MESSAGES, now - terms.messages_ms), (Stale.RECORDS, now - terms.records_ms)]
+        passes.append((Stale.FINDINGS, now - terms.records_ms))
         if terms.keys_ms is not None:
             passes.append((Stale.KEYS, history.known_by(now - terms.keys_ms)))
         run = Run(passes=iter(passes))

@@ -48,6 +48,8 @@ def prune(state: State, commit: Prune) -> Pruned:
     """Remove one piece: that of one batch, or all keys."""
     if commit.what is Stale.KEYS:
         return _forget_keys(state, commit.before)
+    if commit.what is Stale.FINDINGS:
+        return _forget_findings(state, commit.before)
     emptied = commit.what is Stale.RECORDS
     found = sorted((_ended(batch), batch.id) for batch in _going(state) if bool(batch.messages) is not emptied)
     left = [place for place in found if place[0] < commit.before and place > commit.after]
@@ -111,6 +113,13 @@ def _forget_batch(state: State, batch: BatchRow) -> None:
         del state.replies[reply.draft.id]
     batch.lane.batches.remove(batch)
     del state.batches[batch.id]
+
+
+def _forget_findings(state: State, before: int) -> Pruned:
+    rows = state.findings.items()
+    for number in [number for number, row in rows if row.applied_at is not None and row.applied_at < before]:
+        del state.findings[number]
+    return Pruned(0, 0, 0, None)
 
 
 def _forget_keys(state: State, until: int) -> Pruned:

@@ -66,6 +66,8 @@ class Pruning:
         """Remove one piece."""
         if commit.what is Stale.KEYS:
             return _keys(db, commit)
+        if commit.what is Stale.FINDINGS:
+            return _findings(db, commit)
         if commit.what is Stale.RECORDS:
             return _records(db, commit)
         piece = self._piece(db, commit)
@@ -152,6 +154,13 @@ def _records(db: apsw.Connection, commit: Prune) -> Pruned:
     db.execute(SQL["forget_batches"], (ids,))
     batch_id, ended_at = found[-1]
     return Pruned(0, len(found), 0, (ended_at, batch_id) if len(found) == limit else None)
+
+
+def _findings(db: apsw.Connection, commit: Prune) -> Pruned:
+    """Those are gone that come first; how many went before says that it goes on."""
+    gone = run(db, SQL["forget_findings"], (commit.before, commit.rows_max))
+    before = commit.after[0] if commit.after else 0
+    return Pruned(0, 0, 0, (int(before) + gone,) if gone == commit.rows_max else None)
 
 
 def _keys(db: apsw.Connection, commit: Prune) -> Pruned:

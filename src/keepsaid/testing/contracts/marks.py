@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.collection import Invalidate, Left, Marked, MarkUnprocessed
-from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.collection import Collected, Invalidate, KeepFinding, Left, Marked, MarkUnprocessed
+from keepsaid.domain.commits import Prune, TurnCommit
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.retention import Cursor, Stale
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid.testing.contracts.collection import claim, claimed, ends, talked
+from keepsaid.testing.contracts.collection import claim, claimed, ends, finding, talked
 from keepsaid.testing.contracts.road import Road, Store
 from keepsaid.testing.contracts.sessions import HOUR, newest
 
@@ -72,6 +73,29 @@ class InvalidateContract:
         assert await claimed(store, 1) is None
         assert await ends(store, one, 6) is Left.MARKED
         assert (await claim(store, 1)).after == 6
+
+
+class FindingPruningContract:
+    """Findings leave once they were applied long ago."""
+
+    async def test_what_was_applied_long_ago_goes_and_what_was_not_stays(self, store: Store) -> None:
+        """A few at a time; what waits to be applied is never old enough."""
+        road = Road(store)
+        messages: list[int] = []
+        for n, at in enumerate((10, 20, 30, None), 901):
+            await talked(road, 3, room=f"r{n}")
+            one = await claim(store)
+            passage = await store.passage(one.session_id, 0, 1)
+            assert passage is not None
+            messages.append(int(passage.utterances[0].ref.removeprefix("message:")))
+            assert await store.apply(KeepFinding(finding(one, n), one.fence))
+            if at is not None:
+                await store.apply(Collected(one.session_id, one.fence, 6, at, finding_id=n))
+        assert len(await store.reach.findings(messages, ())) == len(messages)
+        after: Cursor | None = ()
+        while after is not None:
+            after = (await store.apply(Prune(Stale.FINDINGS, 30, 99, after, 1))).after
+        assert sorted(await store.reach.findings(messages, ())) == ["finding:903:0", "finding:904:0"]
 
 
 class PassageContract:

@@ -22,7 +22,7 @@ from keepsaid.testing.contracts.forgetting import ForgettingContract, ReachContr
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
-from keepsaid.testing.contracts.marks import InvalidateContract, PassageContract
+from keepsaid.testing.contracts.marks import FindingPruningContract, InvalidateContract, PassageContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
@@ -121,6 +121,7 @@ __all__ = [
     "FeedbackContract",
     "FenceContract",
     "FindingContract",
+    "FindingPruningContract",
     "ForgettingContract",
     "IntakeContract",
     "InterruptContract",

@@ -242,6 +242,7 @@ CREATE TABLE finding (
 ) STRICT;
 CREATE UNIQUE INDEX finding_due ON finding (session_id) WHERE applied_at IS NULL;
 CREATE INDEX finding_session ON finding (session_id);
+CREATE INDEX finding_applied ON finding (applied_at) WHERE applied_at IS NOT NULL;
 CREATE INDEX finding_lane ON finding (lane_id, first);
 
 CREATE TABLE daily_run (

@@ -83,6 +83,11 @@ DELETE FROM turn WHERE batch_id IN (SELECT value FROM carray(?))
 -- name: forget_batches
 DELETE FROM batch WHERE id IN (SELECT value FROM carray(?))
 
+-- name: forget_findings
+DELETE FROM finding WHERE id IN (
+  SELECT id FROM finding INDEXED BY finding_applied WHERE applied_at < ?1 ORDER BY applied_at, id LIMIT ?2
+)
+
 -- name: last_key
 SELECT max(key) FROM (SELECT key FROM message_key WHERE key > ?1 ORDER BY key LIMIT ?2)
 
