@@ -29,6 +29,10 @@ class TestFindingPruning(suite.FindingPruningContract):
     pass
 
 
+class TestNotes(suite.NoteContract):
+    pass
+
+
 class TestPassage(suite.PassageContract):
     """What is read, and whose words they are."""
 

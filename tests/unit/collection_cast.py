@@ -81,7 +81,7 @@ class Scene:
         self.collection = Collection(
             self.operations, self.learnings, extractor or self.extractor, time, PatternRedactor(), self.reading
         )
-        self.collector = Collector(self.collection, self.clock, pace)
+        self.collector = Collector(self.collection, pace)
 
     async def talk(self, *texts: str, room: str = "room", answered: bool = True) -> int:
         """Messages, each with a reply; returns the session's id."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.memory_cast import message
 
+from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.system.codes import one_time_code
 from keepsaid.domain.command import Command, read_command
@@ -35,6 +36,11 @@ class Desk:
     store: SqliteMemories
     claims: Claims
     clock: VirtualClock
+    notes: RamOperations
+
+    def restarted(self) -> Desk:
+        claims = Claims(self.store.people, self.store.hearing, self.clock, one_time_code, self.notes)
+        return replace(self, claims=claims)
 
     async def say(self, who: Origin, arguments: str = "") -> tuple[str, str]:
         told = await self.claims.join(message(1, "/join", who), arguments)
@@ -57,7 +63,8 @@ class Desk:
 async def desk(folder: Path) -> AsyncIterator[Desk]:
     store, clock = await open_memories(folder / "memory.db", CountingIds()), VirtualClock(1_000)
     try:
-        yield Desk(store, Claims(store.people, store.hearing, clock, one_time_code), clock)
+        notes = RamOperations()
+        yield Desk(store, Claims(store.people, store.hearing, clock, one_time_code, notes), clock, notes)
     finally:
         await store.close()
 
@@ -81,6 +88,17 @@ async def test_a_code_shown_here_and_said_there_joins_both(tmp_path: Path) -> No
         assert (await at.say(BEN, "undo"))[0] == DONE
         assert await at.same(ANN) == (person_of(ANN),)
         assert (await at.say(BEN, "undo"))[0] == REFUSED
+
+
+async def test_a_restart_loses_no_code_and_what_is_noted_is_none(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        old, code = await at.code(ANN), await at.code(ANN)
+        assert not [text for text, _ in at.notes.state.notes.values() if code in text]
+        assert (await at.restarted().say(BEN, old))[0] == REFUSED
+        assert (await at.restarted().say(BEN, code))[0] == DONE
+        assert (await at.restarted().say(BEN, code))[0] == DONE
+        assert (await at.restarted().say(CAT, code))[0] == REFUSED
+        assert await at.same(BEN) == (person_of(ANN), person_of(BEN))
 
 
 async def test_a_code_is_good_for_ten_minutes_and_the_last_one_counts(tmp_path: Path) -> None:

@@ -359,6 +359,8 @@ async def test_a_reader_that_costs_too_much_is_stopped_until_tomorrow() -> None:
     for n in range(4):
         await scene.talk(*THREE, room=f"room-{n}")
     assert (await scene.collector.tick(), await scene.collector.tick()) == (2, 0)
+    scene.start(Pace(calls_a_day=2))
+    assert await scene.collector.tick() == 0, "a restart gives nothing back"
     await scene.clock.advance(24 * HOUR)
     assert await scene.collector.tick() == 2
 

@@ -108,7 +108,7 @@ async def test_the_graph_walks_from_what_was_learned_to_what_caused_it(tmp_path:
             scene.operations, memories, Linking(), time, PatternRedactor(), scene.reading, memories.graph
         )
         await scene.talk("the bridge of Porto is closed", "Ann came too late to work", "Bob took the ferry to Gaia")
-        assert await Collector(collection, scene.clock).tick() == 1
+        assert await Collector(collection).tick() == 1
         cause, late, ferry = sorted(await memories.find(AUDIT, (Kind.FACT,), 9), key=lambda one: one.id)
         walked = await memories.graph.walk(AUDIT, "", [Seed(late.id, 1.0)], 9)
         [(first, *_), *_] = [(one, one.path) for one in walked if one.memory_id == cause.id]

@@ -116,9 +116,7 @@ def collecting_of(
     )
     clock = time[0]
     collection = Collection(store, memories, extractor, time, redactor, reading, memories.graph)
-    collector = Collector(
-        collection, clock, Pace(settings.passages_max, settings.calls_a_day, settings.model_tokens_a_day)
-    )
+    collector = Collector(collection, Pace(settings.passages_max, settings.calls_a_day, settings.model_tokens_a_day))
     unread = UnreadSessions(store, collector, clock, thorough=extractor.thorough)
     nightly = Nightly(store, clock, unread, (settings.nightly_hour, ZoneInfo(config.slots.timezone)))
     every_ms, on = int(settings.every_s * 1000), settings.extractor != "none"

@@ -192,7 +192,7 @@ class Instance:
         overview = overview_of(config, self.operations)
         sources = Sources(skills=SkillFolder(agent), overview=overview, bulletins=self.briefings)
         guard = guard_of(config, self.operations, self.clock, self.compactor)
-        claims = Claims(self.memories.people, self.memories.hearing, self.clock, one_time_code)
+        claims = Claims(self.memories.people, self.memories.hearing, self.clock, one_time_code, self.operations)
         window = config.compaction.window_tokens
         commands = Commands(self.operations, self.operations, self.compactor.asked, claims, self.forgetter, window)
         mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, sources, guard, commands)

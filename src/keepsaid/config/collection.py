@@ -32,7 +32,7 @@ class CollectionConfig(Section):
     retry_s: float = Field(60.0, gt=0)
     """Seconds until one is repeated; doubled each time, an hour at most."""
     calls_a_day: int = Field(2_000, ge=0)
-    """Calls of the model in a day since the start; what is left waits for the next."""
+    """Calls of the model in a day (UTC), however often it is started; what is left waits for the next."""
     model_tokens_a_day: int = Field(4_000_000, ge=0)
     """The same for its tokens."""
     nightly_hour: int = Field(3, ge=0, le=23)

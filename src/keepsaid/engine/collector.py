@@ -29,15 +29,13 @@ class Pace:
 class Collector:
     """Reads what is due, a few passages at a tick. A session that fails waits by itself; an outage ends the tick.
 
-    The budget is one of each day since the start: a model that costs more is asked again the day after.
+    The budget is one of each day (UTC), however often it is started: a model that costs more is asked the day after.
     """
 
-    def __init__(self, collection: Collection, clock: Clock, pace: Pace | None = None) -> None:
+    def __init__(self, collection: Collection, pace: Pace | None = None) -> None:
         self.hint = asyncio.Event()
         self._collection = collection
-        self._clock = clock
         self._pace = pace or Pace()
-        self._day_ends = clock.steady_ms() + _DAY_MS
         self._warned = False
 
     async def work(self) -> int | None:
@@ -49,7 +47,7 @@ class Collector:
         """Read up to ten passages; returns how many were read to their end."""
         read = 0
         for _ in range(self._pace.passages):
-            if not self._within_budget():
+            if not await self._within_budget():
                 break
             claimed = await self._collection.claim()
             if claimed is None:
@@ -69,12 +67,10 @@ class Collector:
                 read += left is not Left.REFUSED
         return read
 
-    def _within_budget(self) -> bool:
-        if self._clock.steady_ms() >= self._day_ends:
-            self._day_ends = self._clock.steady_ms() + _DAY_MS
-            self._collection.calls = self._collection.tokens = 0
+    async def _within_budget(self) -> bool:
+        pace, spent = self._pace, self._collection.spending
+        if await spent.look():
             self._warned = False
-        pace, spent = self._pace, self._collection
         if spent.calls < pace.calls_a_day and spent.tokens < pace.tokens_a_day:
             return True
         if not self._warned:

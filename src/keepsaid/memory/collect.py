@@ -24,11 +24,13 @@ from keepsaid.domain.finding import Finding, kept
 from keepsaid.domain.redaction import masked
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.memory.finding import links_of, memories_of, without_secrets
+from keepsaid.memory.spending import Spending
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.collection import CollectionView
 from keepsaid.ports.extractor import Extractor
 from keepsaid.ports.graph import Graph
 from keepsaid.ports.learning import Learning
+from keepsaid.ports.notes import NoteView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
 from keepsaid.ports.redactor import Redactor, marks_of
@@ -37,7 +39,7 @@ _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000
 
 
-class CollectionStore(Operations, CollectionView, Protocol):
+class CollectionStore(Operations, CollectionView, NoteView, Protocol):
     """Where sessions and findings are."""
 
 
@@ -69,12 +71,11 @@ class Collection:
         reading: Reading | None = None,
         graph: Graph | None = None,
     ) -> None:
-        self.calls = 0
-        self.tokens = 0
         self._store = store
         self._learning = learning
         self._extractor = extractor
         self._clock, self._ids = time
+        self.spending = Spending(store, self._clock)
         self._redactor = redactor
         self._reading = reading or Reading()
         self._graph = graph
@@ -135,10 +136,11 @@ class Collection:
         return fitted(replace(passage, utterances=plain), self._reading.tokens_max)
 
     async def _found(self, claimed: Collecting, passage: Passage) -> Finding:
-        self.calls += self.thorough
+        if self.thorough:
+            await self.spending.spend(1, 0)
         found = await self._extractor.extract(passage)
-        self.calls += max(0, found.calls - 1)
-        self.tokens += found.usage.tokens_in + found.usage.tokens_out
+        if found.calls:
+            await self.spending.spend(found.calls - 1, found.usage.tokens_in + found.usage.tokens_out)
         told = {one.position for one in passage.told}
         fit = kept(found.statements, lambda one: told.issuperset(one.records))
         statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)

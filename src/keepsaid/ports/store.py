@@ -9,6 +9,7 @@ from keepsaid.ports.collection import CollectionView
 from keepsaid.ports.forgetting import ForgettingView, ReachView
 from keepsaid.ports.lane_list import LaneList
 from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.notes import NoteView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.outbox import OutboxView
 from keepsaid.ports.personalities import PersonalityView
@@ -26,6 +27,7 @@ class Store(
     RetentionView,
     SessionView,
     CollectionView,
+    NoteView,
     PersonalityView,
     ReceiptView,
     Protocol,

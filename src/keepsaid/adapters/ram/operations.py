@@ -12,6 +12,7 @@ from keepsaid.adapters.ram import (
     context,
     intake,
     leases,
+    notes,
     outbox,
     pruning,
     receipts,
@@ -28,6 +29,7 @@ from keepsaid.adapters.ram.views import RamLanes
 from keepsaid.domain import busy, commits, compaction, forgetting, session
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.note import Note
 from keepsaid.ports.points import point
 
 R = TypeVar("R")
@@ -73,6 +75,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.BeginPruning: pruning.begin,
         commits.Prune: pruning.prune,
         commits.Tell: turns.tell,
+        Note: notes.keep,
         forgetting.RequestForgetting: forgetful.request,
         forgetting.ScrubForgotten: forgetful.scrub,
         forgetting.MoveForgetting: forgetful.move_on,

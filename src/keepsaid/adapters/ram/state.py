@@ -346,6 +346,7 @@ class State:
     calibrations: dict[str, Calibration] = field(default_factory=dict)
     findings: dict[int, FindingRow] = field(default_factory=dict)
     unread_marked_at: int | None = None
+    notes: dict[str, tuple[str, int]] = field(default_factory=dict)
     forgettings: dict[int, Forgetting] = field(default_factory=dict)
     forgotten_items: dict[int, dict[tuple[str, int | str | bytes], bool]] = field(default_factory=dict)
     forgotten: dict[int, int] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from keepsaid.adapters.ram.collection import RamCollections
 from keepsaid.adapters.ram.context_view import RamContexts
 from keepsaid.adapters.ram.forgetting_view import RamForgettings, RamReach
 from keepsaid.adapters.ram.lane_list import RamLaneList
+from keepsaid.adapters.ram.notes import RamNotes
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.receipts import RamReceipts, feedback_of_turn
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
@@ -113,7 +114,7 @@ class RamBuffer:
         return pruning.prunable(self._state, messages_before, records_before)
 
 
-class RamLanes(RamCollections, RamContexts, RamBuffer, RamSessions, RamLaneList, RamReceipts):
+class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, RamLaneList, RamReceipts):
     """The buffer, the lanes and the outbox, read only."""
 
     @property

@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite import (
     episodes,
     lane_view,
     leases,
+    notes,
     outbox,
     pruning,
     receipts,
@@ -46,6 +47,7 @@ from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.note import Note
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -89,6 +91,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
     commits.Tell: turns.tell,
+    Note: notes.keep,
     commits.EpisodesKept: episodes.kept,
     commits.Judge: receipts.judge,
     forgetting.MoveForgetting: forgetful.move_on,
@@ -173,7 +176,13 @@ class SqliteBuffer:
 
 
 class SqliteLanes(
-    SqliteContexts, SqliteCollections, SqliteBuffer, SqliteSessions, SqliteLaneList, receipts.SqliteReceipts
+    SqliteContexts,
+    SqliteCollections,
+    notes.SqliteNotes,
+    SqliteBuffer,
+    SqliteSessions,
+    SqliteLaneList,
+    receipts.SqliteReceipts,
 ):
     """The buffer, the lanes and the outbox, read only."""
 

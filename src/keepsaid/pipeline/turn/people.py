@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from keepsaid.domain.ids import read
 from keepsaid.domain.memory import OWNER, chat_of, person_of
 from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.note import Note
+from keepsaid.domain.text import digest
 from keepsaid.domain.widening import Reach, Refusal, WidenMemory
 from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.hearing import Hearing
+from keepsaid.ports.notes import Notes
 from keepsaid.ports.people import People
 
 CODE_MS = 600_000
@@ -22,11 +26,16 @@ _REACHED = {
     Reach.PERSON: "in all direct chats of whom it was said by",
     Reach.GLOBAL: "everywhere",
 }
+
+
+def _name(what: str, of: str) -> str:
+    return f"{what} {digest(what, of).hex()}"
+
+
 _NOT_YOURS = "There is no such memory of what you said."
 
 
-@dataclass(slots=True)
-class _Claim:
+class _Claim(NamedTuple):
     """Who was shown a code, until when it is good, and who said it."""
 
     person: str
@@ -35,14 +44,17 @@ class _Claim:
 
 
 class Claims:
-    """Joins who says the code that the other was shown, each in a direct chat. Codes are kept by this process alone."""
+    """Joins who says the code that the other was shown, each in a direct chat.
 
-    def __init__(self, people: People, hearing: Hearing, clock: Clock, code: Callable[[], str]) -> None:
+    A code outlasts a restart; what is noted is not the code, but what it comes to when it is said.
+    """
+
+    def __init__(self, people: People, hearing: Hearing, clock: Clock, code: Callable[[], str], notes: Notes) -> None:
         self._people = people
         self._hearing = hearing
         self._clock = clock
         self._code = code
-        self._shown: dict[str, _Claim] = {}
+        self._notes = notes
 
     async def join(self, message: Message, arguments: str) -> Told:
         """What `/join`, `/join CODE` or `/join undo` comes to; saying a code again changes nothing."""
@@ -55,26 +67,37 @@ class Claims:
             return Told("You are a person alone again here.") if done else Told("You are joined with nobody.", REFUSED)
         if person == OWNER:
             return Told("You join people on the command line: keepsaid people join.", REFUSED)
-        return await self._said(person, arguments.upper()) if arguments else Told(self._offered(person))
+        return await self._said(person, arguments.upper()) if arguments else await self._offered(person)
 
-    def _offered(self, person: str) -> str:
-        now = self._clock.due_ms()
-        self._shown = {code: one for code, one in self._shown.items() if one.until > now and one.person != person}
+    async def _offered(self, person: str) -> Told:
         code = self._code()
-        self._shown[code] = _Claim(person, now + CODE_MS)
+        await self._note(code, _Claim(person, self._clock.due_ms() + CODE_MS))
         minutes = CODE_MS // 60_000
-        return (
+        return Told(
             f"Say this to me in your other chat with me, within {minutes} minutes: /join {code}\n"
             "Give it to nobody: whoever says it hears what I keep for you."
         )
 
+    async def _note(self, code: str, claim: _Claim) -> None:
+        now, name = self._clock.due_ms(), _name("code", code)
+        await self._notes.apply(Note(name, json.dumps(claim), claim.until, now))
+        await self._notes.apply(Note(_name("last code", claim.person), name, claim.until, now))
+
+    async def _shown(self, code: str) -> _Claim | None:
+        """What was noted of a code; None for none, and for one after which its person was shown another."""
+        now, name = self._clock.due_ms(), _name("code", code)
+        noted = await self._notes.note(name, now)
+        claim = _Claim(*json.loads(noted)) if noted else None
+        last = "" if claim is None else await self._notes.note(_name("last code", claim.person), now)
+        return claim if last == name else None
+
     async def _said(self, person: str, code: str) -> Told:
-        claim = self._shown.get(code)
-        if claim is None or claim.until <= self._clock.due_ms() or claim.by not in ("", person):
+        claim = await self._shown(code)
+        if claim is None or claim.by not in ("", person):
             return Told("I gave out no such code, or it is used or too old. /join gives one.", REFUSED)
         if claim.person == person:
             return Told("That is for your other chat: you are yourself here already.", REFUSED)
-        claim.by = person
+        await self._note(code, claim._replace(by=person))
         joined = await self._people.join((claim.person, person), person, self._clock.now_ms())
         if joined is None:
             return Told("One of you is joined with my owner, and only my owner joins others with them.", REFUSED)

@@ -23,6 +23,7 @@ from keepsaid.testing.contracts.intake import DueContract, IntakeContract, Reply
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
 from keepsaid.testing.contracts.marks import FindingPruningContract, InvalidateContract, PassageContract
+from keepsaid.testing.contracts.notes import NoteContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
@@ -131,6 +132,7 @@ __all__ = [
     "LeaseContract",
     "MarkContract",
     "MergingContract",
+    "NoteContract",
     "OutageContract",
     "ParkedContract",
     "PassageContract",

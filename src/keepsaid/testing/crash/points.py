@@ -82,6 +82,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.KeepFinding.",
                 "finding.",
                 "commit.Collected.",
+                "commit.Note.",
                 "commit.CollectionFailed.",
                 "commit.RequeueCollection.",
                 "commit.Invalidate.",

@@ -155,6 +155,10 @@ class _Collections(_Strands):
         """When every unread session was marked last."""
         return await self.store.marked_at()
 
+    async def note(self, name: str, at: int) -> str:
+        """What was noted under a name."""
+        return await self.store.note(name, at)
+
 
 class Views(_Collections):
     """Every read of a store, as it is."""

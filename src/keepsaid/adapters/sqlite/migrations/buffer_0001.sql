@@ -245,6 +245,14 @@ CREATE INDEX finding_session ON finding (session_id);
 CREATE INDEX finding_applied ON finding (applied_at) WHERE applied_at IS NOT NULL;
 CREATE INDEX finding_lane ON finding (lane_id, first);
 
+-- what a process has to know again after its end, until a time
+CREATE TABLE note (
+  name TEXT PRIMARY KEY,
+  text TEXT NOT NULL,
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX note_until ON note (until);
+
 CREATE TABLE daily_run (
   name TEXT PRIMARY KEY,
   at INTEGER NOT NULL

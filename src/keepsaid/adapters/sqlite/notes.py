@@ -1,0 +1,33 @@
+"""Notes on SQLite: kept by name until they are over."""
+
+from __future__ import annotations
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import one
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.note import Note
+
+SQL = load("notes")
+
+
+def keep(db: apsw.Connection, commit: Note) -> None:
+    """Apply one commit."""
+    db.execute(SQL["over"], (commit.at,))
+    db.execute(SQL["keep"], (commit.name, commit.text, commit.until))
+
+
+class SqliteNotes:
+    """Notes, read only."""
+
+    _readers: Readers
+
+    async def note(self, name: str, at: int) -> str:
+        """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
+        return await self._readers.run(_read, name, at)
+
+
+def _read(db: apsw.Connection, name: str, at: int) -> str:
+    row = one(db, SQL["read"], (name, at))
+    return "" if row is None else str(row[0])

@@ -1,0 +1,20 @@
+"""Notes: what a process has to know again after its end, until a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keepsaid.domain.commits import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Note(Commit[None]):
+    """Keep a text under a name in place of the one before, until a time; times are milliseconds UTC.
+
+    Notes that are over at `at` go with it.
+    """
+
+    name: str
+    text: str
+    until: int
+    at: int
