@@ -14,7 +14,20 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import assembling, backlog, context, gate, hung, intake, links, peers, recall_latency, startup, turns
+from bench import (
+    assembling,
+    backlog,
+    context,
+    gate,
+    hung,
+    intake,
+    links,
+    maintenance,
+    peers,
+    recall_latency,
+    startup,
+    turns,
+)
 from bench.disk import fsync_rate
 from bench.processor import addition_rate
 from keepsaid.__main__ import tune
@@ -28,6 +41,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "hung": hung.measure,
     "startup": startup.measure,
     "recall_latency": recall_latency.measure,
+    "maintenance": maintenance.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

@@ -71,7 +71,7 @@ async def test_what_works_in_steps_ends_at_its_next_one_and_tells_how_far_it_cam
     path: str, body: dict[str, Any], kind: str, told: dict[str, Any], tmp_path: Path
 ) -> None:
     async with site(tmp_path) as one:
-        facts = [sample(f"f{n}", f"fact number {n}", said_at=_LONG_AGO) for n in range(100)]
+        facts = [sample(f"f{n}", f"fact number {n}", said_at=_LONG_AGO) for n in range(200)]
         await one.instance.memories.keep(facts, _LONG_AGO)
         response = await asked(one, path, body, kind)
     assert response.status_code == 200, response.text

@@ -134,7 +134,7 @@ async def test_a_run_that_is_broken_off_goes_on_from_there(tmp_path: Path) -> No
         await one.clock.advance(20 * DAY_MS)
         first = await one.maintenance.run(0)
         assert (first.over, first.steps) == (False, 1)
-        assert 0 < first.changed[Task.FADE] <= 64
+        assert 0 < first.changed[Task.FADE] <= 128
         [run] = await one.store.upkeep.runs()
         assert run.ended_at is None
         again = Maintenance(one.store.upkeep, one.clock, MaintenanceTerms(hour=3))

@@ -44,13 +44,12 @@ LOOSE = (
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """What a step did: how much it looked at, changed and archived, whether its task is over, and how long it took."""
+    """What a step did: how much it looked at, changed and archived, and whether its task is over."""
 
     looked: int = 0
     changed: int = 0
     archived: int = 0
     over: bool = True
-    took_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

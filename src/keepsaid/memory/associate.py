@@ -6,7 +6,7 @@ associated as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from keepsaid.domain.graph import Association, Relation
@@ -57,25 +57,29 @@ class Associating:
         found = 0
         for _ in range(0, most, _EACH):
             those = await self._relating.unrelated(space, self._after, _EACH)
-            made: list[Association] = []
+            older = {}
             for one in those:
                 if enough():
                     break
-                made += await self._edges(space, one)
+                near = await self._near.nearest(_EVERYBODY, space, one.vector, _NEAR)
+                older[one] = [other.memory_id for other in near if other.memory_id < one.memory_id]
                 self._after = one.memory_id
+            made = await self._edges(older)
             if made:
                 found += await self._graph.relate(made, (), self._clock.now_ms())
             if len(those) < _EACH or enough():
                 break
         return found
 
-    async def _edges(self, space: VectorSpace, one: Unrelated) -> list[Association]:
-        near = await self._near.nearest(_EVERYBODY, space, one.vector, _NEAR)
-        older = [other.memory_id for other in near if other.memory_id < one.memory_id]
-        older = list(await self._relating.among_learned(older))
-        alike = {pair[0] for pair in await self._near.alike((*older, one.memory_id), ALIKE) if pair[1] == one.memory_id}
-        related = [other for other in older if other in alike][:_EDGES_MAX]
-        return [
-            *(Association(one.memory_id, other, Relation.RELATED_TO, _WEIGHT) for other in related),
-            *(Association(one.memory_id, said, Relation.RESULT_OF, _WEIGHT) for said in one.episodes[:_EPISODES_MAX]),
-        ]
+    async def _edges(self, older: Mapping[Unrelated, Sequence[int]]) -> list[Association]:
+        """The associations of memories, of which the older ones near each are known."""
+        learned = set(await self._relating.among_learned(sorted({one for near in older.values() for one in near})))
+        asked = learned.union(one.memory_id for one in older)
+        alike = set(await self._near.alike(sorted(asked), ALIKE)) if learned else set()
+        made = []
+        for one, near in older.items():
+            related = [other for other in near if other in learned and (other, one.memory_id) in alike][:_EDGES_MAX]
+            made += [Association(one.memory_id, other, Relation.RELATED_TO, _WEIGHT) for other in related]
+            said = one.episodes[:_EPISODES_MAX]
+            made += [Association(one.memory_id, other, Relation.RESULT_OF, _WEIGHT) for other in said]
+        return made

@@ -25,7 +25,7 @@ from keepsaid.ports.upkeep import Upkeep
 
 _log = logging.getLogger("keepsaid.maintenance")
 _HOUR_MS = 3_600_000
-_AIM_MS, _LEAST, _MOST = 8.0, 16, 1_024
+_AIM_MS, _LEAST, _MOST = 8.0, 128, 1_024
 """A step is to take so many milliseconds of the writer; the next looks at more or fewer things, within these."""
 
 _REST_MS = 2.0
@@ -52,12 +52,12 @@ class Done:
     longest_ms: float = 0.0
     over: bool = False
 
-    def add(self, task: Task, step: Stepped) -> None:
-        """A step more."""
+    def add(self, task: Task, step: Stepped, took_ms: float) -> None:
+        """A step more, and how long it took until it was on disk."""
         self.changed[task] += step.changed
         self.archived += step.archived
         self.steps += 1
-        self.longest_ms = max(self.longest_ms, step.took_ms)
+        self.longest_ms = max(self.longest_ms, took_ms)
 
 
 class Maintenance:
@@ -81,7 +81,7 @@ class Maintenance:
         self._judging = judging
         self._halt = halt or Halt()
         self._last_ms = clock.now_ms()
-        self._limits = dict.fromkeys(Task, 64)
+        self._limits = dict.fromkeys(Task, _LEAST)
         self._one = asyncio.Lock()
 
     async def work(self) -> int | None:
@@ -106,10 +106,10 @@ class Maintenance:
             self._last_ms = self._clock.now_ms()
             space = await self._space()
             for task in Task:
-                while not (step := await self._step(task, space, done)).over:
+                while (took_ms := await self._step(task, space, done)) is not None:
                     if enough():
                         return done
-                    await self._clock.wait(asyncio.Event(), max(_REST_MS, step.took_ms))
+                    await self._clock.wait(asyncio.Event(), max(_REST_MS, took_ms))
             if self._embedding is not None:
                 self._embedding.look_again()
             if self._associating is not None and space is not None:
@@ -124,13 +124,15 @@ class Maintenance:
         end = None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
         return lambda: self._halt.asked or (end is not None and self._clock.monotonic_ms() >= end)
 
-    async def _step(self, task: Task, space: VectorSpace | None, done: Done) -> Stepped:
-        limit = self._limits[task]
+    async def _step(self, task: Task, space: VectorSpace | None, done: Done) -> float | None:
+        """A step; returns the milliseconds it took until it was on disk, None once the task is over."""
+        limit, began = self._limits[task], self._clock.monotonic_ms()
         step = await self._upkeep.step(Maintain(task, self._last_ms, limit, self._terms.curve, space))
-        done.add(task, step)
-        share = 2.0 if step.took_ms <= 0 else min(2.0, _AIM_MS / step.took_ms)
+        took_ms = self._clock.monotonic_ms() - began
+        done.add(task, step, took_ms)
+        share = 2.0 if took_ms <= 0 else min(2.0, _AIM_MS / took_ms)
         self._limits[task] = max(_LEAST, min(_MOST, int(limit * share)))
-        return step
+        return None if step.over else took_ms
 
     async def _space(self) -> VectorSpace | None:
         """The space whose vectors serve; None where there is none, or nobody knows."""

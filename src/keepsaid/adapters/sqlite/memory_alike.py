@@ -19,14 +19,15 @@ def alike(db: apsw.Connection, ids: tuple[int, ...], above: float) -> tuple[tupl
     Compared in the newest space in which both have vectors; a memory that has none is like no other.
     """
     found: list[tuple[Any, ...]] = db.execute(SQL["vectors_of"], {"ids": json.dumps(sorted(set(ids)))}).fetchall()
-    pairs: dict[tuple[int, int], bool] = {}
+    pairs: set[tuple[int, int]] = set()
     for _, rows in groupby(found, key=lambda row: row[0]):
-        pairs.update(_compared(list(rows), above))
-    return tuple(sorted(pair for pair, same in pairs.items() if same))
+        there, same = _compared(list(rows), above)
+        pairs = {pair for pair in pairs if not there.issuperset(pair)} | same
+    return tuple(sorted(pairs))
 
 
-def _compared(rows: list[tuple[Any, ...]], above: float) -> dict[tuple[int, int], bool]:
-    """Every pair of memories of one space, and whether they are alike."""
+def _compared(rows: list[tuple[Any, ...]], above: float) -> tuple[frozenset[int], set[tuple[int, int]]]:
+    """The memories that have vectors in one space, and the pairs of them that are alike."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
     vectors = np.frombuffer(b"".join(row[2] for row in rows), np.float16).astype(np.float32).reshape(len(rows), -1)
@@ -34,10 +35,12 @@ def _compared(rows: list[tuple[Any, ...]], above: float) -> dict[tuple[int, int]
     places: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
         places.setdefault(row[1], []).append(place)
-    memories = sorted(places)
-    return {
-        (one, other): bool(part.any(axis=1).all() and part.any(axis=0).all())
-        for n, one in enumerate(memories)
-        for other in memories[n + 1 :]
+    touching = {(rows[one][1], rows[other][1]) for one, other in np.argwhere(near).tolist()}
+    same = {
+        (one, other)
+        for one, other in touching
+        if one < other
         for part in (near[np.ix_(places[one], places[other])],)
+        if part.any(axis=1).all() and part.any(axis=0).all()
     }
+    return frozenset(places), same

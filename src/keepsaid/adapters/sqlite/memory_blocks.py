@@ -24,8 +24,11 @@ _RANGE = 8_192
 
 
 def pack(db: apsw.Connection, finish: bool) -> None:
-    """Upkeep: make a block that is not there, or all of them."""
-    while True:
+    """Upkeep: make a block that is not there, or all of them.
+
+    While maintenance archives, it takes vectors out of the same blocks step by step: they are made anew after it.
+    """
+    while finish or not db.execute(_SQL["archiving"]).fetchall():
         (spaces, ranges, blocks) = only(db, _SQL["block_counts"], (_RANGE,))
         if spaces * ranges <= blocks:
             return

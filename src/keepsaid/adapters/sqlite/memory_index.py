@@ -99,13 +99,13 @@ def settled(db: apsw.Connection, finish: bool) -> None:  # noqa: ARG001 - the si
         count_terms(db)
 
 
-def count_terms(db: apsw.Connection) -> bool:
+def count_terms(db: apsw.Connection, most: int = _COUNTED_AT_ONCE) -> bool:
     """Count some terms anew, behind those that were counted last; returns whether that was all, or nothing is new."""
     counted, reached = only(db, _SQL["counted"])
     (pieces_now,) = only(db, _SQL["pieces_about"])
     if not reached and counted == pieces_now:
         return True
-    (upto,) = only(db, _SQL["counted_next"], (reached, _COUNTED_AT_ONCE))
+    (upto,) = only(db, _SQL["counted_next"], (reached, most))
     with db:
         last = {"after": reached, "upto": upto}
         if upto is None:

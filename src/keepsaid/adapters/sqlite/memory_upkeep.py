@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 import apsw
@@ -25,8 +24,11 @@ SQL = load("memory_upkeep")
 LOOSE_SQL = load("memory_loose")
 _LEARNABLE = json.dumps(sorted(LEARNABLE))
 _ALL = 1 << 62
-_BUDGET_S, _AT_ONCE = 0.010, 8
-"""Archiving takes a memory out of the index and costs far more than fading: after so many a step looks at the time."""
+_TERMS_EACH = 4
+"""So many terms are counted in the time in which one memory is looked at."""
+
+_ARCHIVED_WEIGH = 32
+"""Archiving takes a memory out of the index, and costs as much as looking at so many others."""
 
 
 class SqliteUpkeep:
@@ -55,7 +57,6 @@ class SqliteUpkeep:
 
 def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
     """Apply one commit."""
-    began = perf_counter()
     row = one(db, SQL["standing"], (step.task,))
     begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
     reached, done = _TASKS[step.task](db, replace(step, at=begun_at), after)
@@ -63,24 +64,24 @@ def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
     stands = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": reached}
     if row is not None or not done.over or done.changed or done.archived or done.looked:
         db.execute(SQL["stand"], {**stands, **told})
-    return replace(done, took_ms=(perf_counter() - began) * 1_000)
+    return done
 
 
 def _fade(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
-    """Importance fades, and what is left of too little is archived, as many as there is time for."""
-    until = perf_counter() + _BUDGET_S
+    """Importance fades, and what is left of too little is archived: a few at a step."""
     rows = every(db, SQL["memories"], (after, step.limit))
-    looked = changed = archived = 0
-    while looked < len(rows) and (not looked or perf_counter() < until):
-        some = rows[looked : looked + _AT_ONCE]
-        faded, gone = _fading(some, step)
-        db.executemany(SQL["fade"], ({"id": id_, "importance": left, "at": step.at} for id_, left in faded))
-        db.executemany(SQL["archive"], ({"id": id_} for id_ in gone))
-        looked, changed, archived = looked + len(some), changed + len(faded), archived + len(gone)
-    if archived:
+    faded, gone = _fading(rows, step)
+    most, whole = max(1, step.limit // _ARCHIVED_WEIGH), len(rows) < step.limit
+    if len(gone) > most:
+        upto, whole = gone[most - 1], False
+        rows, gone = [row for row in rows if row[0] <= upto], gone[:most]
+        faded = [one for one in faded if one[0] <= upto]
+    db.executemany(SQL["fade"], ({"id": id_, "importance": left, "at": step.at} for id_, left in faded))
+    db.executemany(SQL["archive"], ({"id": id_} for id_ in gone))
+    if gone:
         settle(db)
-    reached = rows[looked - 1][0] if rows else after
-    return reached, Stepped(looked, changed, archived, over=looked == len(rows) < step.limit)
+    reached = rows[-1][0] if rows else after
+    return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
 
 
 def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple[int, float]], list[int]]:
@@ -149,10 +150,10 @@ def _former(db: apsw.Connection, space: VectorSpace | None) -> list[int]:
     return [int(row[0]) for row in found]
 
 
-def _terms(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:  # noqa: ARG001 - as the others
+def _terms(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
     """In how many pieces each term stands, counted anew."""
     before = db.total_changes()
-    over = count_terms(db)
+    over = count_terms(db, _TERMS_EACH * step.limit)
     counted = min(1, db.total_changes() - before)
     return after + counted, Stepped(counted, counted, over=over)
 

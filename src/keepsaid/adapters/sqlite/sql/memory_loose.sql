@@ -100,7 +100,7 @@ DELETE FROM entity WHERE id = ?1
 
 -- name: ended
 SELECT id FROM memory
-WHERE state = 'active' AND valid_to <= ?1 AND kind IN (SELECT value FROM json_each(?2)) ORDER BY valid_to LIMIT ?3
+WHERE state = 'active' AND valid_to <= ?1 AND +kind IN (SELECT value FROM json_each(?2)) ORDER BY valid_to LIMIT ?3
 
 -- name: end
 UPDATE memory SET state = 'superseded' WHERE id = ?1

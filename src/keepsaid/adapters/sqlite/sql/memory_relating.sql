@@ -13,13 +13,13 @@ SELECT
   (
     SELECT json_group_array(episode.id) FROM memory_source AS source
     CROSS JOIN memory AS episode ON episode.key = 'message:' || source.ref
-    WHERE source.memory_id = memory.id AND source.kind = 'message' AND episode.kind = 'episode'
+    WHERE source.memory_id = memory.id AND +source.kind = 'message' AND episode.kind = 'episode'
     AND episode.state = 'active'
   )
 FROM space AS ours CROSS JOIN memory
 WHERE ours.model = :model AND ours.revision = :revision AND ours.dimension = :dimension
 AND ours.weights_hash = :weights_hash AND memory.id > :after
-AND memory.state = 'active' AND memory.kind IN (SELECT value FROM json_each(:kinds))
+AND +memory.state = 'active' AND +memory.kind IN (SELECT value FROM json_each(:kinds))
 AND EXISTS (SELECT 1 FROM memory_piece AS piece WHERE piece.memory_id = memory.id)
 ORDER BY memory.id LIMIT :limit
 

@@ -52,6 +52,9 @@ SELECT
   (SELECT (coalesce(max(seq), 0) + 1) / ?1 FROM sqlite_sequence WHERE name = 'vector'),
   (SELECT count(*) FROM vector_block)
 
+-- name: archiving
+SELECT 1 FROM memory_upkeep WHERE task = 'fade' AND ended_at IS NULL
+
 -- name: ranges
 SELECT (coalesce(max(seq), 0) + 1) / ?1 FROM sqlite_sequence WHERE name = 'vector'
 
