@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import tzinfo
 from typing import Protocol
 
 from keepsaid.domain.collection import Left, MarkUnprocessed
+from keepsaid.domain.daily import next_daily
 from keepsaid.errors import KeepsaidError, StoreError
 from keepsaid.memory.collect import Collection, CollectionStore
 from keepsaid.ports.clock import Clock
@@ -128,9 +129,4 @@ class Nightly:
         return self._next_ms
 
     def _after(self, ms: int) -> int:
-        """The first time it is the hour after this one."""
-        then = datetime.fromtimestamp(ms / 1000, self._zone)
-        due = then.replace(hour=self._hour, minute=0, second=0, microsecond=0)
-        if due <= then:
-            due += timedelta(days=1)
-        return int(due.timestamp() * 1000)
+        return next_daily(ms, self._hour, self._zone)

@@ -11,8 +11,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC
 
-from keepsaid.domain.decay import DAY_MS, Curve
+from keepsaid.domain.daily import next_daily
+from keepsaid.domain.decay import Curve
 from keepsaid.domain.space import VectorSpace
 from keepsaid.domain.upkeep import Maintain, Outstanding, Stepped, Task
 from keepsaid.errors import EmbedderError
@@ -24,7 +26,6 @@ from keepsaid.ports.halt import Halt
 from keepsaid.ports.upkeep import Upkeep
 
 _log = logging.getLogger("keepsaid.maintenance")
-_HOUR_MS = 3_600_000
 _AIM_MS, _LEAST, _MOST = 8.0, 128, 1_024
 """A step is to take so many milliseconds of the writer; the next looks at more or fewer things, within these."""
 
@@ -89,15 +90,11 @@ class Maintenance:
         runs = await self._upkeep.runs()
         last = max((run.begun_at for run in runs), default=self._last_ms)
         broken_off = any(run.ended_at is None for run in runs)
-        if broken_off or self._night(self._clock.now_ms()) > self._night(last):
+        if broken_off or self._clock.now_ms() >= next_daily(last, self._terms.hour, UTC):
             done = await self.run()
             faded = done.changed[Task.FADE]
             _log.info("maintained: %d memories faded, %d archived, %d steps", faded, done.archived, done.steps)
-        now = self._clock.due_ms()
-        return int(now + DAY_MS - (now - self._terms.hour * _HOUR_MS) % DAY_MS)
-
-    def _night(self, at: int) -> int:
-        return int((at - self._terms.hour * _HOUR_MS) // DAY_MS)
+        return next_daily(self._clock.due_ms(), self._terms.hour, UTC)
 
     async def run(self, limit_ms: float | None = None) -> Done:
         """A run; broken off after `limit_ms` and by a stop, so that it goes on from there when it is called again."""

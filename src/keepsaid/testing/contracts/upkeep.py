@@ -115,7 +115,7 @@ class UpkeepContract:
             facts = [sample(key, text, importance=0.3) for key, text in texts.items()]
             there = sample("there", "cats of Rome", importance=0.3, scope=conversation_scope(THERE))
             await store.keep([*facts, there], NOW)
-            await store.upkeep.step(fade(LATER))
+            await store.upkeep.step(fade(LATER, 200))
             await store.keep([sample("fresh", "a cat in Rome")], LATER)
             for listener, wanted in ((OWNER_HERE, ["cats", "cat"]), (AUDIT, ["there", "cats", "cat"])):
                 found = await store.archive.text(listener, "the cat that is happy in Rome", 9)
