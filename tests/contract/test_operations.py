@@ -228,6 +228,18 @@ class TestReach(suite.ReachContract):
     """What a wish reaches."""
 
 
+class TestSubscribe(suite.SubscribeContract):
+    """Who hears of what."""
+
+
+class TestDelivery(suite.DeliveryContract):
+    """What becomes of deliveries."""
+
+
+class TestJournalView(suite.JournalViewContract):
+    """What happened."""
+
+
 class TestBacklog(suite.BacklogContract):
     """See the contract."""
 

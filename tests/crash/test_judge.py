@@ -13,7 +13,7 @@ import apsw
 import pytest
 from tests.crash.cast import CAST
 
-from keepsaid.testing.crash.evidence import Ledgers, gather, number, numbers
+from keepsaid.testing.crash.evidence import Ledgers, gather, heard_beside, number, numbers
 from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.judge import violations
 from keepsaid.testing.crash.stage import Judgement, Stage, judged
@@ -85,7 +85,7 @@ def honest(forks: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def case(honest: Path, tmp_path: Path) -> Case:
     """A copy to tamper with."""
-    for part in LEDGERS:
+    for part in (*LEDGERS, f"{LEDGERS[-1]}.heard"):
         shutil.copy(honest / part, tmp_path)
     shutil.copytree(honest / "home" / "data", tmp_path / "home" / "data")
     return Case(tmp_path)
@@ -218,6 +218,34 @@ def test_what_is_remembered_wrongly_is_found(case: Case, statement: str, violati
 
 
 Lines = list[dict[str, Any]]
+
+
+def _unheard(lines: Lines) -> None:
+    del lines[0]
+
+
+def _heard_late(lines: Lines) -> None:
+    lines.append({**lines[0], "at": lines[-1]["at"] + 999_999})
+
+
+@pytest.mark.parametrize(
+    ("tamper", "violation"),
+    [(_unheard, "and was not heard"), (_heard_late, "was told again after it was done")],
+)
+def test_what_was_heard_wrongly_is_found(case: Case, tamper: Callable[[Lines], None], violation: str) -> None:
+    ledger = heard_beside(case.ledgers.effects)
+    lines = case.lines(ledger)
+    tamper(lines)
+    case.write(ledger, lines)
+    assert case.broken(violation)
+
+
+def test_who_was_not_told_is_found(case: Case) -> None:
+    case.sql("UPDATE delivery SET state = 'pending' WHERE subscriber = 'ledger'")
+    assert case.broken("is pending in the end")
+    case.write(heard_beside(case.ledgers.effects), [])
+    assert case.broken("nobody heard of message")
+    assert case.broken("nobody heard of turn")
 
 
 def _lost(lines: Lines) -> None:

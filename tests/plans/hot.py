@@ -152,6 +152,18 @@ HOT = (
     Hot("chronicle", "turns", (_MESSAGE,)),
     Hot("chronicle", "moves", (_MESSAGE,)),
     Hot("drop", "waiting", (2 * STEP + _WAITING,)),
+    Hot("journal", "lines", (99_000, 128), 3_000, "128 lines"),
+    Hot("journal", "overdue", ("slow", LATER)),
+    Hot("journal", "ready", ("slow", LATER, 128), 6_000, "128 of 10,000 that are due"),
+    Hot("journal", "ready", ("stuck", LATER, 128), 400_000, "10,000 behind one that is tried again"),
+    Hot("journal", "take", (numbers((7,)), "processing", 1, LATER)),
+    Hot("journal", "told", (numbers((99_001,)),)),
+    Hot("journal", "held", (numbers((7,)), "slow", 1)),
+    Hot("journal", "finish", (numbers((7,)), "done", LATER)),
+    Hot("journal", "settle", (7, "pending", LATER, None, "no")),
+    Hot("journal", "next_due", ("slow",), 70_000, "10,000 wait"),
+    Hot("journal", "happened", ("99001", "turn.committed", 0)),
+    Hot("journal", "newest_lines", (20,), 500),
 )
 
 

@@ -74,3 +74,15 @@ FROM batch JOIN lane ON lane.id = lane_id WHERE batch.state = 'done';
 
 INSERT INTO episode_due (batch_id, lane_id, turn_id)
 SELECT id, lane_id, id FROM batch WHERE state = 'done' AND lane_id <= 5000 AND first = 5;
+
+INSERT INTO journal (topic, payload, correlation_id, created_at)
+WITH RECURSIVE l (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM l WHERE id < 100000)
+SELECT 'turn.committed', '{}', CAST(id AS TEXT), 1790000000000 + id FROM l;
+
+INSERT INTO subscription (name, topics, reached, since) VALUES ('slow', '["turn.*"]', 99000, 0), ('stuck', '["turn.*"]', 99000, 0);
+INSERT INTO delivery (subscriber, event_id, key, state, due_at)
+SELECT 'slow', id * 1024, id, 'pending', 0 FROM journal WHERE id > 90000;
+INSERT INTO delivery (subscriber, event_id, key, state, due_at)
+SELECT 'stuck', id * 1024, 'one', 'pending', iif(id = 90001, 4102444800000, 0) FROM journal WHERE id > 90000;
+INSERT INTO delivery (subscriber, event_id, key, state, due_at, ended_at)
+SELECT 'slow', id * 1024, id, 'done', 0, 1790000000000 FROM journal WHERE id <= 90000;

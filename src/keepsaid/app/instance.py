@@ -30,6 +30,7 @@ from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, archive_of, recollection
 from keepsaid.app.redaction import redactor_of
+from keepsaid.app.telling import Telling
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext
@@ -165,6 +166,7 @@ class Instance:
         self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
         self.flow = self._flow()
         self.recorder.watch(self.flow.hints.record)
+        self.telling = Telling(self.operations, self.clock, self.ids, self.flow.hints.tell)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
@@ -302,6 +304,7 @@ class Instance:
                 *self._brief(),
                 *self._maintain(),
                 *self.collecting.stages(),
+                *self.telling.stages(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
@@ -342,6 +345,7 @@ class Instance:
         self.halt.ask()
         if self._supervisor is not None:
             supervisor, self._supervisor = self._supervisor, None
+            await self.telling.stop()
             await supervisor.stop(self.config.turns.stop_s)
             await self.compactor.stop()
 

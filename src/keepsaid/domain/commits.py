@@ -372,6 +372,7 @@ class Prune(Commit[Pruned]):
 
     Only of batches that are done or dropped, whose replies are settled, whose task has ended and whose episodes
     are in memory; records only after their messages. Keys: those of pruned messages up to the id `before`.
+    Events: those everybody has been told of; one that was given up stays until a person has decided.
     """
 
     what: Stale
@@ -389,3 +390,4 @@ class Tell(Commit[None]):
     topic: str
     payload: str
     at: int
+    correlation_id: str = ""

@@ -17,6 +17,7 @@ PREFIXES = {
     "session": "ses",
     "person": "per",
     "forgetting": "fgt",
+    "delivery": "dlv",
 }
 
 

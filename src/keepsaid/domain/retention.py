@@ -30,6 +30,8 @@ class Stale(StrEnum):
     """What was found in a reading, once all of it was in memory so long ago."""
     KEYS = "keys"
     """De-duplication keys of messages that are gone."""
+    EVENTS = "events"
+    """Deliveries that were settled, and the lines of the journal that nobody has to be told of any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Pruned(NamedTuple):
     batches: int
     keys: int
     after: Cursor | None
+    events: int = 0
 
 
 class PruneRun(NamedTuple):

@@ -34,6 +34,7 @@ class Run:
     messages: int = 0
     batches: int = 0
     keys: int = 0
+    events: int = 0
     refusal: str | None = None
     passes: Iterator[tuple[Stale, int]] = field(default_factory=lambda: iter(()))
     doing: tuple[Stale, int] | None = None
@@ -98,6 +99,7 @@ class Pruner:
         terms = self._terms
         passes = [(Stale.MESSAGES, now - terms.messages_ms), (Stale.RECORDS, now - terms.records_ms)]
         passes.append((Stale.FINDINGS, now - terms.records_ms))
+        passes.append((Stale.EVENTS, now - terms.messages_ms))
         if terms.keys_ms is not None:
             passes.append((Stale.KEYS, history.known_by(now - terms.keys_ms)))
         run = Run(passes=iter(passes))
@@ -113,7 +115,8 @@ class Pruner:
         run.messages += pruned.messages
         run.batches += pruned.batches
         run.keys += pruned.keys
-        moved = pruned.messages or pruned.batches or pruned.keys or pruned.after != run.after
+        run.events += pruned.events
+        moved = any((pruned.messages, pruned.batches, pruned.keys, pruned.events)) or pruned.after != run.after
         run.stalls = 0 if moved else run.stalls + 1
         if pruned.after is None or run.stalls > _STALLS_MAX:
             run.turn_to_next()

@@ -147,6 +147,7 @@ class Flow:
         received = await door.receive(inbound)
         point("receive.after")
         self.hints.route.set()
+        self.hints.tell.set()
         return received
 
     async def route(self) -> int | None:
@@ -305,6 +306,7 @@ class Flow:
         self._mind.progress.tell(claimed.heard, Progress("settled"))
         self.hints.deliver.set()
         self.hints.record.set()
+        self.hints.tell.set()
         self.hints.work.set()
         return reply.id if reply else None
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.collection import CollectionView
 from keepsaid.ports.forgetting import ForgettingView, ReachView
+from keepsaid.ports.journal import JournalView
 from keepsaid.ports.lane_list import LaneList
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.notes import NoteView
@@ -37,6 +38,11 @@ class Store(
     @property
     def forgettings(self) -> ForgettingView:
         """Requests to forget."""
+        ...
+
+    @property
+    def journal(self) -> JournalView:
+        """What happened, and what is on its way to whom."""
         ...
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
 from keepsaid.adapters.ram.sessions import invalidate
-from keepsaid.adapters.ram.state import JournalRow, LaneRow, State
+from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.collection import (
     RIPE,
     ClaimCollection,
@@ -247,4 +247,4 @@ def _due(state: State, session_id: int) -> FindingRow | None:
 
 def _tell(state: State, topic: str, of: tuple[int, int], said: dict[str, object]) -> None:
     session_id, at = of
-    state.journal.append(JournalRow(topic, json.dumps({"session": session_id, **said}), str(session_id), at))
+    state.tell(topic, json.dumps({"session": session_id, **said}), str(session_id), at)

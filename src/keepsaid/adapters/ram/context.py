@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from keepsaid.adapters.ram.sessions import mark, rotate
-from keepsaid.adapters.ram.state import ContextRow, CutRow, Entry, JournalRow, LaneRow, State
+from keepsaid.adapters.ram.state import ContextRow, CutRow, Entry, LaneRow, State
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane
@@ -160,4 +160,4 @@ def _move(head: ContextRow, at: int) -> None:
 
 
 def _tell(state: State, topic: str, lane: Lane, told: Mapping[str, object], at: int) -> None:
-    state.journal.append(JournalRow(topic, json.dumps({"lane": list(lane), **told}), "", at))
+    state.tell(topic, json.dumps({"lane": list(lane), **told}), "", at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
+from keepsaid.domain.event import RECEIVED, fact_of, several
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.strand import LATELY_MAX, RECORDS_EACH, Spoken, answered, inferable, remembered, strand_of
@@ -28,7 +29,9 @@ def receive(state: State, commit: Receive) -> Received:
     if provider_id is not None:
         name_target(state, lane, provider_id, (0, message.id))
     _collect(row, message, commit.window)
-    return Received(Intake.STORED, message.id, lane, message.number)
+    received = Received(Intake.STORED, message.id, lane, message.number)
+    state.tell(RECEIVED, several([fact_of(received)]), "", arrival.at)
+    return received
 
 
 def name_target(state: State, lane: Lane, provider_id: str, rank: tuple[int, int]) -> None:

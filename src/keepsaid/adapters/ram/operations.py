@@ -11,6 +11,7 @@ from keepsaid.adapters.ram import (
     collection,
     context,
     intake,
+    journal,
     leases,
     notes,
     outbox,
@@ -26,7 +27,7 @@ from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, forgetting, session
+from keepsaid.domain import busy, commits, compaction, event, forgetting, session
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note
@@ -82,6 +83,12 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         forgetting.PutBack: forgetful.back,
         forgetting.DropAside: drop_aside,
         forgetting.EmptyLog: forgetful.empty_log,
+        event.Subscribe: journal.subscribe,
+        event.Unsubscribe: journal.unsubscribe,
+        event.Distribute: journal.distribute,
+        event.TakeDeliveries: journal.take,
+        event.SettleDeliveries: journal.settle,
+        event.DecideDelivery: journal.decide,
     }
 )
 

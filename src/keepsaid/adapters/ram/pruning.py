@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keepsaid.adapters.ram import journal
 from keepsaid.adapters.ram.state import BatchRow, State
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.message import Message, Trust
@@ -50,6 +51,8 @@ def prune(state: State, commit: Prune) -> Pruned:
         return _forget_keys(state, commit.before)
     if commit.what is Stale.FINDINGS:
         return _forget_findings(state, commit.before)
+    if commit.what is Stale.EVENTS:
+        return journal.prune(state, commit)
     emptied = commit.what is Stale.RECORDS
     found = sorted((_ended(batch), batch.id) for batch in _going(state) if bool(batch.messages) is not emptied)
     left = [place for place in found if place[0] < commit.before and place > commit.after]

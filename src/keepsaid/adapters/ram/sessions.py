@@ -6,7 +6,7 @@ import json
 
 from keepsaid.adapters.ram.session_row import SessionRow
 from keepsaid.adapters.ram.slots import clear_lane
-from keepsaid.adapters.ram.state import JournalRow, LaneRow, State
+from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.prompt import Role
@@ -132,4 +132,4 @@ def quiet_since(state: State) -> Quiet:
 
 def _tell(state: State, what: str, session_id: int, at: int, said: dict[str, object]) -> None:
     payload = json.dumps({"session": session_id, **said})
-    state.journal.append(JournalRow(f"session.{what}", payload, str(session_id), at))
+    state.tell(f"session.{what}", payload, str(session_id), at)

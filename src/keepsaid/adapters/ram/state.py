@@ -14,6 +14,7 @@ from typing import Any
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.compaction import Cut
+from keepsaid.domain.event import Event, Line
 from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.lane import Lane
@@ -311,14 +312,32 @@ class TaskRow:
     state: str = "pending"
 
 
-@dataclass(frozen=True, slots=True)
-class JournalRow:
-    """A fact that happened."""
+@dataclass(slots=True)
+class SubscriptionRow:
+    """Who is told of what, and up to which line."""
 
-    topic: str
-    payload: str
-    correlation_id: str
-    created_at: int
+    topics: tuple[str, ...]
+    reached: int
+
+
+@dataclass(slots=True)
+class DeliveryRow:
+    """One event on its way to one subscriber."""
+
+    id: int
+    subscriber: str
+    event: Event
+    due_at: int
+    state: str = "pending"
+    attempts: int = 0
+    fence: int = 0
+    held_until: int = 0
+    ended_at: int | None = None
+    error: str = ""
+
+    def go(self, verb: str) -> None:
+        """Move on."""
+        self.state = move("delivery", self.state, verb)
 
 
 @dataclass(slots=True, eq=False)
@@ -336,7 +355,9 @@ class State:
     replies: dict[int, ReplyRow] = field(default_factory=dict)
     unsettled: dict[int, ReplyRow] = field(default_factory=dict)
     tasks: dict[int, TaskRow] = field(default_factory=dict)
-    journal: list[JournalRow] = field(default_factory=list)
+    journal: list[Line] = field(default_factory=list)
+    subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
+    deliveries: dict[int, DeliveryRow] = field(default_factory=dict)
     episodes_due: dict[int, int | None] = field(default_factory=dict)
     staged: dict[int, list[StageMemory]] = field(default_factory=dict)
     summaries_due: dict[Lane, int] = field(default_factory=dict)
@@ -352,6 +373,11 @@ class State:
     forgotten: dict[int, int] = field(default_factory=dict)
     tombs: set[bytes] = field(default_factory=set)
     aside: dict[int, list[tuple[dict[str, dict[Any, Any]], frozenset[bytes]]]] = field(default_factory=dict)
+
+    def tell(self, topic: str, payload: str, correlation_id: str, at: int) -> None:
+        """Write a line of the journal; the last one is never pruned."""
+        number = self.journal[-1].number + 1 if self.journal else 1
+        self.journal.append(Line(number, topic, payload, correlation_id, at))
 
     def leased(self) -> Iterator[BatchRow]:
         """The batches in flight."""

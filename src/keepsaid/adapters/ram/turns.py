@@ -11,7 +11,7 @@ from keepsaid.adapters.ram.context import begin_anew
 from keepsaid.adapters.ram.effects import leave
 from keepsaid.adapters.ram.outbox import keep_reply
 from keepsaid.adapters.ram.sessions import enter, mark_if_many
-from keepsaid.adapters.ram.state import Entry, JournalRow, State, StepRow, TurnRow
+from keepsaid.adapters.ram.state import Entry, State, StepRow, TurnRow
 from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, Tell, TurnCommit
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
@@ -74,10 +74,10 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     payload: dict[str, object] = {"turn": turn.id, "batch": batch.id, "replied": commit.reply is not None}
     if commit.steered:
         payload["steered"] = list(commit.steered)
-    state.journal.append(JournalRow("turn.committed", json.dumps(payload), str(turn.id), commit.at))
+    state.tell("turn.committed", json.dumps(payload), str(turn.id), commit.at)
     for obeyed in outcome.obeyed:
         told = {"name": obeyed.name, "outcome": obeyed.outcome, "arguments": obeyed.size}
-        state.journal.append(JournalRow("command.executed", json.dumps(told), str(turn.id), commit.at))
+        state.tell("command.executed", json.dumps(told), str(turn.id), commit.at)
     state.episodes_due[batch.id] = turn.id
     for one in joined:
         one.go("steer")
@@ -126,7 +126,7 @@ def _said(turn: TurnRow, commit: TurnCommit) -> Iterator[tuple[Record, str, int]
 
 def tell(state: State, commit: Tell) -> None:
     """Write a fact to the journal."""
-    state.journal.append(JournalRow(commit.topic, commit.payload, "", commit.at))
+    state.tell(commit.topic, commit.payload, commit.correlation_id, commit.at)
 
 
 def keep_episodes(state: State, commit: EpisodesKept) -> int:

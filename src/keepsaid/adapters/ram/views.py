@@ -13,6 +13,7 @@ from keepsaid.adapters.ram.busy import steered, steered_into
 from keepsaid.adapters.ram.collection import RamCollections
 from keepsaid.adapters.ram.context_view import RamContexts
 from keepsaid.adapters.ram.forgetting_view import RamForgettings, RamReach
+from keepsaid.adapters.ram.journal import RamJournal
 from keepsaid.adapters.ram.lane_list import RamLaneList
 from keepsaid.adapters.ram.notes import RamNotes
 from keepsaid.adapters.ram.outbox import first_to_push
@@ -126,6 +127,11 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
     def reach(self) -> RamReach:
         """Everything that a wish to forget reaches."""
         return RamReach(self._state)
+
+    @property
+    def journal(self) -> RamJournal:
+        """What happened, and what is on its way to whom."""
+        return RamJournal(self._state)
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""

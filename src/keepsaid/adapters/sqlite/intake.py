@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
 from keepsaid.adapters.sqlite.lately import Lately
 from keepsaid.adapters.sqlite.query import every, one, only
@@ -95,6 +96,8 @@ class Intake:
         for counted in heard.items():
             db.execute(SQL["heard"], counted)
         self._name(db, [commit.arrival for commit in fresh])
+        if stored:
+            journal.tell_received(db, stored.values(), commits[-1].arrival.at)
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
     def _catch_up(self, db: apsw.Connection) -> None:

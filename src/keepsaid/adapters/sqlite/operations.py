@@ -15,6 +15,7 @@ from keepsaid.adapters.sqlite import (
     collection,
     context,
     episodes,
+    journal,
     lane_view,
     leases,
     notes,
@@ -35,6 +36,7 @@ from keepsaid.adapters.sqlite.context_view import SqliteContexts
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.forgetting_view import SqliteForgettings, SqliteReach
 from keepsaid.adapters.sqlite.intake import Intake
+from keepsaid.adapters.sqlite.journal_view import SqliteJournal
 from keepsaid.adapters.sqlite.lane_list import SqliteLaneList
 from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger, emptied
 from keepsaid.adapters.sqlite.migrate import look, migrate
@@ -42,7 +44,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, forgetting, session
+from keepsaid.domain import busy, commits, compaction, event, forgetting, session
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
@@ -98,6 +100,12 @@ _COMMITS: Mapping[type, ApplyOne] = {
     forgetting.PutBack: forgetful.back,
     forgetting.DropAside: forgetful.drop_aside,
     forgetting.EmptyLog: emptied,
+    event.Subscribe: journal.subscribe,
+    event.Unsubscribe: journal.unsubscribe,
+    event.Distribute: journal.distribute,
+    event.TakeDeliveries: journal.take,
+    event.SettleDeliveries: journal.settle,
+    event.DecideDelivery: journal.decide,
 }
 
 
@@ -195,6 +203,11 @@ class SqliteLanes(
     def reach(self) -> SqliteReach:
         """Everything that a wish to forget reaches."""
         return SqliteReach(self._readers)
+
+    @property
+    def journal(self) -> SqliteJournal:
+        """What happened, and what is on its way to whom."""
+        return SqliteJournal(self._readers)
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""

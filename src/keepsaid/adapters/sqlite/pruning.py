@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import apsw
 
+from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.intake import MARKED_EACH, Intake
 from keepsaid.adapters.sqlite.query import Row, every, numbers, only, run
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
@@ -70,6 +71,8 @@ class Pruning:
             return _findings(db, commit)
         if commit.what is Stale.RECORDS:
             return _records(db, commit)
+        if commit.what is Stale.EVENTS:
+            return journal.prune(db, commit)
         piece = self._piece(db, commit)
         if piece.rows:
             db.execute(SQL["forget_messages"], (numbers(tuple(row[1] for row in piece.rows)),))

@@ -148,7 +148,7 @@ def _tell(db: apsw.Connection, commit: TurnCommit) -> None:
 
 def tell(db: apsw.Connection, commit: Tell) -> None:
     """Write a fact to the journal."""
-    db.execute(SQL["keep_event"], (commit.topic, commit.payload, "", commit.at))
+    db.execute(SQL["keep_event"], (commit.topic, commit.payload, commit.correlation_id, commit.at))
 
 
 def _json(value: Json) -> str:

@@ -25,6 +25,7 @@ NOUNS = (
     "memory",
     "people",
     "collect",
+    "events",
     "why",
     "logs",
     "config",

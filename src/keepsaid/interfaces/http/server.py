@@ -26,6 +26,7 @@ from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.bundles import take_records
 from keepsaid.interfaces.http.collection import CollectionRoutes
+from keepsaid.interfaces.http.events import EventRoutes
 from keepsaid.interfaces.http.forgetting import forget, settled, undo
 from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.lanes import LaneRoutes
@@ -49,6 +50,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     people = PeopleRoutes(instance, gate)
     versions = VersionRoutes(instance, gate)
     collection = CollectionRoutes(instance, gate)
+    events = EventRoutes(instance, gate, stopping)
 
     def long(endpoint: Endpoint) -> Endpoint:
         return guarded(ending(endpoint, instance.halt))
@@ -85,6 +87,10 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/memories/{id}/edit", guarded(versions.edit), methods=["POST"]),
         Route("/v1/memories/{id}/pin", guarded(versions.pin), methods=["POST"]),
         Route("/v1/memories/{id}/merge", guarded(versions.merge), methods=["POST"]),
+        Route("/v1/events", guarded(events.events), methods=["GET"]),
+        Route("/v1/deliveries/{id}/requeue", guarded(events.requeue), methods=["POST"]),
+        Route("/v1/deliveries/{id}/dismiss", guarded(events.dismiss), methods=["POST"]),
+        Route("/v1/subscribers/{name}/unsubscribe", guarded(events.unsubscribe), methods=["POST"]),
         Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
         Route("/v1/turns/{id}/without/{memory}", guarded(receipts.absent), methods=["GET"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),

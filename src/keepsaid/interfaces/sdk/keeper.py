@@ -12,6 +12,7 @@ from keepsaid.app.instance import opened
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
+from keepsaid.interfaces.sdk.events import EventBook
 from keepsaid.interfaces.sdk.inbox import Inbox
 from keepsaid.interfaces.sdk.memory import MemoryBook
 from keepsaid.interfaces.shapes import turn_shape
@@ -20,11 +21,13 @@ from keepsaid.interfaces.shapes import turn_shape
 class Keepsaid:
     """A home in use by this process, its only runtime until it is closed.
 
-    `inbox` is the durable inbox, `memory` what is remembered. Use it as `async with Keepsaid.open() as ks`.
+    `inbox` is the durable inbox, `memory` what is remembered, `events` what happens.
+    Use it as `async with Keepsaid.open() as ks`.
     """
 
     inbox: Inbox
     memory: MemoryBook
+    events: EventBook
 
     def __init__(self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None) -> None:
         self._home = home
@@ -51,6 +54,7 @@ class Keepsaid:
             await self._instance.start(answering=self._answering)
             self._closing = closing.pop_all()
         self.inbox, self.memory = Inbox(self._instance), MemoryBook(self._instance)
+        self.events = EventBook(self._instance)
         return self
 
     async def __aexit__(

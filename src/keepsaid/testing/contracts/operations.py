@@ -20,6 +20,7 @@ from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.forgetting import ForgettingContract, ReachContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
+from keepsaid.testing.contracts.journal import DeliveryContract, JournalViewContract, SubscribeContract
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
 from keepsaid.testing.contracts.marks import FindingPruningContract, InvalidateContract, PassageContract
@@ -89,6 +90,9 @@ CONTRACTS: tuple[type, ...] = (
     BacklogContract,
     ForgettingContract,
     ReachContract,
+    SubscribeContract,
+    DeliveryContract,
+    JournalViewContract,
 )
 """Every class of the contract but those of collection."""
 
@@ -113,6 +117,7 @@ __all__ = [
     "CopyContract",
     "CutContract",
     "DeadContract",
+    "DeliveryContract",
     "DispatchContract",
     "DropContract",
     "DueContract",
@@ -127,6 +132,7 @@ __all__ = [
     "IntakeContract",
     "InterruptContract",
     "InvalidateContract",
+    "JournalViewContract",
     "LaneListContract",
     "LaneRulesContract",
     "LeaseContract",
@@ -156,6 +162,7 @@ __all__ = [
     "Store",
     "StoriesContract",
     "StrandContract",
+    "SubscribeContract",
     "SummaryContract",
     "SuspectContract",
     "TailContract",

@@ -24,6 +24,9 @@ _SELDOM = (
     "commit.Drop.",
     "commit.Tell.",
     "commit.BeginPruning.",
+    "commit.DecideDelivery.",
+    "commit.Subscribe.",
+    "commit.Unsubscribe.",
     "commit.Prune.",
     "block.",
 )

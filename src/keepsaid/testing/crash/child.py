@@ -20,16 +20,19 @@ from typing import Any
 
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.app.instance import Instance
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.domain.widening import Reach, WidenMemory
+from keepsaid.engine.supervisor import Recovered
 from keepsaid.pipeline.flow import Mind
 from keepsaid.pipeline.lane.lease import LeaseTerms
 from keepsaid.ports.model import Tool
 from keepsaid.ports.points import arm, point
 from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
+from keepsaid.testing.crash.hearers import listen
 from keepsaid.testing.crash.order import Order, Program, program_of, tell
 from keepsaid.testing.crash.taught import teach
 from keepsaid.testing.power.full import lay
@@ -41,6 +44,7 @@ _KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "
 _STRANGERS = ("nowhere:default:1", "nowhere:default:2")
 _CLAIMED = "commit.Claim.after"
 
+Start = Callable[..., Awaitable[Recovered]]
 Keep = Callable[[SqliteMemories, Sequence[NewMemory], int, Sequence[Used]], Awaitable[tuple[int, ...]]]
 
 
@@ -75,6 +79,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
     _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
     _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
+    _replace(opened.Instance, "start", _hearing(opened.Instance.start, Path(order.effects)))
 
 
 def _armed(order: Order, events: int, began: float) -> Callable[[str], None]:
@@ -123,6 +128,17 @@ def _mentioning(keep: Keep) -> Keep:
         return ids
 
     return kept
+
+
+def _hearing(start: Start, effects: Path) -> Start:
+    """Whoever starts has subscribers."""
+
+    async def started(instance: Instance, **how: bool) -> Recovered:
+        recovered = await start(instance, **how)
+        await listen(instance, effects)
+        return recovered
+
+    return started
 
 
 def _mind(also: Sequence[Tool], *parts: Any) -> Mind:

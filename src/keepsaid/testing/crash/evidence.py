@@ -15,6 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 T = TypeVar("T")
+HEARER = "ledger"
+"""The subscriber who writes down what it hears."""
+
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
@@ -146,6 +149,22 @@ class Stretch(NamedTuple):
     last: int
 
 
+class Heard(NamedTuple):
+    """A line of the hearer's ledger: an event, what it is about, and when it was heard (ms UTC)."""
+
+    event: int
+    about: str
+    at: int
+
+
+class Delivery(NamedTuple):
+    """An event on its way to the hearer, and when it came to an end (ms UTC)."""
+
+    event: int
+    state: str
+    ended: int
+
+
 class Head(NamedTuple):
     """The head of a lane's context: up to which position it is covered, and how many records there should be and are.
 
@@ -206,6 +225,8 @@ class Evidence:
     heads: list[Head]
     slots: list[Slot]
     obeyed: list[Obeyed]
+    heard: list[Heard]
+    deliveries: list[Delivery]
     broken: list[str]
     """What SQLite's own check says of the files, if it is not "ok"."""
 
@@ -244,6 +265,8 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
             heads=buffer.all(Head),
             slots=buffer.all(Slot),
             obeyed=buffer.all(Obeyed),
+            heard=_heard(ledgers.effects),
+            deliveries=buffer.all(Delivery),
             broken=[*buffer.damage(), *memory.damage(), *memory.mistaught()],
         )
 
@@ -290,6 +313,16 @@ def numbers(home: Path, *statements: str) -> list[list[int]] | None:
             return [[int(row[0]) for row in store.rows(statement)] for statement in statements]
     except apsw.Error:
         return None
+
+
+def heard_beside(effects: Path) -> Path:
+    """The hearer's ledger, beside the one of tools."""
+    return effects.with_name(f"{effects.name}.heard")
+
+
+def _heard(effects: Path) -> list[Heard]:
+    ledger = heard_beside(effects)
+    return _lines(ledger, lambda line: Heard(line["event"], line["about"], line["at"])) if ledger.exists() else []
 
 
 def _lines(ledger: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:

@@ -27,6 +27,12 @@ SELECT id, lane_id, person, question, state, filled_by, value, opened_at, expire
 -- name: Obeyed
 SELECT CAST(correlation_id AS INTEGER), payload ->> 'name' FROM journal WHERE topic = 'command.executed'
 
+-- name: Delivery
+SELECT event_id, state, coalesce(ended_at, 0) FROM delivery WHERE subscriber = 'ledger' ORDER BY event_id
+
+-- name: undelivered_events
+SELECT id FROM delivery WHERE state = 'dead' ORDER BY id DESC LIMIT 4
+
 -- name: tasks
 SELECT id FROM task
 
@@ -64,6 +70,8 @@ SELECT (SELECT count(*) FROM lane WHERE batched < head)
   + (SELECT count(*) FROM reply WHERE state IN ('sending', 'unknown') OR (state = 'pending' AND url IS NOT NULL))
   + (SELECT count(*) FROM episode_due)
   + (SELECT count(*) FROM summary_due)
+  + (SELECT count(*) FROM delivery WHERE subscriber = 'ledger' AND state IN ('pending', 'processing'))
+  + (SELECT count(*) FROM journal WHERE id > (SELECT reached FROM subscription WHERE name = 'ledger'))
 
 -- name: endangered
 SELECT count(*) FROM batch

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from keepsaid.testing.crash.evidence import Evidence, Ledgers, gather
+from keepsaid.testing.crash.heard import told
 from keepsaid.testing.crash.outcomes import answered, delivered, effected, noticed, remembered
 from keepsaid.testing.crash.past import summarised
 from keepsaid.testing.crash.promises import (
@@ -53,6 +54,7 @@ CHECKS: Sequence[Check] = (
     obeyed,
     asked,
     filled,
+    told,
 )
 
 
@@ -86,6 +88,8 @@ def counts(seen: Evidence) -> dict[str, int]:
         "replies_labelled": sum(post.labelled for post in seen.posts),
         "episodes": len(seen.episodes),
         "summaries_and_cuts": len(seen.stretches),
+        "events_heard": len({one.event for one in seen.heard}),
+        "events_heard_again": len(seen.heard) - len({one.event for one in seen.heard}),
     }
 
 

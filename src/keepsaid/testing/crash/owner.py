@@ -24,6 +24,7 @@ _LOOKED_AT = (
     "shown_memory",
     "parked_sessions",
     "unread_sessions",
+    "undelivered_events",
 )
 
 
@@ -41,7 +42,7 @@ class Owner:
         found = numbers(self._home, *_LOOKED_AT)
         if found is None:
             return
-        dead, done, unseen, undelivered, turns, memories, parked, unread = found
+        dead, done, unseen, undelivered, turns, memories, parked, unread, unheard = found
         again = [one for one in dead if one not in self._requeued][:_A_FEW]
         late: dict[str, object] = {"reason": "too late: it must stay done"}
         await asyncio.gather(
@@ -52,6 +53,7 @@ class Owner:
             *(self._wrong(memory, turn) for turn, memory in zip(turns, memories, strict=True)),
             *(self._call(f"/v1/collection/{show('session', one)}/requeue", {}) for one in parked),
             *(self._call("/v1/collection/run", {"session": show("session", one)}) for one in unread),
+            *(self._call(_decision(one), {}) for one in unheard),
             self._call("/v1/collection/run", {}),
             self._call("/v1/prune", {}),
             self._call("/v1/memories/maintain", {}),
@@ -95,3 +97,8 @@ class Owner:
             return None
         answer: dict[str, object] = response.json() if response.is_success else {}
         return answer if response.is_success else None
+
+
+def _decision(delivery: int) -> str:
+    """Some of what could not be told is tried again, for ever; the rest is let be."""
+    return f"/v1/deliveries/{show('delivery', delivery)}/{'requeue' if delivery % 2 else 'dismiss'}"

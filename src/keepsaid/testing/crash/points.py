@@ -115,6 +115,18 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.DropMemoriesAside.",
             ),
         ),
+        "K13": (
+            "while subscribers are told of what happened",
+            (
+                "commit.Subscribe.",
+                "commit.Unsubscribe.",
+                "commit.Distribute.",
+                "commit.TakeDeliveries.",
+                "commit.SettleDeliveries.",
+                "commit.DecideDelivery.",
+                "tell.",
+            ),
+        ),
         "K11": ("during a migration or a backup", ("migrate.", "backup.")),
     }
 )

@@ -20,6 +20,7 @@ from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
 from keepsaid.ports.forgetting import ForgettingView, ReachView
+from keepsaid.ports.journal import JournalView
 from keepsaid.ports.operations import R
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.ledger import Seen
@@ -162,6 +163,11 @@ class _Collections(_Strands):
 
 class Views(_Collections):
     """Every read of a store, as it is."""
+
+    @property
+    def journal(self) -> JournalView:
+        """What happened."""
+        return self.store.journal
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed."""

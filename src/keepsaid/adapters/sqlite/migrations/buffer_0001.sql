@@ -425,6 +425,34 @@ CREATE TABLE journal (
   correlation_id TEXT NOT NULL DEFAULT '',
   created_at INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX journal_about ON journal (correlation_id, topic) WHERE correlation_id <> '';
+
+CREATE TABLE subscription (
+  name TEXT PRIMARY KEY,
+  topics TEXT NOT NULL,
+  reached INTEGER NOT NULL,
+  since INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE delivery (
+  id INTEGER PRIMARY KEY,
+  subscriber TEXT NOT NULL,
+  event_id INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  due_at INTEGER NOT NULL,
+  fence INTEGER NOT NULL DEFAULT 0,
+  held_until INTEGER NOT NULL DEFAULT 0,
+  ended_at INTEGER,
+  error TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE UNIQUE INDEX delivery_of ON delivery (event_id, subscriber);
+CREATE INDEX delivery_pending ON delivery (subscriber, event_id) WHERE state = 'pending';
+CREATE INDEX delivery_open ON delivery (subscriber, key, event_id) WHERE state IN ('pending', 'processing');
+CREATE INDEX delivery_held ON delivery (subscriber, held_until) WHERE state = 'processing';
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE state IN ('done', 'dismissed');
+CREATE INDEX delivery_dead ON delivery (subscriber, event_id) WHERE state = 'dead';
 
 CREATE TABLE prune_run (
   n INTEGER PRIMARY KEY,

@@ -1,0 +1,166 @@
+"""The journal: what happened, and what is on its way to whom."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import Row, every, numbers, one, run
+from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
+from keepsaid.domain.commits import Prune, Received
+from keepsaid.domain.event import (
+    EACH,
+    ENDLESS,
+    RECEIVED,
+    DecideDelivery,
+    Delivery,
+    Distribute,
+    Event,
+    Line,
+    Settled,
+    SettleDeliveries,
+    Subscribe,
+    TakeDeliveries,
+    Unsubscribe,
+    events_of,
+    fact_of,
+    several,
+    wants,
+)
+from keepsaid.domain.retention import Pruned
+from keepsaid.domain.states import move
+
+SQL = load("journal")
+_DELIVERY_ROW = "(?, ?, ?, ?, ?)"
+
+
+def tell_received(db: apsw.Connection, stored: Iterable[Received], at: int) -> None:
+    """Write down that messages came in: one line for all of a commit, so that a line costs each of them little."""
+    facts = [fact_of(one) for one in stored]
+    for start in range(0, len(facts), EACH):
+        db.execute(SQL["keep_line"], (RECEIVED, several(facts[start : start + EACH]), "", at))
+
+
+def subscribe(db: apsw.Connection, commit: Subscribe) -> None:
+    """Know a subscriber, and put back what it was working on."""
+    topics = json.dumps(commit.topics)
+    db.execute(SQL["subscribe"], (commit.name, topics, commit.at, commit.from_start))
+    db.execute(SQL["pick_up"], (commit.name, move("delivery", "processing", "retry")))
+
+
+def unsubscribe(db: apsw.Connection, commit: Unsubscribe) -> bool:
+    """Know a subscriber no more."""
+    db.execute(SQL["drop_deliveries"], (commit.name,))
+    return bool(run(db, SQL["unsubscribe"], (commit.name,)))
+
+
+def distribute(db: apsw.Connection, commit: Distribute) -> int:
+    """Make deliveries of the next lines; those who have come equally far are served by one reading."""
+    abreast: defaultdict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+    for name, topics, reached in every(db, SQL["subscriptions"]):
+        abreast[reached].append((name, tuple(json.loads(topics))))
+    read = 0
+    for reached, subscribers in abreast.items():
+        events = _next(db, reached, commit.events_max)
+        read += len(events)
+        for name, topics in subscribers:
+            if events:
+                _keep(db, _wanted(name, topics, events, commit.at))
+                db.execute(SQL["reach"], (name, events[-1].id // EACH))
+    return read
+
+
+def _next(db: apsw.Connection, reached: int, events_max: int) -> list[Event]:
+    """What the next lines tell, and no part of a line."""
+    events: list[Event] = []
+    for row in every(db, SQL["lines"], (reached, events_max)):
+        events += events_of(Line(*row))
+        if len(events) >= events_max:
+            break
+    return events
+
+
+def _wanted(name: str, topics: tuple[str, ...], events: Sequence[Event], at: int) -> list[tuple[object, ...]]:
+    heard = {topic for topic in {event.topic for event in events} if wants(topics, topic)}
+    return [(name, event.id, event.correlation_id, "pending", at) for event in events if event.topic in heard]
+
+
+def _keep(db: apsw.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    for part in chunks(rows):
+        db.execute(many(SQL["keep_deliveries"], _DELIVERY_ROW, len(part)), flat(part))
+
+
+def take(db: apsw.Connection, commit: TakeDeliveries) -> tuple[Delivery, ...]:
+    """Take what is due and not behind something about the same."""
+    overdue = [row[0] for row in every(db, SQL["overdue"], (commit.subscriber, commit.steady))]
+    if overdue:
+        db.execute(SQL["put_back"], (numbers(overdue), move("delivery", "processing", "retry")))
+    ready = _alone_or_new(every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit)))
+    if not ready:
+        return ()
+    rows = [row for row in ready if row[2] < commit.attempts_max]
+    held_until = commit.steady + commit.lease_ms
+    taken = move("delivery", "pending", "take")
+    db.execute(SQL["take"], (numbers([row[0] for row in ready]), taken, commit.fence, held_until))
+    endless = [Settled(row[0], ENDLESS) for row in ready if row[2] >= commit.attempts_max]
+    _end(db, endless, commit.at)
+    return _deliveries(db, commit, rows) if rows else ()
+
+
+def _alone_or_new(ready: list[Row]) -> list[Row]:
+    """The first alone, if it was attempted before; else those up to one that was."""
+    tried = next((n for n, (_, _, attempts) in enumerate(ready) if attempts), len(ready))
+    return ready[: max(1, tried)]
+
+
+def _deliveries(db: apsw.Connection, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[Delivery, ...]:
+    lines = sorted({event_id // EACH for _, event_id, _ in rows})
+    told = {event.id: event for row in every(db, SQL["told"], (numbers(lines),)) for event in events_of(Line(*row))}
+    return tuple(
+        Delivery(number, commit.subscriber, told[event_id], attempts + 1, commit.fence)
+        for number, event_id, attempts in rows
+    )
+
+
+def settle(db: apsw.Connection, commit: SettleDeliveries) -> int:
+    """End attempts that are still held."""
+    asked = [one.delivery_id for one in commit.settled]
+    held = {row[0] for row in every(db, SQL["held"], (numbers(asked), commit.subscriber, commit.fence))}
+    mine = [one for one in commit.settled if one.delivery_id in held]
+    done = [one.delivery_id for one in mine if one.tried and not one.error]
+    if done:
+        db.execute(SQL["finish"], (numbers(done), move("delivery", "processing", "finish"), commit.at))
+    untried = [one.delivery_id for one in mine if not one.tried]
+    if untried:
+        db.execute(SQL["uncharge"], (numbers(untried), move("delivery", "processing", "retry")))
+    _end(db, [one for one in mine if one.error], commit.at)
+    return len(mine)
+
+
+def prune(db: apsw.Connection, commit: Prune) -> Pruned:
+    """Remove what everybody has been told of, and then what nobody has to be told of."""
+    deliveries = run(db, SQL["forget_deliveries"], (commit.before, commit.rows_max))
+    lines = run(db, SQL["forget_lines"], (commit.before, commit.rows_max))
+    more = commit.rows_max in (deliveries, lines)
+    return Pruned(0, 0, 0, (lines,) if more else None, lines)
+
+
+def _end(db: apsw.Connection, failed: Iterable[Settled], at: int) -> None:
+    for one_of in failed:
+        dead = one_of.again_at is None
+        state = move("delivery", "processing", "bury" if dead else "retry")
+        due_at = at if one_of.again_at is None else one_of.again_at
+        db.execute(SQL["settle"], (one_of.delivery_id, state, due_at, at if dead else None, one_of.error))
+
+
+def decide(db: apsw.Connection, commit: DecideDelivery) -> bool:
+    """Queue a dead delivery again, or dismiss it."""
+    found = one(db, SQL["state_of"], (commit.delivery_id,))
+    if found is None or found[0] != "dead":
+        return False
+    state = move("delivery", "dead", "requeue" if commit.again else "dismiss")
+    db.execute(SQL["decide"], (commit.delivery_id, state, commit.at, None if commit.again else commit.at))
+    return True

@@ -1,0 +1,91 @@
+"""Telling: what happens, told to whoever subscribed; and what an embedding program has to tell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from keepsaid.domain.commits import Tell as Told
+from keepsaid.domain.event import DecideDelivery, Event
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.text import normalise
+from keepsaid.engine.loops import Stage
+from keepsaid.engine.subscriber import Subscriber, Tell, Terms
+from keepsaid.engine.subscribers import Subscribers
+from keepsaid.events.topics import check_patterns, checked
+from keepsaid.events.waiting import wait_for
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.journal import JournalView
+from keepsaid.ports.operations import Operations
+
+_LOOK_MS = 1_000
+_NAME_CHARS_MAX = 100
+
+
+class TellingStore(Operations, Protocol):
+    """Where what happens is written down."""
+
+    @property
+    def journal(self) -> JournalView:
+        """What happened."""
+        ...
+
+
+class Telling:
+    """Subscribers of one instance, and its journal."""
+
+    def __init__(self, store: TellingStore, clock: Clock, ids: Ids, hint: asyncio.Event) -> None:
+        self.journal = store.journal
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._hint = hint
+        self._subscribers = Subscribers(store, store.journal, clock, hint)
+
+    def stages(self) -> Sequence[Stage]:
+        """The dispatcher's stage."""
+        return (Stage("tell", self._subscribers.work, self._hint, poll_ms=_LOOK_MS, vital=False),)
+
+    def listening(self) -> AbstractContextManager[asyncio.Event]:
+        """An event that is set whenever something may have happened, while somebody listens."""
+        return self._subscribers.bell.listening()
+
+    async def subscribe(
+        self, name: str, topics: tuple[str, ...], tell: Tell, *, from_start: bool = False, terms: Terms | None = None
+    ) -> None:
+        """Tell somebody of topics until the stop, and after the next start once it subscribes again.
+
+        Raises InputError for what is no topic. Every event is told at least once, those about the same in order;
+        one that fails comes again later, and is dead after the last attempt.
+        """
+        check_patterns(topics)
+        stores = self._store, self.journal
+        subscriber = Subscriber(normalise(name)[:_NAME_CHARS_MAX], tell, stores, self._clock, self._ids)
+        await self._subscribers.add(subscriber.on(terms or Terms()), topics, from_start=from_start)
+
+    async def unsubscribe(self, name: str) -> bool:
+        """Tell somebody of nothing any more, not even of what was on its way; False when nobody has this name."""
+        return await self._subscribers.remove(name)
+
+    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
+        """Tell of a fact; returns once it is on disk. Raises InputError with nothing told."""
+        kept = normalise(checked(topic, payload))
+        await self._store.apply(Told(topic, kept, self._clock.now_ms(), normalise(correlation_id)))
+        self._hint.set()
+
+    async def wait_for(self, topic: str, correlation_id: str, timeout_s: float, after: int = 0) -> Event | None:
+        """The first event of a topic about something, after another event; None when there is none in time."""
+        wanted = topic, correlation_id, after
+        return await wait_for(self.journal, self._clock, self._subscribers.bell, wanted, timeout_s * 1_000)
+
+    async def decide(self, delivery_id: int, *, again: bool) -> bool:
+        """A person's word on a dead delivery; False when it is none."""
+        done = await self._store.apply(DecideDelivery(delivery_id, self._clock.now_ms(), again))
+        self._subscribers.bell.ring()
+        return done
+
+    async def stop(self) -> None:
+        """Tell nobody any more."""
+        await self._subscribers.stop()

@@ -1,0 +1,146 @@
+"""A subscriber: is told of one event after another; what fails is tried again later, and given up in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from keepsaid.domain.event import Delivery, Event, Settled, SettleDeliveries, Subscribe, TakeDeliveries
+from keepsaid.domain.text import cut, normalise
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.halt import Halt
+from keepsaid.ports.journal import JournalView
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.points import point
+
+Tell = Callable[[Event], Awaitable[object]]
+"""Is told of an event; raises when it could not do what it has to."""
+
+_log = logging.getLogger("keepsaid.events")
+_TAKEN_MAX = 128
+_SETTLE_MS = 100
+"""What is done is written down at least so often."""
+
+_QUICK_MS = 20
+"""One that takes longer is told of few at a time, so that few are left half done when the process ends."""
+
+_STOP_S = 1.0
+_ERROR_CHARS_MAX = 500
+_SPREAD = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long one event may take, how often it is tried, and how long after a failure: doubled from one to the next.
+
+    A quarter is added or taken away, so that what failed together is not tried together.
+    """
+
+    limit_ms: int = 60_000
+    attempts_max: int = 8
+    again_ms: int = 1_000
+    again_ms_max: int = 600_000
+
+    @property
+    def lease_ms(self) -> int:
+        """How long all that is taken at once may be held: longer than it can take."""
+        return 2 * self.limit_ms + 60_000
+
+    def again_after(self, attempt: int, delivery_id: int) -> int | None:
+        """Milliseconds until the next attempt; None when this was the last."""
+        if attempt >= self.attempts_max:
+            return None
+        wait_ms = min(self.again_ms * 2 ** (attempt - 1), self.again_ms_max)
+        share = delivery_id * 7_919 % _SPREAD / _SPREAD
+        return int(wait_ms * (0.75 + share / 2))
+
+
+class Subscriber:
+    """One who is told; a loop of its own calls `work`, so that it delays only itself."""
+
+    def __init__(self, name: str, tell: Tell, stores: tuple[Operations, JournalView], clock: Clock, ids: Ids) -> None:
+        self.name = name
+        self._tell = tell
+        self._operations, self._journal = stores
+        self._clock = clock
+        self._ids = ids
+        self._terms = Terms()
+        self._at_once = 1
+        self._halt = Halt()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def on(self, terms: Terms) -> Subscriber:
+        """On other terms."""
+        self._terms = terms
+        return self
+
+    async def subscribe(self, topics: tuple[str, ...], *, from_start: bool) -> None:
+        """Be known, and take up what a former process left."""
+        await self._operations.apply(Subscribe(self.name, topics, self._clock.now_ms(), from_start))
+
+    async def work(self) -> int | None:
+        """Be told of what is due; returns when to come again: at once while there is more."""
+        if self._halt.asked:
+            return None
+        self._idle.clear()
+        try:
+            return await self._be_told()
+        finally:
+            self._idle.set()
+
+    async def stop(self) -> None:
+        """Be told no more; one that is being told of something gets a moment to end it."""
+        self._halt.ask()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_S):
+                await self._idle.wait()
+
+    async def _be_told(self) -> int | None:
+        clock, terms = self._clock, self._terms
+        times = clock.due_ms(), clock.steady_ms()
+        asked = TakeDeliveries(self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once)
+        taken = await self._operations.apply(asked)
+        if not taken:
+            return await self._journal.next_delivery(self.name)
+        settled: list[Settled] = []
+        began = since = clock.monotonic_ms()
+        for n, delivery in enumerate(taken):
+            if self._halt.asked:
+                settled += [Settled(one.id, tried=False) for one in taken[n:]]
+                break
+            settled.append(await self._told(delivery))
+            if clock.monotonic_ms() - since > _SETTLE_MS:
+                await self._settle(taken[0].fence, settled)
+                since = clock.monotonic_ms()
+        await self._settle(taken[0].fence, settled)
+        each_ms = (clock.monotonic_ms() - began) / len(taken)
+        self._at_once = min(2 * self._at_once, _TAKEN_MAX) if each_ms <= _QUICK_MS else 1
+        return 0
+
+    async def _settle(self, fence: int, settled: list[Settled]) -> None:
+        if settled:
+            await self._operations.apply(SettleDeliveries(self.name, fence, tuple(settled), self._clock.now_ms()))
+            settled.clear()
+
+    async def _told(self, delivery: Delivery) -> Settled:
+        point("tell.before")
+        try:
+            async with asyncio.timeout(self._terms.limit_ms / 1_000):
+                await self._tell(delivery.event)
+        except TimeoutError:
+            return self._failed(delivery, f"it took longer than {self._terms.limit_ms / 1_000:g} s")
+        except Exception as error:  # noqa: BLE001  # guard: engine loop - what one does with an event is its own
+            return self._failed(delivery, cut(normalise(f"{type(error).__name__}: {error}"), _ERROR_CHARS_MAX))
+        point("tell.after")
+        return Settled(delivery.id)
+
+    def _failed(self, delivery: Delivery, error: str) -> Settled:
+        wait_ms = self._terms.again_after(delivery.attempt, delivery.id)
+        again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
+        more = {"subscriber": self.name, "topic": delivery.event.topic, "attempt": delivery.attempt}
+        _log.warning("not told%s", "" if wait_ms is not None else ", and given up", extra=more)
+        return Settled(delivery.id, error or "it failed", again_at)

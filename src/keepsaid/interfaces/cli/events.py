@@ -1,0 +1,168 @@
+"""`keepsaid events`: what happened, who is told of it, and what could not be told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.event import wants
+from keepsaid.domain.ids import read
+from keepsaid.domain.ids import show as name
+from keepsaid.errors import InputError
+from keepsaid.events.topics import CORE, check_patterns
+from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, say, show, visible
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cloud import cloud_event, delivery_shape, subscriber_shape
+
+if TYPE_CHECKING:
+    from keepsaid.app.reading import Reading
+    from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
+
+app = typer.Typer(help="What happened, and who is told of it.", rich_markup_mode=None)
+_FOLLOW_S = 0.5
+_LINES_MAX = 1_000
+_STATES = ("pending", "processing", "dead", "done", "dismissed")
+_FIND = "keepsaid events dead"
+Named = Annotated[str, typer.Argument(metavar="DELIVERY", help="As `events dead` shows it: dlv_...")]
+Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only these: turn.committed, memory.*; repeatable.")]
+
+
+@app.command("tail")
+def tail(
+    topic: Topics = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=0, max=_LINES_MAX, help="How many.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until stopped.")] = False,
+) -> None:
+    """Show what happened, newest last."""
+    patterns = tuple(topic or ("*.*",))
+    check_patterns(patterns)
+
+    async def latest(stores: Reading) -> Sequence[Event]:
+        return await stores.views.journal.latest(_LINES_MAX)
+
+    found: Sequence[Event] = session().read(latest, [])
+    shown = [one for one in found if topic is None or wants(patterns, one.topic)][-limit:] if limit else []
+    show({"events": [cloud_event(one) for one in shown]}, *(_line(one) for one in shown))
+    if not shown and not follow:
+        say("nothing of that happened" if session().stored() else NOTHING)
+    if follow:
+        _follow(max((one.id for one in found), default=0), patterns if topic else ())
+
+
+def _follow(after: int, patterns: tuple[str, ...]) -> None:
+    while True:
+        time.sleep(_FOLLOW_S)
+
+        async def more(stores: Reading, seen: int = after) -> Sequence[Event]:
+            return await stores.views.journal.events(seen, _LINES_MAX)
+
+        found: Sequence[Event] = session().read(more, [])
+        for one in found:
+            if not patterns or wants(patterns, one.topic):
+                text = envelope({"event": cloud_event(one)}) if session().json else _line(one)
+                typer.echo(text)
+        after = max((one.id for one in found), default=after)
+
+
+def _line(event: Event) -> str:
+    shape = cloud_event(event)
+    data = "  ".join(f"{key}={one_line(visible(str(value)))}" for key, value in shape["data"].items())
+    return f"{shape['time']}  {event.id:>8}  {event.topic:<24}  {data}"
+
+
+@app.command("topics")
+def topics() -> None:
+    """List what the runtime tells of, with the fields of each."""
+    rows = [(topic, ", ".join(fields)) for topic, fields in CORE.items()]
+    show({"topics": {topic: dict(fields) for topic, fields in CORE.items()}}, Table(("TOPIC", "FIELDS"), tuple(rows)))
+
+
+@app.command("ls")
+def ls() -> None:
+    """List who is told of what, and how far that is."""
+
+    async def known(stores: Reading) -> Sequence[SubscriberLine]:
+        return await stores.views.journal.subscribers()
+
+    lines: Sequence[SubscriberLine] = session().read(known, [])
+    headings = ("SUBSCRIBER", "BEHIND", "PENDING", "AT WORK", "DEAD", "TOPICS")
+    rows = tuple(
+        (one.name, *map(str, (one.behind, one.pending, one.processing, one.dead)), " ".join(one.topics))
+        for one in lines
+    )
+    show({"subscribers": [subscriber_shape(one) for one in lines]}, Table(headings, rows))
+    if not lines:
+        say("nobody has subscribed" if session().stored() else NOTHING)
+
+
+@app.command("dead")
+def dead(
+    subscriber: Annotated[str, typer.Option(help="Only of this one.")] = "",
+    state: Annotated[str, typer.Option(help=f"Others than dead: {', '.join(_STATES)}.")] = "dead",
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_LINES_MAX, help="How many.")] = 20,
+) -> None:
+    """List what could not be told, newest first."""
+    if state not in _STATES:
+        raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
+
+    async def found(stores: Reading) -> Sequence[DeliveryLine]:
+        return await stores.views.journal.deliveries((state,), subscriber, limit)
+
+    lines: Sequence[DeliveryLine] = session().read(found, [])
+    headings = ("DELIVERY", "SUBSCRIBER", "TOPIC", "EVENT", "TRIES", "ERROR")
+    rows = tuple(_row(delivery_shape(one)) for one in lines)
+    show({"deliveries": [delivery_shape(one) for one in lines]}, Table(headings, rows))
+    if not lines:
+        say(f"no delivery is {state}" if session().stored() else NOTHING)
+
+
+def _row(shape: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(shape[key] or "-") for key in ("id", "subscriber", "topic", "event", "attempts", "error"))
+
+
+@app.command("requeue")
+def requeue(thing: Named) -> None:
+    """Try again what was given up; its attempts count anew."""
+    _decide(thing, "requeue")
+
+
+@app.command("dismiss")
+def dismiss(thing: Named) -> None:
+    """Let be what was given up."""
+    _decide(thing, "dismiss")
+
+
+def _decide(thing: str, how: str) -> None:
+    number = read("delivery", thing)
+    if number is None:
+        raise InputError(f"there is no delivery {thing}", safe="Nothing was changed.", hint=_FIND)
+    path = f"/v1/deliveries/{name('delivery', number)}/{how}"
+    done, _ = either(
+        lambda remote: bool(remote.post(path)["decided"]),
+        lambda instance: instance.telling.decide(number, again=how == "requeue"),
+    )
+    if not done:
+        raise InputError(f"{thing} was not given up", safe="Nothing was changed.", hint=_FIND)
+    shown = name("delivery", number)
+    show({"delivery": shown, how: True}, f"{shown}  {'is tried again' if how == 'requeue' else 'is let be'}")
+
+
+@app.command("unsubscribe")
+def unsubscribe(
+    subscriber: Annotated[str, typer.Argument(metavar="NAME", help="As `events ls` shows it.")],
+) -> None:
+    """Tell a subscriber of nothing any more, and drop what was on its way to it."""
+    from urllib.parse import quote  # noqa: PLC0415
+
+    path = f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe"
+    done, _ = either(
+        lambda remote: bool(remote.post(path)["unsubscribed"]),
+        lambda instance: instance.telling.unsubscribe(subscriber),
+    )
+    if not done:
+        raise InputError(f"nobody is called {subscriber}", safe="Nothing was changed.", hint="keepsaid events ls")
+    show({"subscriber": subscriber, "unsubscribed": True}, f"{subscriber}  is told of nothing any more")

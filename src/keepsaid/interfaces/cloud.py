@@ -1,0 +1,50 @@
+"""Events as others read them: CloudEvents 1.0, with ids as people see them (https://cloudevents.io, JSON format)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
+from keepsaid.domain.ids import PREFIXES, show
+from keepsaid.domain.prompt import Json
+from keepsaid.interfaces.shapes import when
+
+_SOURCE = "/keepsaid"
+_BATCHES = "steered"
+
+
+def cloud_event(event: Event) -> dict[str, Any]:
+    """One event."""
+    shape: dict[str, Any] = {"specversion": "1.0", "id": str(event.id), "source": _SOURCE, "type": event.topic}
+    if event.correlation_id:
+        shape["subject"] = _subject(event)
+    data = {name: _shown(name, value) for name, value in event.payload.items()}
+    return {**shape, "time": when(event.at), "datacontenttype": "application/json", "data": data}
+
+
+def _subject(event: Event) -> str:
+    """What it is about; the core's own are about a thing whose id is a number."""
+    noun = event.topic.partition(".")[0]
+    noun = {"command": "turn"}.get(noun, noun)
+    number = event.correlation_id
+    return show(noun, int(number)) if noun in PREFIXES and number.isascii() and number.isdigit() else number
+
+
+def _shown(name: str, value: Json) -> Json:
+    if name == _BATCHES and isinstance(value, list):
+        return [_shown("batch", one) for one in value]
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return show(name, int(str(value))) if name in PREFIXES and whole else value
+
+
+def subscriber_shape(line: SubscriberLine) -> dict[str, Any]:
+    """A subscriber, and how far it has been told."""
+    counts = {"behind": line.behind, "pending": line.pending, "processing": line.processing, "dead": line.dead}
+    return {"name": line.name, "topics": list(line.topics), **counts}
+
+
+def delivery_shape(line: DeliveryLine) -> dict[str, Any]:
+    """A delivery, and where it stands."""
+    told = {"subscriber": line.subscriber, "event": str(line.event_id), "topic": line.topic, "state": line.state}
+    stands = {"attempts": line.attempts, "due_at": when(line.due_at), "error": line.error or None}
+    return {"id": show("delivery", line.id), **told, **stands}
