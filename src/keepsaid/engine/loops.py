@@ -48,7 +48,15 @@ async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken],
         except Exception as error:  # noqa: BLE001  # guard: engine loop - one bad item must not stop a stage
             _log.error("stage %s failed", stage.name, exc_info=error)
             wait_ms = _FAILED_WAIT_MS
+        if _cancelled():
+            return
         await clock.wait(stage.hint, wait_ms)
+
+
+def _cancelled() -> bool:
+    """Whether the loop was cancelled, and heard of the failure of a gathering instead, of which a part failed just then."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _round(stage: Stage, clock: Clock) -> float:
