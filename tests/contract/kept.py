@@ -67,7 +67,7 @@ class Kept:
     def journal(self) -> list[tuple[Any, ...]]:
         """Topic, correlation, payload, time."""
         if isinstance(self.store, RamOperations):
-            rows = [(j.topic, j.correlation_id, j.payload, j.created_at) for j in self.store.state.journal]
+            rows = [(j.topic, j.correlation_id, j.payload, j.at) for j in self.store.state.journal]
         else:
             rows = self.rows("SELECT topic, correlation_id, payload, created_at FROM journal ORDER BY id")
         return [(topic, correlation, json.loads(payload), at) for topic, correlation, payload, at in rows]

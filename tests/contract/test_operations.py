@@ -296,7 +296,7 @@ async def test_a_turn_is_told_and_what_it_was_reminded_of(kept: Kept) -> None:
     payload = {"turn": turn_id, "batch": queued.batch_id, "replied": False}
     begun = {"session": turn_id, "reason": "first message", "first": 1}
     told = [("session.started", str(turn_id), begun, 7), ("turn.committed", str(turn_id), payload, 7)]
-    assert kept.journal() == told
+    assert [one for one in kept.journal() if one[0] != "message.received"] == told
 
 
 async def test_every_move_of_a_session_is_told_with_its_reason(kept: Kept) -> None:

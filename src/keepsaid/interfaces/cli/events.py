@@ -28,7 +28,9 @@ _LINES_MAX = 1_000
 _STATES = ("pending", "processing", "dead", "done", "dismissed")
 _FIND = "keepsaid events dead"
 Named = Annotated[str, typer.Argument(metavar="DELIVERY", help="As `events dead` shows it: dlv_...")]
-Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only these: turn.committed, memory.*; repeatable.")]
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only these: turn.committed, memory.*; repeatable.")
+]
 
 
 @app.command("tail")
