@@ -35,6 +35,14 @@ DEAF = {
     **dict.fromkeys(("holdings", "outstanding", "runs", "step"), "upkeep, in numbers and ids"),
     **dict.fromkeys(("among_learned", "related_upto", "unrelated"), "what is to be related, by the caretaker"),
     **dict.fromkeys(("asked_since", "rule", "undecided"), "what stands close, for the caretaker, and writes"),
+    **dict.fromkeys(("entries", "learned", "loose", "texts", "withdrawn"), "the owner's audit, out of which come ids"),
+    **dict.fromkeys(("drop", "put_back"), "ends or undoes a forgetting, of which nothing is told"),
+    "put_away": "writes",
+    "take": "writes, what a bundle of the owner's holds",
+    "look": "what would become of records that the asker has; no words of others",
+    "adopt_key": "writes",
+    "key_print": "which key tombstones are made with; no words",
+    "joined": "who is one person, by ids, for the owner's command",
     "counts": "numbers of the whole store, for the owner's status; no words",
     "rarity": "in how many pieces the words stand that the asker wrote; no words of others",
     "alike": "which of the ids that the asker was given say the same; no words",
@@ -63,7 +71,8 @@ def public(of: type) -> Iterator[tuple[str, Callable[..., object]]]:
 
 def listens(method: Callable[..., object]) -> bool:
     first = list(inspect.signature(method).parameters.values())[1:2]
-    return bool(first) and first[0].annotation == "Listener" and first[0].default is inspect.Parameter.empty
+    heard_by = bool(first) and first[0].annotation in ("Listener", "Sequence[Listener]")
+    return heard_by and first[0].default is inspect.Parameter.empty
 
 
 def protocols(port: ModuleType) -> Iterator[type]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from keepsaid.engine.loops import Stage, keep_going
-from keepsaid.errors import StoreFull
+from keepsaid.errors import StoreBroken, StoreFull
 from keepsaid.testing.clock import VirtualClock
+
+
+def _broken(error: StoreBroken) -> None:
+    raise AssertionError(error.what)
 
 
 async def test_a_stage_whose_part_fails_while_it_is_cancelled_ends() -> None:
@@ -28,7 +30,7 @@ async def test_a_stage_whose_part_fails_while_it_is_cancelled_ends() -> None:
         await asyncio.gather(part(), part())
 
     stage = Stage("route", work, asyncio.Event())
-    loop = asyncio.create_task(keep_going(stage, VirtualClock(), pytest.fail))
+    loop = asyncio.create_task(keep_going(stage, VirtualClock(), _broken))
     await begun.wait()
     loop.cancel()
     async with asyncio.timeout(30):
@@ -47,7 +49,7 @@ async def test_an_error_is_waited_out_and_the_stage_goes_on() -> None:
             raise StoreFull("no space left")
         again.set()
 
-    loop = asyncio.create_task(keep_going(Stage("route", work, asyncio.Event()), clock, pytest.fail))
+    loop = asyncio.create_task(keep_going(Stage("route", work, asyncio.Event()), clock, _broken))
     await clock.advance(2_000)
     async with asyncio.timeout(30):
         await again.wait()

@@ -54,7 +54,7 @@ async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken],
 
 
 def _cancelled() -> bool:
-    """Whether the loop was cancelled, and heard of the failure of a gathering instead, of which a part failed just then."""
+    """Whether the loop was cancelled, though it heard of something else: a gathering may tell of a failure instead."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
