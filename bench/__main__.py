@@ -21,6 +21,7 @@ from bench import (
     gate,
     hung,
     intake,
+    journal,
     links,
     maintenance,
     peers,
@@ -42,6 +43,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "startup": startup.measure,
     "recall_latency": recall_latency.measure,
     "maintenance": maintenance.measure,
+    "journal": journal.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

@@ -1,0 +1,147 @@
+"""The journal: what it adds to intake, how fast events reach a subscriber, and what one that hangs is to the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.disk import percentile
+from bench.intake import PRODUCERS, produce
+from keepsaid.adapters.sqlite import journal
+from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
+from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.domain.batch import Window
+from keepsaid.domain.commits import Tell
+from keepsaid.domain.event import EACH, RECEIVED, Event, several
+from keepsaid.engine.loops import Stage, keep_going
+from keepsaid.engine.subscriber import Subscriber
+from keepsaid.engine.subscriber import Tell as Telling
+from keepsaid.engine.subscribers import Subscribers
+from keepsaid.pipeline.buffer.receive import Door, Limits
+
+_ROUNDS = 3
+_HANGS = 20
+_PACE_S = 0.01
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """A store with subscribers, running."""
+
+    store: SqliteOperations
+    subscribers: Subscribers
+    hint: asyncio.Event
+
+    async def tell(self, name: str, topics: tuple[str, ...], tell: Telling) -> None:
+        """Tell somebody of topics from now on."""
+        stores = self.store, self.store.journal
+        await self.subscribers.add(Subscriber(name, tell, stores, SystemClock(), SystemIds()), topics)
+
+
+@asynccontextmanager
+async def office(path: Path) -> AsyncIterator[Office]:
+    """A new store, its dispatcher at work."""
+    store, hint = await open_operations(path), asyncio.Event()
+    subscribers = Subscribers(store, store.journal, SystemClock(), hint)
+    stage = Stage("tell", subscribers.work, hint, poll_ms=1_000)
+    loop = asyncio.create_task(keep_going(stage, SystemClock(), lambda _: None))
+    try:
+        yield Office(store, subscribers, hint)
+    finally:
+        await subscribers.stop()
+        loop.cancel()
+        await asyncio.gather(loop, return_exceptions=True)
+        await store.close()
+
+
+def measure(folder: Path, scale: float) -> dict[str, object]:
+    """All figures; `scale` 1 is the published size."""
+    return asyncio.run(_measured(folder, scale))
+
+
+async def _measured(folder: Path, scale: float) -> dict[str, object]:
+    rounds = [await _intake(folder, n, int(30_000 * scale)) for n in range(_ROUNDS)]
+    return {
+        "intake": rounds,
+        "intake_added": sorted(one["without"] / one["with"] - 1 for one in rounds)[_ROUNDS // 2],
+        "deliveries": await _delivered(folder / "deliveries.db", int(50_000 * scale)),
+        "beside_one_that_hangs": await _beside(folder, int(1_000 * scale)),
+    }
+
+
+async def _intake(folder: Path, n: int, count: int) -> Figures:
+    """Messages a second, with the journal's line for what came in and without it."""
+    found: Figures = {}
+    keep = journal.tell_received
+    for name in ("with", "without"):
+        if name == "without":
+            journal.tell_received = lambda *_: None
+        try:
+            async with office(folder / f"{name}-{n}.db") as one:
+                door = Door(one.store, SystemClock(), SystemIds(), {"http": Window()}, Limits())
+                found[name] = (await produce(door.receive, count, PRODUCERS))["per_s"]
+        finally:
+            journal.tell_received = keep
+    return found
+
+
+async def _delivered(path: Path, count: int) -> Figures:
+    """Events a second, from the journal to the end of their deliveries, for one who does nothing with them."""
+    heard, last = 0, asyncio.Event()
+
+    async def hear(_event: Event) -> None:
+        nonlocal heard
+        heard += 1
+        if heard == count:
+            last.set()
+
+    async with office(path) as one:
+        each = min(EACH, 64)
+        for first in range(0, count, each):
+            facts = [(str(n), {"message": n}) for n in range(first, min(first + each, count))]
+            await one.store.apply(Tell(RECEIVED, several(facts), 0))
+        began, processor = time.perf_counter(), time.process_time()
+        stores = one.store, one.store.journal
+        subscriber = Subscriber("one", hear, stores, SystemClock(), SystemIds())
+        await one.subscribers.add(subscriber, (RECEIVED,), from_start=True)
+        await last.wait()
+        took, spent = time.perf_counter() - began, time.process_time() - processor
+    return {"events": float(count), "per_s": count / took, "per_processor_s": count / spent}
+
+
+async def _beside(folder: Path, count: int) -> dict[str, object]:
+    """How long an event takes to one subscriber, alone and beside others that hang."""
+    alone = await _paced(folder / "alone.db", count, 0)
+    beside = await _paced(folder / "beside.db", count, _HANGS)
+    return {"alone": alone, "beside": beside, "p99_ratio": beside["p99_ms"] / alone["p99_ms"]}
+
+
+async def _paced(path: Path, count: int, hanging: int) -> Figures:
+    waits: list[float] = []
+    done = asyncio.Event()
+
+    async def hear(event: Event) -> None:
+        waits.append(time.perf_counter() - float(str(event.payload["sent"])))
+        if len(waits) == count:
+            done.set()
+
+    async def hang(_event: Event) -> None:
+        await asyncio.Event().wait()
+
+    async with office(path) as one:
+        await one.tell("quick", ("tick.*",), hear)
+        for n in range(hanging):
+            await one.tell(f"hanging-{n}", ("tick.*",), hang)
+        for n in range(count):
+            await one.store.apply(Tell("tick.tock", json.dumps({"sent": time.perf_counter()}), 0, str(n)))
+            one.hint.set()
+            await asyncio.sleep(_PACE_S)
+        await done.wait()
+    waits.sort()
+    return {"p50_ms": percentile(waits, 50) * 1e3, "p99_ms": percentile(waits, 99) * 1e3}
