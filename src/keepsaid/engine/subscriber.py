@@ -141,6 +141,6 @@ class Subscriber:
     def _failed(self, delivery: Delivery, error: str) -> Settled:
         wait_ms = self._terms.again_after(delivery.attempt, delivery.id)
         again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
-        more = {"subscriber": self.name, "topic": delivery.event.topic, "attempt": delivery.attempt}
-        _log.warning("not told%s", "" if wait_ms is not None else ", and given up", extra=more)
+        told = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
+        _log.warning("%s was not told of %s, attempt %d%s", *told)
         return Settled(delivery.id, error or "it failed", again_at)

@@ -35,6 +35,7 @@ from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
 from keepsaid.testing.crash.hearers import listen
 from keepsaid.testing.crash.order import Order, Program, program_of, tell
 from keepsaid.testing.crash.taught import teach
+from keepsaid.testing.crash.undoing import leads_to, undo
 from keepsaid.testing.power.full import lay
 
 _RENEW_MS = 100
@@ -79,7 +80,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
     _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
     _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
-    _replace(opened.Instance, "start", _hearing(opened.Instance.start, Path(order.effects)))
+    _replace(opened.Instance, "start", _visited(opened.Instance.start, order))
 
 
 def _armed(order: Order, events: int, began: float) -> Callable[[str], None]:
@@ -130,12 +131,14 @@ def _mentioning(keep: Keep) -> Keep:
     return kept
 
 
-def _hearing(start: Start, effects: Path) -> Start:
-    """Whoever starts has subscribers."""
+def _visited(start: Start, order: Order) -> Start:
+    """Whoever starts has subscribers; and undoes something, where that leads to the points it is to come to."""
 
     async def started(instance: Instance, **how: bool) -> Recovered:
         recovered = await start(instance, **how)
-        await listen(instance, effects)
+        await listen(instance, Path(order.effects))
+        if leads_to(order.aims):
+            await undo(instance)
         return recovered
 
     return started
