@@ -23,6 +23,9 @@ _REACH_S = 45.0
 _DRAIN_S = 60.0
 _LONGEST_WAITS_S = 240.0
 """After mixed faults some have seen so many outages that the next is waited out for a minute."""
+_HUSH_S = 60.0
+"""The load ends what it began, and waits for its answers."""
+
 _PATIENCE = 4
 """So many lives one after another may come to none of the points that are left."""
 
@@ -86,7 +89,7 @@ class Play:
             last = stage.alone()
             self._claim(last)
             self._say("everything that was begun comes to its end", self._plan.seconds)
-            stage.stop(load, self._plan.drain_s)
+            stage.stop(load, max(self._plan.drain_s, _HUSH_S))
             stage.drain(last, self._plan.drain_s + (_LONGEST_WAITS_S if self._plan.seconds else 0.0))
             self._deaths.recovered(last)
             stage.stop(last)
