@@ -46,6 +46,9 @@ PROGRAMS = {
 }
 SPOKEN = {name: list(commands(page)) for name, page in PAGES.items() if any(commands(page))}
 
+_PATIENT = {"KEEPSAID_MEMORY__DEADLINE_MS": "10000"}
+"""What the pages show came to mind in time; on a busy machine it would not always."""
+
 
 def blocks(*languages: str) -> list[tuple[Page, Block]]:
     """The blocks in some languages."""
@@ -97,7 +100,9 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     shim.chmod(0o755)
     (bin_ / "python3").symlink_to(sys.executable)
     [(_, settings)] = blocks("yaml server")
-    server = Program(folder / "server", {**variables(settings.text), "PATH": f"{bin_}:{os.environ['PATH']}"})
+    server = Program(
+        folder / "server", {**variables(settings.text), **_PATIENT, "PATH": f"{bin_}:{os.environ['PATH']}"}
+    )
     server.configure(settings.text)
     with server.serving() as running, ThreadPoolExecutor(_AT_ONCE) as pool:
         shell = Shell(server.environment, server.home, urlsplit(running.url).netloc)

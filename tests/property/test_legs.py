@@ -37,6 +37,7 @@ LISTENERS = (AUDIT, OWNER_HERE, Listener(STRAND), Listener(THERE, cross=True), L
 STATES = ("active", "superseded", "archived", "forgotten")
 SEARCHABLE = ("active", "superseded")
 TIMES = (0, 2, 3, 5, 9)
+_KNOWN_MORE = 1.25
 LONG = "oak tide. " * 101
 
 
@@ -196,7 +197,8 @@ def by_words(kept: Sequence[Kept], listener: Listener, query: str) -> dict[int, 
             df = sum(term in terms for _, terms, _, _ in everything)
             score += math.log(1 + (len(everything) - df + 0.5) / (df + 0.5)) * often * 2.2 / (often + 1.2)
         if score > 0 and hears(listener, one.new):
-            best[one.id] = max(best.get(one.id, 0.0), score / most)
+            share = score / most if one.new.kind is Kind.EPISODE else score / most * _KNOWN_MORE
+            best[one.id] = max(best.get(one.id, 0.0), share)
     return best
 
 

@@ -105,6 +105,7 @@ async def test_any_limit_is_answered(ks: Keepsaid) -> None:
 async def test_a_memory_that_cannot_answer_is_no_empty_memory(ks: Keepsaid, tmp_path: Path) -> None:
     await ks.memory.record([LANTERN])
     db = apsw.Connection(str(tmp_path / "data" / "memory.db"))
+    db.set_busy_timeout(10_000)  # what was just kept may be being embedded
     db.execute("ALTER TABLE memory_piece RENAME TO elsewhere")
     db.close()
     with pytest.raises(StoreError, match="memory could not answer: text: ") as caught:

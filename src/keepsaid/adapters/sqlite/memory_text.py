@@ -59,6 +59,9 @@ _Row = tuple[Any, ...]
 """A piece: its memory, when it was said, own terms, terms of its marks, all terms, speaker, audience, whether it is an
 episode, and its id."""
 
+_Scored = tuple[float, int, int, _Row]
+"""A memory's best piece: its score, when it was said, the memory, and its row."""
+
 _SCORED = itemgetter(2, 3, 4)
 """Of a row what its score is made of."""
 
@@ -92,10 +95,10 @@ def search(
         for stem, term in terms.items()
     }
     depth = int(min(max(_DEPTH_LEAST, pieces * _DEPTH_SHARE), _DEPTH_MOST)) if capped else _DEPTH_UNCAPPED
-    found = _best(db, listener, asked, max(depth, limit))
+    found, crowded = _best(db, listener, asked, max(depth, limit))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
-    return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(idf, found, limit))
+    return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(idf, found, limit, crowded=crowded))
 
 
 def rarity(db: apsw.Connection, text: str) -> Rarity:
@@ -107,26 +110,33 @@ def rarity(db: apsw.Connection, text: str) -> Rarity:
     return Rarity(pieces, {stem: term.pieces for stem, term in terms.items()})
 
 
-def _ranked(idf: Mapping[int, float], found: Sequence[_Row], limit: int) -> list[tuple[float, int]]:
+def _ranked(idf: Mapping[int, float], found: Sequence[_Row], limit: int, *, crowded: bool) -> list[tuple[float, int]]:
     """The best memories, each with the score of its best piece; what only stood near a match has none.
 
-    Of those whose best pieces repeat one another only the first is there.
+    Where there is no room for all, those whose best pieces repeat one another stand back; in a crowd they are left out.
     """
-    best: dict[int, tuple[float, int, int, _Row]] = {}
+    best: dict[int, _Scored] = {}
     for row, score in zip(found, scores(idf, list(map(_SCORED, found))), strict=True):
         if score > 0:
             one = (round(score if row[7] else score * _KNOWN_MORE, 6), row[1], row[0], row)
             best[row[0]] = max(one, best.get(row[0], one))
+    ranked = sorted(best.values(), reverse=True)
+    if crowded or len(ranked) > limit:
+        first, again = _told_apart(ranked)
+        ranked = sorted([*first, *(() if crowded else again[: max(0, limit - len(first))])], reverse=True)
+    return [(score, memory_id) for score, _, memory_id, _ in ranked[:limit]]
+
+
+def _told_apart(ranked: Sequence[_Scored]) -> tuple[list[_Scored], list[_Scored]]:
+    """Those that repeat none before them, and the others."""
     seen: set[object] = set()
-    told: list[tuple[float, int]] = []
-    for score, _, memory_id, row in sorted(best.values(), reverse=True):
-        words = _words_of(row)
-        if words not in seen:
-            seen.add(words)
-            told.append((score, memory_id))
-            if len(told) == limit:
-                break
-    return told
+    first: list[_Scored] = []
+    again: list[_Scored] = []
+    for one in ranked:
+        words = _words_of(one[3])
+        (again if words in seen else first).append(one)
+        seen.add(words)
+    return first, again
 
 
 def _words_of(row: _Row) -> object:
@@ -150,22 +160,29 @@ def _apart(found: Iterable[_Row]) -> list[_Row]:
     return list(first.values())
 
 
-def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> list[_Row]:
-    """The pieces that match best and are heard, of which there may be fewer than `depth`, and what stands around them.
+def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> tuple[list[_Row], bool]:
+    """The pieces that match best and are heard, with what stands around them, and whether more match than that.
 
     What is known has a share of its own, and where most repeat one another more are looked at: a question that was
     asked a thousand times leaves room for its answer.
     """
     bindings = {**bound(listener), "query": asked, "depth": depth, "known": f'said : "{KNOWN}" AND ({asked})'}
     top, heard = _top(db, listener, bindings)
+    if top == depth:
+        heard = _with_known(db, listener, bindings, heard)
+    return _with_beside(db, heard) if heard else [], top == depth
+
+
+def _with_known(db: apsw.Connection, listener: Listener, bindings: dict[str, Any], heard: list[_Row]) -> list[_Row]:
+    """Where more match than were looked at: those that repeat no other, and enough of what is known."""
     apart = _apart(heard)
-    if 2 * len(apart) < len(heard) and top == depth < _DEPTH_DROWNED:
+    if 2 * len(apart) < len(heard) and bindings["depth"] < _DEPTH_DROWNED:
         apart = _apart(_top(db, listener, {**bindings, "depth": _DEPTH_DROWNED})[1])
     there = {row[-1] for row in apart if not row[7]}
-    if top == depth and len(there) < _SHARE_LEAST and rows(db, "any_known", {}):
+    if len(there) < _SHARE_LEAST and rows(db, "any_known", {}):
         known = rows(db, "matches_known", {**bindings, "share": _SHARE})
         apart += _heard(db, bindings, [row for row in known if row[0] not in there])
-    return _with_beside(db, apart) if apart else []
+    return apart
 
 
 def _top(db: apsw.Connection, listener: Listener, bindings: dict[str, Any]) -> tuple[int, list[_Row]]:
