@@ -49,7 +49,7 @@ class Telling:
         return (Stage("tell", self._subscribers.work, self._hint, poll_ms=_LOOK_MS, vital=False),)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
-        """An event that is set whenever something may have happened, while somebody listens."""
+        """An event that is set when subscribers are about to be told; without any, whoever listens has to look."""
         return self._subscribers.bell.listening()
 
     async def subscribe(

@@ -46,7 +46,7 @@ class Terms:
 
     @property
     def lease_ms(self) -> int:
-        """How long all that is taken at once may be held: longer than it can take."""
+        """How long what was taken may be held before another process may take it: longer than two of them can take."""
         return 2 * self.limit_ms + 60_000
 
     def again_after(self, attempt: int, delivery_id: int) -> int | None:
