@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.ram.state import State
@@ -109,11 +109,28 @@ def ram(ids: SystemIds) -> Stores:
 
 def lived(model: Model, config: Config, life: Callable[[VirtualHome], Coroutine[Any, Any, None]]) -> None:
     """Start a home in memory, live in it, and stop it."""
+    played(lambda loop: VirtualHome(loop, model, config, ram), life)
+
+
+class Housed(Protocol):
+    """Whatever has an instance to start and stop."""
+
+    @property
+    def instance(self) -> Instance:
+        """It."""
+        ...
+
+
+H = TypeVar("H", bound=Housed)
+
+
+def played(make: Callable[[VirtualLoop], H], life: Callable[[H], Coroutine[Any, Any, None]]) -> None:
+    """Make something on virtual time, start its instance, live, and stop it."""
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
 
     async def whole() -> None:
-        home = VirtualHome(loop, model, config, ram)
+        home = make(loop)
         await home.instance.start()
         try:
             await life(home)

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.month.home import Mouth
+from tests.month.home import Mouth, played
 from tests.poisoning.attacks import ATTACKS, TOPIC, Attack
 from tests.poisoning.obedient import Obedient
 
@@ -126,22 +126,7 @@ class PoisonedHome:
 
 def lived(folder: Path, life: Callable[[PoisonedHome], Coroutine[Any, Any, None]]) -> None:
     """Start a home, live in it, and stop it."""
-    loop = VirtualLoop()
-    asyncio.set_event_loop(loop)
-
-    async def whole() -> None:
-        home = PoisonedHome(loop, folder)
-        await home.instance.start()
-        try:
-            await life(home)
-        finally:
-            await home.instance.stop()
-
-    try:
-        loop.run_until_complete(whole())
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
+    played(lambda loop: PoisonedHome(loop, folder), life)
 
 
 def about(tag: str, text: str = f"what is new about the {TOPIC}?") -> str:
