@@ -10,8 +10,8 @@ import pytest
 
 from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.provider import ProviderChat
+from keepsaid.adapters.ram.context_row import CutRow
 from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.state import CutRow
 from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import Cut, CutContext, Terms
 from keepsaid.domain.context import LaneTail

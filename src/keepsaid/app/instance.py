@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,31 +14,27 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
-from keepsaid.adapters.system.codes import one_time_code
-from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.lock import FileLock
-from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.adapters.system.space import DiskSpace
-from keepsaid.app.budget import budget_of
+from keepsaid.app.agent import Agent, Faculties
 from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.channels import channels_of, given_up
 from keepsaid.app.collection import collecting_of
-from keepsaid.app.compaction import compaction_of, copier_of, guard_of, overview_of
+from keepsaid.app.compaction import compaction_of, copier_of
 from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.forgetting import forgetter_of
 from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
-from keepsaid.app.reading import PATIENT_MS, archive_of, recollection
+from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
 from keepsaid.app.telling import Telling
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Injection, Kind, NewMemory
+from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.text import normalise
-from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.gauge import Gauge, Marks
@@ -52,24 +48,14 @@ from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.embed import Embedding, Former, no_former
-from keepsaid.memory.forget_tool import memory_forget
-from keepsaid.memory.gates import InjectionSettings
-from keepsaid.memory.inject import LEG_SHARE, Injector, listener_of
+from keepsaid.memory.inject import LEG_SHARE
 from keepsaid.memory.record import RECORDED_MAX, Recorder
-from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.summaries import COPIED_MAX
-from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
-from keepsaid.pipeline.context.sources import Sources
 from keepsaid.pipeline.deliver.send import Post
-from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
-from keepsaid.pipeline.turn.ask import ask_for
-from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.notices import DIED
-from keepsaid.pipeline.turn.people import Claims
-from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.embedder import Embedder
@@ -90,17 +76,6 @@ _EMBED_MS = 1_000
 
 _PRUNE_MS = 60_000
 """How often it is asked whether a run of the pruner is due."""
-
-
-class NoReminder:
-    """Recalls nothing, where injection is not wanted."""
-
-    def __init__(self, setting: str) -> None:
-        self._setting = setting
-
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002 - the port's signature
-        """Nothing, and why."""
-        return Injection(skipped=f"memory.injection is {self._setting}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +123,6 @@ class Instance:
         self.hub = ProgressHub()
         self.channels, self.hooks = channels_of(config)
         self.channels.update(outside.channels)
-        self._more_tools = outside.tools
         self.embedding = embedding_of(outside, self.memories)
         leg_ms = LEG_SHARE * config.memory.deadline_ms
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
@@ -164,7 +138,9 @@ class Instance:
         collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
         self.collecting = replace(collecting, halt=self.halt)
         self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
-        self.flow = self._flow()
+        have = Faculties(self.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
+        system = self.clock, self.ids
+        self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools).flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, self.clock, self.ids, self.flow.hints.tell)
         self._recorded = asyncio.Event()
@@ -182,54 +158,6 @@ class Instance:
         self._sleepers = Sleepers(operations, clock, config.sessions.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
-
-    def _flow(self) -> Flow:
-        config = self.config
-        windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
-        models, budget = config.models, budget_of(config)
-        limits = TurnLimits(models.steps_max, models.tokens_max, models.timeout_s)
-        mode = config.memory.injection
-        reminder = self._injector() if mode == "auto" else NoReminder(mode)
-        agent = self.home.agent(config.agent)
-        overview = overview_of(config, self.operations)
-        sources = Sources(skills=SkillFolder(agent), overview=overview, bulletins=self.briefings)
-        guard = guard_of(config, self.operations, self.clock, self.compactor)
-        claims = Claims(self.memories.people, self.memories.hearing, self.clock, one_time_code, self.operations)
-        window = config.compaction.window_tokens
-        commands = Commands(self.operations, self.operations, self.compactor.asked, claims, self.forgetter, window)
-        mind = Mind(self.model, reminder, IdentityFiles(agent), self._tools, self.hub, sources, guard, commands)
-        busy = {name: channel.busy for name, channel in config.channels.items()}
-        stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
-        terms = config.sessions.terms(), config.slots.terms()
-        again = config.memory.history_blocks, config.memory.reinject_turns
-        course = Course(config.table(), windows, budget, limits, busy, stale, *terms, *again)
-        stores = Stores(self.operations, self.operations, self.operations)
-        return Flow(stores, mind, course, self.clock, self.ids)
-
-    def _injector(self) -> Injector:
-        memory = self.config.memory
-        settings = InjectionSettings(
-            items_max=memory.items_max,
-            tokens_max=memory.tokens_max,
-            per_leg=memory.per_leg,
-            deadline_ms=memory.deadline_ms,
-            pinned_kinds=tuple(map(Kind, memory.pinned_kinds)),
-            pinned_each=memory.pinned_each,
-            pinned_by=memory.pinned_by,
-            cross=self.config.lanes.cross == "always",
-        )
-        return Injector(self.recall, self.memories, self.recorder, self.clock, settings)
-
-    def _tools(self, claimed: Claimed) -> Sequence[Tool]:
-        if self.config.memory.injection == "off":
-            return (ask_for(claimed), *self._more_tools)
-        listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
-        library = self.memories.library
-        search = memory_search(self.search, library, listener, archive_of(self.memories, self.clock))
-        opened_one = memory_open(self.memories, library, listener)
-        deeds = memory_deeds(self.memories, listener, claimed)
-        forget = memory_forget(self.memories, self.forgetter, listener)
-        return (search, opened_one, *deeds, forget, ask_for(claimed), *self._more_tools)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""

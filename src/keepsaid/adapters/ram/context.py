@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from keepsaid.adapters.ram.context_row import ContextRow, CutRow
 from keepsaid.adapters.ram.sessions import mark, rotate
-from keepsaid.adapters.ram.state import ContextRow, CutRow, Entry, LaneRow, State
+from keepsaid.adapters.ram.state import Entry, LaneRow, State
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span, Stretch
 from keepsaid.domain.lane import Lane

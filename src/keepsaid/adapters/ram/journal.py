@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from keepsaid.adapters.ram.state import DeliveryRow, State, SubscriptionRow
+from keepsaid.adapters.ram.journal_row import DeliveryRow, SubscriptionRow
+from keepsaid.adapters.ram.state import State
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.event import (
     EACH,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from keepsaid.adapters.ram.intake import collect_rest
-from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TaskRow
+from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
+from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.route import Action

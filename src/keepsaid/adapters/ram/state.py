@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keepsaid.adapters.ram.context_row import ContextRow
+from keepsaid.adapters.ram.journal_row import DeliveryRow, SubscriptionRow
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
+from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import Batch
-from keepsaid.domain.compaction import Cut
-from keepsaid.domain.event import Event, Line
+from keepsaid.domain.event import Line
 from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.lane import Lane
@@ -28,7 +30,6 @@ from keepsaid.domain.route import Verdict
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
-from keepsaid.domain.summary import Summary
 from keepsaid.domain.tokens import Calibration
 from keepsaid.domain.turn import Step, Usage
 
@@ -38,41 +39,6 @@ _PRIORITY_UNKNOWN = 100
 
 Place = tuple[str, str, str]
 """A conversation as replies see it: channel, account, conversation."""
-
-
-@dataclass(frozen=True, slots=True)
-class CutRow:
-    """A span that left a lane's context without a summary."""
-
-    version: int
-    first: int
-    last: int
-    why: Cut
-    left_out: int
-    at: int
-
-
-@dataclass(slots=True, eq=False)
-class ContextRow:
-    """The head of a lane's context, and every summary and cut that was made."""
-
-    version: int = 0
-    summarised_until: int = 0
-    floor: int = 0
-    left_out: int = 0
-    summary: Summary | None = None
-    changed_at: int = 0
-    attempts: int = 0
-    next_at: int = 0
-    error: str = ""
-    summaries: list[Summary] = field(default_factory=list)
-    took: dict[int, tuple[int, int]] = field(default_factory=dict)
-    cuts: list[CutRow] = field(default_factory=list)
-
-    @property
-    def covered(self) -> int:
-        """The last position that is not part of the tail."""
-        return max(self.summarised_until, self.floor)
 
 
 @dataclass(slots=True, eq=False)
@@ -296,48 +262,6 @@ class ReplyRow:
             created_at=self.created_at,
             detail=self.detail,
         )
-
-
-@dataclass(slots=True, eq=False)
-class TaskRow:
-    """Spawned work."""
-
-    id: int
-    key: str
-    lane: Lane
-    rule: str
-    description: str
-    messages: int
-    created_at: int
-    state: str = "pending"
-
-
-@dataclass(slots=True)
-class SubscriptionRow:
-    """Who is told of what, and up to which line."""
-
-    topics: tuple[str, ...]
-    reached: int
-
-
-@dataclass(slots=True)
-class DeliveryRow:
-    """One event on its way to one subscriber."""
-
-    id: int
-    subscriber: str
-    event: Event
-    due_at: int
-    state: str = "pending"
-    attempts: int = 0
-    fence: int = 0
-    held_until: int = 0
-    ended_at: int | None = None
-    error: str = ""
-
-    def go(self, verb: str) -> None:
-        """Move on."""
-        self.state = move("delivery", self.state, verb)
 
 
 @dataclass(slots=True, eq=False)

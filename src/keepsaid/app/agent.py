@@ -1,0 +1,133 @@
+"""The agent of an instance: who answers, what comes to mind, which tools a turn has, and the road it is joined to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.system.codes import one_time_code
+from keepsaid.adapters.system.identity import IdentityFiles
+from keepsaid.adapters.system.skills import SkillFolder
+from keepsaid.app.budget import budget_of
+from keepsaid.app.compaction import guard_of, overview_of
+from keepsaid.app.reading import archive_of
+from keepsaid.config import Config, Home
+from keepsaid.domain.memory import Injection, Kind
+from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.engine.compactor import Compactor
+from keepsaid.engine.forgetter import Forgetter
+from keepsaid.engine.progress import ProgressHub
+from keepsaid.memory.bulletins import Briefings
+from keepsaid.memory.forget_tool import memory_forget
+from keepsaid.memory.gates import InjectionSettings
+from keepsaid.memory.inject import Injector, listener_of
+from keepsaid.memory.recall import Recollection
+from keepsaid.memory.record import Recorder
+from keepsaid.memory.saving import memory_deeds
+from keepsaid.memory.tools import memory_open, memory_search
+from keepsaid.pipeline.context.sources import Sources
+from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.pipeline.turn.ask import ask_for
+from keepsaid.pipeline.turn.commands import Commands
+from keepsaid.pipeline.turn.people import Claims
+from keepsaid.pipeline.turn.run import TurnLimits
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.store import Store
+
+
+class NoReminder:
+    """Recalls nothing, where injection is not wanted."""
+
+    def __init__(self, setting: str) -> None:
+        self._setting = setting
+
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002 - the port's signature
+        """Nothing, and why."""
+        return Injection(skipped=f"memory.injection is {self._setting}")
+
+
+@dataclass(frozen=True, slots=True)
+class Faculties:
+    """What an agent remembers and forgets with: `recall` before a turn, `search` when the model asks."""
+
+    recall: Recollection
+    search: Recollection
+    recorder: Recorder
+    briefings: Briefings | None
+    compactor: Compactor
+    forgetter: Forgetter
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Who answers in a home; `tools` are those it has beside its own."""
+
+    home: Home
+    config: Config
+    stores: tuple[Store, SqliteMemories]
+    model: Model
+    faculties: Faculties
+    system: tuple[Clock, Ids]
+    hub: ProgressHub
+    tools: Sequence[Tool] = ()
+
+    def flow(self) -> Flow:
+        """The road of its messages."""
+        operations, _ = self.stores
+        stores = Stores(operations, operations, operations)
+        return Flow(stores, self._mind(), course_of(self.config), *self.system)
+
+    def _mind(self) -> Mind:
+        config, (operations, memories), (clock, _) = self.config, self.stores, self.system
+        have = self.faculties
+        mode = config.memory.injection
+        reminder = self._injector() if mode == "auto" else NoReminder(mode)
+        files = self.home.agent(config.agent)
+        overview = overview_of(config, operations)
+        sources = Sources(skills=SkillFolder(files), overview=overview, bulletins=have.briefings)
+        guard = guard_of(config, operations, clock, have.compactor)
+        claims = Claims(memories.people, memories.hearing, clock, one_time_code, operations)
+        window = config.compaction.window_tokens
+        commands = Commands(operations, operations, have.compactor.asked, claims, have.forgetter, window)
+        return Mind(self.model, reminder, IdentityFiles(files), self._tools, self.hub, sources, guard, commands)
+
+    def _injector(self) -> Injector:
+        memory = self.config.memory
+        settings = InjectionSettings(
+            items_max=memory.items_max,
+            tokens_max=memory.tokens_max,
+            per_leg=memory.per_leg,
+            deadline_ms=memory.deadline_ms,
+            pinned_kinds=tuple(map(Kind, memory.pinned_kinds)),
+            pinned_each=memory.pinned_each,
+            pinned_by=memory.pinned_by,
+            cross=self.config.lanes.cross == "always",
+        )
+        have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
+        return Injector(have.recall, memories, have.recorder, clock, settings)
+
+    def _tools(self, claimed: Claimed) -> Sequence[Tool]:
+        if self.config.memory.injection == "off":
+            return (ask_for(claimed), *self.tools)
+        have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
+        listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
+        library = memories.library
+        search = memory_search(have.search, library, listener, archive_of(memories, clock))
+        opened_one = memory_open(memories, library, listener)
+        deeds = memory_deeds(memories, listener, claimed)
+        forget = memory_forget(memories, have.forgetter, listener)
+        return (search, opened_one, *deeds, forget, ask_for(claimed), *self.tools)
+
+
+def course_of(config: Config) -> Course:
+    """How the road runs by this config."""
+    windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
+    models = config.models
+    limits = TurnLimits(models.steps_max, models.tokens_max, models.timeout_s)
+    busy = {name: channel.busy for name, channel in config.channels.items()}
+    stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
+    terms = config.sessions.terms(), config.slots.terms()
+    again = config.memory.history_blocks, config.memory.reinject_turns
+    return Course(config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again)
