@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.docs import commands_page, config_page, errors_page, map_page
+from tests.docs import commands_page, config_page, errors_page, events_page, map_page
 from tests.docs.markdown import ROOT
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/commands.md": commands_page.page,
     "docs/reference/config.md": config_page.page,
     "docs/reference/errors.md": errors_page.page,
+    "docs/reference/events.md": events_page.page,
     "docs/map.md": map_page.page,
 }
 """What is made from what."""

@@ -16,10 +16,12 @@ from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Tell
 from keepsaid.domain.event import Event, several, wants
+from keepsaid.domain.ids import PREFIXES
 from keepsaid.engine.subscriber import Subscriber, Terms
 from keepsaid.events.bell import Bell
 from keepsaid.events.dispatcher import Dispatcher
-from keepsaid.events.topics import CORE, checked
+from keepsaid.events.schema import Holds
+from keepsaid.events.topics import CORE, checked, topics_of
 from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
@@ -268,3 +270,34 @@ async def test_commands_show_it_and_decide(tmp_path: Path, capsys: pytest.Captur
 def test_a_line_of_several_tells_each() -> None:
     told = several([("1", {"message": 1}), ("2", {"message": 2})])
     assert json.loads(told) == [["1", {"message": 1}], ["2", {"message": 2}]]
+
+
+def test_every_topic_has_a_schema_that_outsiders_can_read() -> None:
+    for topic, schema in CORE.items():
+        shape = schema.json_schema()
+        assert set(shape["required"]) <= set(shape["properties"]) == set(schema.fields), topic
+        assert schema.when.endswith("."), topic
+        assert all(one.of in PREFIXES for one in schema.fields.values() if one.holds in (Holds.ID, Holds.IDS)), topic
+
+
+@pytest.mark.parametrize(
+    ("payload", "amiss"),
+    [
+        ({"turn": 1, "batch": 2, "replied": True}, []),
+        ({"turn": 1, "batch": 2, "replied": True, "steered": [3]}, []),
+        ({"turn": True, "batch": 2, "replied": True}, ["turn is True and holds id of a turn"]),
+        ({"turn": 1, "replied": "yes", "text": "hi"}, ["text is no field", "batch is missing", "replied is 'yes'"]),
+    ],
+)
+def test_a_schema_says_what_is_amiss(payload: dict[str, Any], amiss: list[str]) -> None:
+    said = list(CORE["turn.committed"].amiss(payload))
+    assert len(said) == len(amiss)
+    assert all(one.startswith(start) for one, start in zip(said, amiss, strict=True))
+
+
+async def test_the_old_names_of_topics_are_known() -> None:
+    assert topics_of(("user_message", "agent_response", "memory.*")) == (
+        "message.received",
+        "turn.committed",
+        "memory.*",
+    )

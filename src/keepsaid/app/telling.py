@@ -14,7 +14,7 @@ from keepsaid.domain.text import normalise
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.subscriber import Subscriber, Tell, Terms
 from keepsaid.engine.subscribers import Subscribers
-from keepsaid.events.topics import check_patterns, checked
+from keepsaid.events.topics import checked, topics_of
 from keepsaid.events.waiting import wait_for
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.journal import JournalView
@@ -60,7 +60,7 @@ class Telling:
         Raises InputError for what is no topic. Every event is told at least once, those about the same in order;
         one that fails comes again later, and is dead after the last attempt.
         """
-        check_patterns(topics)
+        topics = topics_of(topics)
         stores = self._store, self.journal
         subscriber = Subscriber(normalise(name)[:_NAME_CHARS_MAX], tell, stores, self._clock, self._ids)
         await self._subscribers.add(subscriber.on(terms or Terms()), topics, from_start=from_start)

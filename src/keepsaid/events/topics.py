@@ -7,54 +7,21 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from keepsaid.domain.event import RECEIVED
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
+from keepsaid.events.schema import Schema
+from keepsaid.events.told.extensions import EXTENSIONS
+from keepsaid.events.told.lanes import LANES
+from keepsaid.events.told.memory import MEMORY
+from keepsaid.events.told.road import ROAD
+from keepsaid.events.told.schedules import SCHEDULES
+from keepsaid.events.told.tasks import TASKS
 
-CORE: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        RECEIVED: {"message": "its id", "channel": "the channel", "number": "its number in its lane"},
-        "turn.committed": {
-            "turn": "its id",
-            "batch": "the batch it answers",
-            "replied": "whether there is a reply",
-            "steered": "batches that joined it, where some did",
-        },
-        "command.executed": {
-            "name": "the command",
-            "outcome": "what became of it",
-            "arguments": "characters that followed its name",
-        },
-        "lane.summarised": {
-            "lane": "channel, account, conversation, key",
-            "version": "of the summary",
-            "first": "the first record that it stands for anew",
-            "last": "the last one",
-            "made": "how",
-        },
-        "lane.summary_failed": {
-            "lane": "as above",
-            "version": "as above",
-            "attempts": "so far",
-            "error": "what it was",
-        },
-        "lane.cut": {"lane": "as above", "version": "", "first": "", "last": "", "messages": "how many went"},
-        "lane.reset": {"lane": "as above", "version": "", "first": "", "last": "", "messages": "how many went"},
-        "session.started": {"session": "its id", "reason": "why", "first": "its first record"},
-        "session.woke": {"session": "its id", "reason": "why"},
-        "session.sleeping": {"session": "its id", "reason": "why"},
-        "session.ended": {"session": "its id", "reason": "why", "first": "its first record", "last": "its last"},
-        "memory.session_completed": {"session": "its id", "until": "the last record that was read"},
-        "memory.session_parked": {"session": "its id", "error": "why it is not read any more"},
-        "buffer.backlog": {
-            "what": "which limit: count or age",
-            "waiting": "messages",
-            "oldest_age_ms": "of the oldest",
-            "limit": "the limit",
-        },
-    }
-)
-"""What the core tells of: topics, and what the fields of their payloads mean."""
+CORE: Mapping[str, Schema] = MappingProxyType({**ROAD, **LANES, **MEMORY, **TASKS, **SCHEDULES, **EXTENSIONS})
+"""What the core tells of, each with the schema of its payload."""
+
+ALIASES: Mapping[str, str] = MappingProxyType({one.alias: topic for topic, one in CORE.items() if one.alias})
+"""Other names of topics, as seed 002 has them: `user_message`, `agent_response`."""
 
 _TOPIC = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
 _PATTERN = re.compile(r"([a-z][a-z0-9_]*|\*)(\.([a-z0-9_]+|\*))+")
@@ -64,8 +31,9 @@ _OURS = frozenset(topic.partition(".")[0] for topic in CORE) | {"batch", "reply"
 _UNTOLD = "Nothing was told."
 
 
-def check_patterns(patterns: tuple[str, ...]) -> None:
-    """Raise InputError unless each is a topic, or one with `*` for a segment."""
+def topics_of(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The patterns, with topics for aliases; raises InputError unless each is a topic, one with `*`, or an alias."""
+    patterns = tuple(ALIASES.get(one, one) for one in patterns)
     wrong = [one for one in patterns if len(one) > _TOPIC_CHARS_MAX or not _PATTERN.fullmatch(one)]
     if wrong or not patterns:
         named = ", ".join(map(repr, wrong)) or "nothing"
@@ -74,6 +42,7 @@ def check_patterns(patterns: tuple[str, ...]) -> None:
             safe="Nothing was changed.",
             hint="keepsaid events topics",
         )
+    return patterns
 
 
 def checked(topic: str, payload: Mapping[str, Json]) -> str:

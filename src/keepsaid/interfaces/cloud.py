@@ -7,10 +7,11 @@ from typing import Any
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.ids import PREFIXES, show
 from keepsaid.domain.prompt import Json
+from keepsaid.events.schema import Field, Holds
+from keepsaid.events.topics import CORE
 from keepsaid.interfaces.shapes import when
 
 _SOURCE = "/keepsaid"
-_BATCHES = "steered"
 
 
 def cloud_event(event: Event) -> dict[str, Any]:
@@ -18,23 +19,25 @@ def cloud_event(event: Event) -> dict[str, Any]:
     shape: dict[str, Any] = {"specversion": "1.0", "id": str(event.id), "source": _SOURCE, "type": event.topic}
     if event.correlation_id:
         shape["subject"] = _subject(event)
-    data = {name: _shown(name, value) for name, value in event.payload.items()}
+    fields = CORE[event.topic].fields if event.topic in CORE else {}
+    data = {name: _shown(fields.get(name), value) for name, value in event.payload.items()}
     return {**shape, "time": when(event.at), "datacontenttype": "application/json", "data": data}
 
 
 def _subject(event: Event) -> str:
-    """What it is about; the core's own are about a thing whose id is a number."""
-    noun = event.topic.partition(".")[0]
-    noun = {"command": "turn"}.get(noun, noun)
+    """What it is about; the core's own are mostly about a thing whose id is a number."""
+    noun = CORE[event.topic].about if event.topic in CORE else ""
     number = event.correlation_id
     return show(noun, int(number)) if noun in PREFIXES and number.isascii() and number.isdigit() else number
 
 
-def _shown(name: str, value: Json) -> Json:
-    if name == _BATCHES and isinstance(value, list):
-        return [_shown("batch", one) for one in value]
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return show(name, int(str(value))) if name in PREFIXES and whole else value
+def _shown(field: Field | None, value: Json) -> Json:
+    if field is not None and field.of in PREFIXES:
+        if field.holds is Holds.ID and isinstance(value, int):
+            return show(field.of, value)
+        if field.holds is Holds.IDS and isinstance(value, list):
+            return [show(field.of, one) if isinstance(one, int) else one for one in value]
+    return value
 
 
 def subscriber_shape(line: SubscriberLine) -> dict[str, Any]:

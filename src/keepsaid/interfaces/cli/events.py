@@ -12,7 +12,7 @@ from keepsaid.domain.event import wants
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
-from keepsaid.events.topics import CORE, check_patterns
+from keepsaid.events.topics import CORE, topics_of
 from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, say, show, visible
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -40,8 +40,7 @@ def tail(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until stopped.")] = False,
 ) -> None:
     """Show what happened, newest last."""
-    patterns = tuple(topic or ("*.*",))
-    check_patterns(patterns)
+    patterns = topics_of(tuple(topic or ("*.*",)))
 
     async def latest(stores: Reading) -> Sequence[Event]:
         return await stores.views.journal.latest(_LINES_MAX)
@@ -78,9 +77,10 @@ def _line(event: Event) -> str:
 
 @app.command("topics")
 def topics() -> None:
-    """List what the runtime tells of, with the fields of each."""
-    rows = [(topic, ", ".join(fields)) for topic, fields in CORE.items()]
-    show({"topics": {topic: dict(fields) for topic, fields in CORE.items()}}, Table(("TOPIC", "FIELDS"), tuple(rows)))
+    """List what the runtime tells of, with the fields of each; `--json` prints their schemas."""
+    rows = tuple((topic, one.when, ", ".join(one.fields)) for topic, one in CORE.items())
+    shown = {topic: {**one.json_schema(), "about": one.about, "alias": one.alias} for topic, one in CORE.items()}
+    show({"topics": shown}, Table(("TOPIC", "WHEN", "FIELDS"), rows))
 
 
 @app.command("ls")

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.instance import Instance
 from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import read
-from keepsaid.events.topics import check_patterns
+from keepsaid.events.topics import topics_of
 from keepsaid.interfaces.cloud import cloud_event
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound
@@ -40,8 +40,7 @@ class EventRoutes:
         self._gate.operator(request)
         named = request.query_params.get("topics", "")
         patterns = tuple(one.strip() for one in named.split(",") if one.strip())
-        if patterns:
-            check_patterns(patterns)
+        patterns = topics_of(patterns) if patterns else ()
         after = _after(request.headers.get("last-event-id") or request.query_params.get("after"))
         if "text/event-stream" in request.headers.get("accept", ""):
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -1,0 +1,1 @@
+"""What the runtime tells of, a file for each part of it."""
