@@ -18,6 +18,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
+import keepsaid.app.agent as agents
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.app.instance import Instance
@@ -75,7 +76,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     if order.fault == REPEAT_UNSAFE:
         kinds["once"] = ToolClass.IDEMPOTENT
     tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
-    _replace(opened, "Mind", partial(_mind, tools))
+    _replace(agents, "Mind", partial(_mind, tools))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
     _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
