@@ -40,6 +40,9 @@ DESIGN: dict[str, dict[str, set[str]]] = {
     "forgetting": {},
     "slot": {},
     "feedback": {},
+    "schedule": {},
+    "run": {},
+    "output": {},
     "memory": {
         "active": {"superseded", "archived", "forgotten"},
         "superseded": {"active", "forgotten"},
@@ -49,6 +52,21 @@ DESIGN: dict[str, dict[str, set[str]]] = {
 }
 
 ADDED: dict[str, dict[str, set[str]]] = {
+    "schedule": {
+        "active": {"paused", "disabled", "done", "cancelled"},
+        "paused": {"active", "cancelled"},
+        "disabled": {"active", "cancelled"},
+        "done": {"cancelled"},
+    },
+    "run": {
+        "due": {"running", "executed", "failed", "skipped"},
+        "running": {"executed", "failed", "interrupted", "due"},
+    },
+    "output": {
+        "none": {"asked", "waiting"},
+        "asked": {"waiting", "silent", "delivered", "undelivered"},
+        "waiting": {"delivered", "undelivered"},
+    },
     "slot": {"open": {"filled", "cleared", "expired"}},
     "feedback": {"wrong": {"withdrawn"}, "withdrawn": {"wrong"}},
     "memory": {
@@ -77,8 +95,8 @@ ADDED: dict[str, dict[str, set[str]]] = {
 }
 """Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
-And questions that wait for an answer, what people say of memories, one that another stands for, and the reading of
-marked sessions."""
+And questions that wait for an answer, what people say of memories, one that another stands for, the reading of
+marked sessions, and schedules with their runs and what is heard of these."""
 
 ENDS = {
     "batch": {"done"},
@@ -92,6 +110,9 @@ ENDS = {
     "forgetting": {"undone"},
     "slot": {"filled", "cleared", "expired"},
     "feedback": set[str](),
+    "schedule": {"cancelled"},
+    "run": {"executed", "failed", "skipped", "interrupted"},
+    "output": {"silent", "delivered", "undelivered"},
     "memory": set[str](),
 }
 
@@ -183,6 +204,37 @@ VERBS = {
         ("checkpointed", "finish"): "done",
         ("done", "undo"): "restoring",
         ("restoring", "restore"): "undone",
+    },
+    "schedule": {
+        ("active", "pause"): "paused",
+        ("paused", "resume"): "active",
+        ("disabled", "resume"): "active",
+        ("active", "disable"): "disabled",
+        ("active", "finish"): "done",
+        ("active", "cancel"): "cancelled",
+        ("paused", "cancel"): "cancelled",
+        ("disabled", "cancel"): "cancelled",
+        ("done", "cancel"): "cancelled",
+    },
+    "run": {
+        ("due", "begin"): "running",
+        ("due", "execute"): "executed",
+        ("due", "fail"): "failed",
+        ("due", "skip"): "skipped",
+        ("running", "execute"): "executed",
+        ("running", "fail"): "failed",
+        ("running", "interrupt"): "interrupted",
+        ("running", "release"): "due",
+    },
+    "output": {
+        ("none", "ask"): "asked",
+        ("none", "post"): "waiting",
+        ("asked", "answer"): "waiting",
+        ("asked", "end"): "silent",
+        ("asked", "deliver"): "delivered",
+        ("asked", "lose"): "undelivered",
+        ("waiting", "deliver"): "delivered",
+        ("waiting", "lose"): "undelivered",
     },
     "feedback": {("wrong", "withdraw"): "withdrawn", ("withdrawn", "mark"): "wrong"},
     "slot": {("open", "fill"): "filled", ("open", "clear"): "cleared", ("open", "expire"): "expired"},

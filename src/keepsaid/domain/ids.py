@@ -18,6 +18,7 @@ PREFIXES = {
     "person": "per",
     "forgetting": "fgt",
     "delivery": "dlv",
+    "schedule": "sch",
 }
 
 

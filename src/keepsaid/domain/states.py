@@ -124,6 +124,40 @@ open -clear-> cleared
 open -expire-> expired
 """)
 
+SCHEDULE = _table("""
+active -pause-> paused
+paused -resume-> active
+disabled -resume-> active
+active -disable-> disabled
+active -finish-> done
+active -cancel-> cancelled
+paused -cancel-> cancelled
+disabled -cancel-> cancelled
+done -cancel-> cancelled
+""")
+
+RUN = _table("""
+due -begin-> running
+due -execute-> executed
+due -fail-> failed
+due -skip-> skipped
+running -execute-> executed
+running -fail-> failed
+running -interrupt-> interrupted
+running -release-> due
+""")
+
+OUTPUT = _table("""
+none -ask-> asked
+none -post-> waiting
+asked -answer-> waiting
+asked -end-> silent
+asked -deliver-> delivered
+asked -lose-> undelivered
+waiting -deliver-> delivered
+waiting -lose-> undelivered
+""")
+
 MEMORY = _table("""
 active -supersede-> superseded
 superseded -reopen-> active
@@ -161,6 +195,9 @@ TABLES: Mapping[str, Moves] = MappingProxyType(
         "session": SESSION,
         "collection": COLLECTION,
         "slot": SLOT,
+        "schedule": SCHEDULE,
+        "run": RUN,
+        "output": OUTPUT,
         "memory": MEMORY,
         "feedback": FEEDBACK,
         "forgetting": FORGETTING,

@@ -1,0 +1,146 @@
+"""Schedules: what is done at a time, where its output goes, and what becomes of each time (seed 002, the scheduler).
+
+The lane that hears the output is stored with the schedule and copied into each run: output goes there or nowhere.
+A time that was missed is caught up with once, and only if less than half the period has passed since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Trust
+from keepsaid.domain.timing import Once, Timing, last_due, next_due
+
+FAILURES_MAX = 3
+"""After so many failures in a row a schedule is disabled."""
+
+PROMPT_MS = 60_000
+"""What is not later than this is on time, whatever the clock did."""
+
+LIVE = ("active", "paused", "disabled")
+"""The states in which a schedule can still come."""
+
+OPEN = ("due", "running")
+"""The states in which a run is under way."""
+
+
+class What(StrEnum):
+    """What is done: a text is posted; the agent is asked; or something that has a name here is run."""
+
+    SAY = "say"
+    ASK = "ask"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who hears of it: a lane for ever, by `url` where its channel pushes there; `direct` with one person alone."""
+
+    lane: Lane
+    url: str | None = None
+    direct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """A schedule as it is asked for.
+
+    `source` is who asks: `config`, `core`, `command`, `agent` or `ext:NAME`. `name` is one among those of its source
+    that live. `text` is what is said or asked, or the name of what is run. `trust` is that of whoever asked. What is
+    `urgent` does not wait for the end of quiet hours. What is run `whenever` is caught up with however late it is.
+    """
+
+    id: int
+    source: str
+    name: str
+    timing: Timing
+    what: What
+    text: str
+    target: Target | None = None
+    trust: Trust = Trust.OWNER
+    urgent: bool = False
+    whenever: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A stored schedule; `next_at` is None where it does not come again, `reason` says why it was disabled."""
+
+    new: NewSchedule
+    state: str
+    next_at: int | None
+    failures: int = 0
+    reason: str = ""
+    created_at: int = 0
+
+    @property
+    def id(self) -> int:
+        """Its id."""
+        return self.new.id
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One time of a schedule, and what became of it: `state` of what is done, `output` of what is heard of it.
+
+    `output` is `none` where nothing is to be heard; `asked` while the agent's answer is awaited, then `waiting` until
+    it has left; `delivered` or `undelivered`; `silent` when there was no answer. `ready_at` is when it may begin.
+    """
+
+    schedule_id: int
+    due_at: int
+    state: str
+    ready_at: int
+    output: str = "none"
+    target: Target | None = None
+    message_id: int | None = None
+    reply_id: int | None = None
+    reason: str = ""
+    fired_at: int = 0
+    ended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """What a due schedule comes to: the time `due_at` has come, `next_at` is the next.
+
+    `run_at` is the time that is run for, None when none is; `missed` says why the time that was due is not.
+    """
+
+    schedule_id: int
+    due_at: int
+    next_at: int | None
+    run_at: int | None = None
+    ready_at: int = 0
+    missed: str = ""
+
+
+def fired(schedule: Schedule, now: int, *, believed: bool = True) -> Fire | None:
+    """What comes of a schedule whose time has come; None to leave it as it is.
+
+    When the clock is not `believed`, nothing is caught up with, and what comes once waits.
+    """
+    due, timing = schedule.next_at, schedule.new.timing
+    if due is None or due > now:
+        return None
+    if isinstance(timing, Once):
+        return Fire(schedule.id, due, None, due) if believed or now - due <= PROMPT_MS else None
+    last, following = last_due(timing, due, now), next_due(timing, due, now)
+    late = now - last
+    half = late if following is None else (following - last) // 2
+    if late <= PROMPT_MS // 2 or (believed and (late <= half or schedule.new.whenever)):
+        missed = "" if last == due else "missed while nothing ran; a later time is caught up with"
+        return Fire(schedule.id, due, following, last, missed=missed)
+    why = "missed while nothing ran" if believed else "passed over when the clock was set"
+    return Fire(schedule.id, due, following, missed=why)
+
+
+def astray(schedule: Schedule, now: int) -> Fire | None:
+    """The move of a schedule that waits for a time too far away, as after a clock that was ahead; None for no such."""
+    due, timing = schedule.next_at, schedule.new.timing
+    if due is None or isinstance(timing, Once):
+        return None
+    sooner = next_due(timing, now, now)
+    return Fire(schedule.id, due, sooner) if sooner is not None and sooner < due else None

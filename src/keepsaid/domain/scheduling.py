@@ -1,0 +1,130 @@
+"""Scheduling: every write of schedules and their runs, each one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.schedule import Fire, NewSchedule
+
+
+class Notice(NamedTuple):
+    """What the owner is told, and where, should a schedule be disabled by this."""
+
+    lane: Lane
+    draft: ReplyDraft
+
+
+class RunKey(NamedTuple):
+    """A run: of which schedule, for which time (milliseconds UTC)."""
+
+    schedule_id: int
+    due_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddSchedule(Commit[bool]):
+    """Add a schedule that comes first at `next_at`; False when its id or its name is taken."""
+
+    new: NewSchedule
+    next_at: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceSchedules(Commit[int]):
+    """The schedules of a source are these from now on, each with its first time; returns how many changed.
+
+    One that is the same goes on as it is: paused, disabled, and when it comes. One that is another under its name
+    comes as it says now, and is active where it was disabled. Those of the source that are not named are cancelled.
+    """
+
+    source: str
+    wanted: tuple[tuple[NewSchedule, int | None], ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class FireSchedules(Commit[int]):
+    """The times of these schedules have come; returns how many runs are due by it.
+
+    What moved meanwhile is left alone. For a time there is one run, whatever the clock does: one that was run for
+    is not run for again. One that comes while an earlier run is under way is skipped, and says so. Who comes no more
+    is done.
+    """
+
+    fires: tuple[Fire, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunNow(Commit[bool]):
+    """A run by a person's word, for this moment; False when the schedule does not live or is at work."""
+
+    schedule_id: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginRun(Commit[bool]):
+    """A run that is due begins; False when it is not due any more."""
+
+    run: RunKey
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndRun(Commit[str]):
+    """A run ends by a verb of its table: executed, failed, skipped, interrupted, or due again; the schedule's state.
+
+    With a `reply` it is in the outbox of the run's lane by the same commit; with a `message_id` the agent was asked.
+    A failure is counted, and the third in a row disables the schedule and tells the owner by `notice`; what is
+    executed and has nothing to deliver ends the count. "" when the run does not stand so any more.
+    """
+
+    run: RunKey
+    verb: str
+    at: int
+    reason: str = ""
+    message_id: int | None = None
+    reply: ReplyDraft | None = None
+    notice: Notice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettleRun(Commit[str]):
+    """What became of a run's output, by a verb of its table; returns the schedule's state.
+
+    Delivered ends the count of failures, undelivered adds to it. "" when the output does not stand so any more.
+    """
+
+    run: RunKey
+    verb: str
+    at: int
+    reason: str = ""
+    reply_id: int | None = None
+    notice: Notice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSchedule(Commit[bool]):
+    """Pause, resume or cancel a schedule by a person's word; False when its state does not allow that.
+
+    What of it is due and has not begun is skipped; resumed, it comes at `next_at` and its failures count anew.
+    """
+
+    schedule_id: int
+    verb: str
+    at: int
+    next_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverRuns(Commit[int]):
+    """At start: what a former process was running is due again where `again` names it, else interrupted; how many."""
+
+    again: tuple[str, ...]
+    at: int
