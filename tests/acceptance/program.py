@@ -7,15 +7,19 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import threading
+from atexit import register
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from tests.acceptance.asking import ask, order_of
 
 from keepsaid.interfaces.cli.program import run
 
@@ -24,6 +28,19 @@ WITHIN_S = 120.0
 """What takes so long hangs; a busy machine may well need half a minute for a start."""
 
 _MODELS = ("OPENAI", "ANTHROPIC", "OLLAMA", "KEEPSAID", "NO_COLOR")
+
+
+@cache
+def warm_place() -> str:
+    """Where this process asks for warm starts."""
+    place = str(Path(tempfile.mkdtemp(prefix="warm-")) / "asked")
+    command = [sys.executable, "-m", "tests.acceptance.warm", place]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    register(process.communicate)
+    assert process.stdout is not None
+    assert process.stdout.readline(), "the warm process did not start"
+    return place
 
 
 @dataclass(frozen=True)
@@ -74,15 +91,14 @@ class Program:
 
     def run(self, *arguments: str, given: str | bytes = "", code: int | None = 0) -> Ran:
         """Run a command to its end and expect an exit code; None takes any. Nothing may print a traceback."""
-        done = subprocess.run(
-            self.command(*arguments),
-            input=given.encode() if isinstance(given, str) else given,
-            capture_output=True,
-            env=self.environment,
-            timeout=WITHIN_S,
-            check=False,
-        )
-        ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        order = order_of([*arguments], self.environment)
+        with tempfile.TemporaryFile() as read, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            read.write(given.encode() if isinstance(given, str) else given)
+            read.seek(0)
+            ended = ask(warm_place(), order, (read.fileno(), out.fileno(), err.fileno()), WITHIN_S)
+            out.seek(0)
+            err.seek(0)
+            ran = Ran(ended, out.read().decode(), err.read().decode())
         assert "Traceback" not in ran.err + ran.out, ran.err
         assert code is None or ran.code == code, f"{arguments} ended with {ran.code}\n{ran.out}\n{ran.err}"
         return ran
@@ -150,11 +166,18 @@ def line_of(process: subprocess.Popen[str]) -> str:
     return line
 
 
-def read_until(descriptor: int, wanted: bytes, within_s: float = WITHIN_S) -> bytes:
-    """What a terminal shows up to and with `wanted`."""
-    shown = b""
-    while wanted not in shown:
-        ready, _, _ = select.select([descriptor], [], [], within_s)
-        assert ready, f"{wanted!r} was never shown after {shown!r}"
-        shown += os.read(descriptor, 65_536)
-    return shown
+class Screen:
+    """What a terminal shows, read piece by piece."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._shown = b""
+
+    def until(self, wanted: bytes, within_s: float = WITHIN_S) -> bytes:
+        """What it shows next, up to and with `wanted`."""
+        while wanted not in self._shown:
+            ready, _, _ = select.select([self._descriptor], [], [], within_s)
+            assert ready, f"{wanted!r} was never shown after {self._shown!r}"
+            self._shown += os.read(self._descriptor, 65_536)
+        before, found, self._shown = self._shown.partition(wanted)
+        return before + found

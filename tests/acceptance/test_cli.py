@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.acceptance.program import WITHIN_S, Program, Running, inside, line_of, read_until
+from tests.acceptance.program import WITHIN_S, Program, Running, Screen, inside, line_of
 
 from keepsaid.domain.ids import show
 
@@ -93,15 +93,16 @@ def test_a_person_at_a_terminal(fresh: Program) -> None:
     terminal = {**fresh.environment, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
     process = subprocess.Popen(fresh.command("chat"), stdin=theirs, stdout=theirs, stderr=theirs, env=terminal)
     os.close(theirs)
+    screen = Screen(ours)
     try:
-        read_until(ours, b"you >")
+        screen.until(b"you >")
         os.write(ours, b"hello there\r")
-        shown = read_until(ours, b"keepsaid init\r\n")
+        shown = screen.until(b"keepsaid init\r\n")
         assert b"No model is set" in shown
-        read_until(ours, b"you >")
+        screen.until(b"you >")
         os.write(ours, b"/nope\r")
-        read_until(ours, b"was not sent")
-        read_until(ours, b"you >")
+        screen.until(b"was not sent")
+        screen.until(b"you >")
         os.write(ours, b"\x04")
         assert process.wait(WITHIN_S) == 0
     finally:

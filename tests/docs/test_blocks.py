@@ -14,7 +14,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.acceptance.program import ROOT, Program
+from tests.acceptance import asking
+from tests.acceptance.program import ROOT, Program, warm_place
 from tests.docs.console import WITHIN_S, Command, Ran, Shell, commands, commands_of, masked
 from tests.docs.markdown import Block, Page, documents
 from tests.docs.settings import fault_of, variables
@@ -96,7 +97,8 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("docs")
     bin_ = _made(folder / "bin")
     shim = bin_ / "keepsaid"
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m keepsaid "$@"\n', "utf-8")
+    asks = f'exec "{sys.executable}" -I -S "{asking.__file__}" "{warm_place()}"'
+    shim.write_text(f'#!/bin/sh\n{asks} "$@"\n', "utf-8")
     shim.chmod(0o755)
     (bin_ / "python3").symlink_to(sys.executable)
     [(_, settings)] = blocks("yaml server")
