@@ -10,6 +10,8 @@ from tests.contract.kept import Kept
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.domain.event import events_of
+from keepsaid.events.topics import CORE
 from keepsaid.testing.contracts.operations import Store
 
 
@@ -18,8 +20,18 @@ async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     """A new, empty store, and a look inside."""
     file = tmp_path / "buffer.db"
     operations = RamOperations() if request.param == "ram" else await open_operations(file)
-    yield Kept(operations, file)
+    made = Kept(operations, file)
+    yield made
     await operations.close()
+    assert amiss(made) == []
+
+
+def amiss(kept: Kept) -> list[str]:
+    """Lines of the journal that are not what the schema of their topic says."""
+    events = (event for line in kept.lines() for event in events_of(line))
+    return [
+        f"{one.topic}: {wrong}" for one in events if one.topic in CORE for wrong in CORE[one.topic].amiss(one.payload)
+    ]
 
 
 @pytest.fixture

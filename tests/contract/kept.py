@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.domain.event import Line
 from keepsaid.testing.contracts.operations import Store
 
 
@@ -64,10 +65,13 @@ class Kept:
             return [(r.state, r.ended_at, r.provider_id, r.detail) for r in self.store.state.replies.values()]
         return self.rows("SELECT state, ended_at, provider_id, detail FROM reply ORDER BY id")
 
+    def lines(self) -> list[Line]:
+        """The journal, line by line."""
+        if isinstance(self.store, RamOperations):
+            return list(self.store.state.journal)
+        rows = self.rows("SELECT id, topic, payload, correlation_id, created_at FROM journal ORDER BY id")
+        return [Line(*row) for row in rows]
+
     def journal(self) -> list[tuple[Any, ...]]:
         """Topic, correlation, payload, time."""
-        if isinstance(self.store, RamOperations):
-            rows = [(j.topic, j.correlation_id, j.payload, j.at) for j in self.store.state.journal]
-        else:
-            rows = self.rows("SELECT topic, correlation_id, payload, created_at FROM journal ORDER BY id")
-        return [(topic, correlation, json.loads(payload), at) for topic, correlation, payload, at in rows]
+        return [(one.topic, one.correlation_id, json.loads(one.payload), one.at) for one in self.lines()]

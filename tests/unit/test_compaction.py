@@ -84,7 +84,7 @@ async def test_a_lane_is_due_with_the_message_after_the_limit(lane: Lane) -> Non
     assert [record.text for record in tail.recent.records] == ["say 4", "re 4"]
     assert tail.summary is not None
     assert read(tail.summary.text).facts == ("heard say 1", "heard say 2", "heard say 3")
-    assert lane.topics == ["lane.summarised"]
+    assert lane.topics == ["lane.compacted"]
 
 
 async def test_the_next_one_takes_over_the_last_and_counts_from_there(lane: Lane) -> None:

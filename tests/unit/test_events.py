@@ -218,7 +218,7 @@ async def test_http_lists_and_streams_what_happened(tmp_path: Path) -> None:
         refused = await running.client.get("/v1/events")
         assert refused.status_code == 401
         found = (await running.client.get("/v1/events?topics=message.*,turn.*", headers=running.owner)).json()
-        assert [one["type"] for one in found] == ["message.received", "turn.committed"]
+        assert [one["type"] for one in found] == ["message.received", "turn.started", "turn.committed"]
         assert found[0]["data"]["message"] == put["id"]
         assert {"specversion", "id", "source", "time"} <= found[0].keys()
         more = await running.client.get(f"/v1/events?after={found[0]['id']}&topics=*.*", headers=running.owner)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State, TurnRow
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
+from keepsaid.domain.fact import Over, abandoned, ended
 from keepsaid.domain.route import Action
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
@@ -21,7 +22,7 @@ def interrupt(state: State, commit: Interrupt) -> int | None:
     if newer.last - held.first + 1 > commit.window.count_max or held.chars + newer.chars > commit.window.chars_max:
         return None
     held.go("interrupt")
-    abandon(held, INTERRUPTED, commit.at)
+    abandon(state, held, (INTERRUPTED, Over.INTERRUPTED), commit.at)
     newer.lane.open.remove(newer)
     newer.lane.batches.remove(newer)
     del state.batches[newer.id]
@@ -51,8 +52,8 @@ def _next(lane: LaneRow, after: int) -> BatchRow | None:
     return None if touched else batch
 
 
-def abandon(batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
-    """End the open turn of a batch; what was steered into it waits for a turn of its own.
+def abandon(state: State, batch: BatchRow, over: tuple[str, Over], at: int) -> Sequence[BatchRow]:
+    """End the open turn of a batch, for a reason; what was steered into it waits for a turn of its own.
 
     But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
     might ask for the same again. Returns what is parked.
@@ -66,11 +67,13 @@ def abandon(batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
         if one.steered_at < doubtful:
             one.go("park")
             one.error, one.later, one.ended_at = JOINED_DOUBT, False, at
+            state.told(at, ended(one.id, one.state))
             parked.append(one)
         else:
             one.steered = None
     turn.state = move("turn", turn.state, "abandon")
-    turn.reason, turn.ended_at = reason, at
+    (turn.reason, why), turn.ended_at = over, at
+    state.told(at, abandoned(turn.id, batch.id, why))
     return parked
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
@@ -24,6 +23,7 @@ from keepsaid.domain.collection import (
     RequeueCollection,
     Utterance,
 )
+from keepsaid.domain.fact import read_to, unreadable
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.provenance import from_outside
@@ -102,7 +102,7 @@ def collected(state: State, commit: Collected) -> Left:
         return Left.MARKED
     session.collection = move("collection", session.collection, "finish")
     session.invalidated_at, session.invalidated_reason, session.collect_at = None, "", None
-    _tell(state, "memory.session_completed", (session.id, commit.at), {"until": session.processed_until})
+    state.told(commit.at, read_to(session.id, session.processed_until or 0))
     return Left.CLEARED
 
 
@@ -116,7 +116,7 @@ def failed(state: State, commit: CollectionFailed) -> bool:
     session.collect_at, session.error, session.owner = commit.next_at, commit.error, ""
     session.attempts += commit.charged
     if parked:
-        _tell(state, "memory.session_parked", (session.id, commit.at), {"error": commit.error})
+        state.told(commit.at, unreadable(session.id, commit.error))
     return True
 
 
@@ -243,8 +243,3 @@ def _last(place: Place) -> int:
 def _due(state: State, session_id: int) -> FindingRow | None:
     rows = state.findings.values()
     return next((row for row in rows if row.finding.session_id == session_id and row.applied_at is None), None)
-
-
-def _tell(state: State, topic: str, of: tuple[int, int], said: dict[str, object]) -> None:
-    session_id, at = of
-    state.tell(topic, json.dumps({"session": session_id, **said}), str(session_id), at)

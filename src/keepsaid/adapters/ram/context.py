@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
 from keepsaid.adapters.ram.context_row import ContextRow, CutRow
 from keepsaid.adapters.ram.sessions import mark, rotate
 from keepsaid.adapters.ram.state import Entry, LaneRow, State
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span, Stretch
+from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import Role
+from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import NO_MODEL, Recent
@@ -91,8 +89,8 @@ def summarise(state: State, commit: Summarise) -> bool:
     head.took[head.version] = _took(row, first, commit.last)
     state.summaries_due[commit.lane] = head.version
     rotate(state, row, Ending.COMPACTION, commit.at)
-    told = {"version": head.version, "first": first, "last": commit.last, "made": str(commit.made)}
-    _tell(state, "lane.summarised", commit.lane, told, commit.at)
+    span = head.version, first, commit.last, head.took[head.version][0]
+    state.told(commit.at, compacted(commit.lane, str(commit.made), span))
     return True
 
 
@@ -113,8 +111,7 @@ def cut(state: State, commit: CutContext) -> bool:
         rotate(state, row, Ending.RESET, commit.at)
     else:
         mark(row, "compaction", commit.at)
-    told = {"version": head.version, "first": first, "last": commit.last, "messages": said}
-    _tell(state, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
+    state.told(commit.at, compacted(commit.lane, str(commit.why), (head.version, first, commit.last, said)))
     return True
 
 
@@ -137,8 +134,8 @@ def summary_failed(state: State, commit: SummaryFailed) -> bool:
         return False
     head = row.context
     head.attempts, head.next_at, head.error = head.attempts + 1, commit.next_at, commit.error
-    told = {"version": commit.seen, "attempts": head.attempts, "error": commit.error}
-    _tell(state, "lane.summary_failed", commit.lane, told, commit.at)
+    told: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts, "error": commit.error}
+    state.told(commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **told}))
     return True
 
 
@@ -158,7 +155,3 @@ def _movable(state: State, commit: Summarise | CutContext) -> LaneRow | None:
 def _move(head: ContextRow, at: int) -> None:
     head.version, head.changed_at = head.version + 1, at
     head.attempts, head.next_at, head.error = 0, 0, ""
-
-
-def _tell(state: State, topic: str, lane: Lane, told: Mapping[str, object], at: int) -> None:
-    state.tell(topic, json.dumps({"lane": list(lane), **told}), "", at)

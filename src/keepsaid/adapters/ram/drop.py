@@ -7,6 +7,7 @@ from dataclasses import replace
 from keepsaid.adapters.ram.busy import abandon
 from keepsaid.adapters.ram.state import State
 from keepsaid.domain.commits import Drop
+from keepsaid.domain.fact import Over, dropped
 from keepsaid.domain.route import Action
 
 
@@ -18,5 +19,6 @@ def drop(state: State, commit: Drop) -> bool:
     batch.go("drop")
     batch.later, batch.ended_at = False, commit.at
     batch.verdict = replace(batch.verdict, action=Action.DROP, reason=commit.reason)
-    abandon(batch, commit.reason, commit.at)
+    state.told(commit.at, dropped(batch.id, batch.last - batch.first + 1))
+    abandon(state, batch, (commit.reason, Over.DROPPED), commit.at)
     return True

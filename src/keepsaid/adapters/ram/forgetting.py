@@ -10,6 +10,7 @@ from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.compaction import Cut
+from keepsaid.domain.fact import forgot, replied
 from keepsaid.domain.finding import kept
 from keepsaid.domain.forgetting import (
     PIECE,
@@ -77,6 +78,8 @@ def move_on(state: State, commit: MoveForgetting) -> bool:
     state.forgettings[commit.id] = replace(row, state=after, changed_at=commit.at, counts=counts)
     if commit.verb == "scrub":
         state.forgotten_items[commit.id] = {}
+    if commit.verb == "finish":
+        state.told(commit.at, forgot(commit.id, dict(counts)))
     return True
 
 
@@ -203,6 +206,7 @@ def _empty_reply(state: State, reply: ReplyRow, at: int) -> None:
     verb = _FROM_REPLY.get(reply.state)
     if verb is not None:
         reply.state = move("reply", reply.state, verb)
+        state.told(at, replied(reply.draft.id, reply.state, (reply.turn_id, reply.batch_id), reply.attempts))
     if reply.state not in OPEN_REPLIES:
         state.unsettled.pop(reply.draft.id, None)
     reply.draft, reply.detail, reply.owner = replace(reply.draft, text=""), "", ""

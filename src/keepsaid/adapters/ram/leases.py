@@ -23,6 +23,7 @@ from keepsaid.domain.commits import (
     Requeue,
     VoidLeases,
 )
+from keepsaid.domain.fact import OVER, ended, started
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Lease
@@ -37,7 +38,10 @@ def claim(state: State, commit: Claim) -> tuple[Lease, ...]:
     """Lease ready batches."""
     chosen = _choose(state, commit)
     turn_ids = iter(commit.turn_ids)
-    return tuple(_lease(state, batch, commit, turn_ids.__next__) for batch in chosen)
+    leases = tuple(_lease(state, batch, commit, turn_ids.__next__) for batch in chosen)
+    begun = [started(lease.turn_id, lease.batch.id) for lease in leases if not lease.continued]
+    state.told_together(commit.at, begun)
+    return leases
 
 
 def _choose(state: State, commit: Claim) -> Sequence[BatchRow]:
@@ -114,16 +118,17 @@ def fail(state: State, commit: Fail) -> str:
     batch.attempts, batch.crashes, batch.error = attempts, 0, commit.error
     batch.ready_at, batch.later = max(commit.not_before, commit.at), True
     if batch.state != "queued":
-        parked = _end(batch, commit.error, commit.at)
+        parked = _end(state, batch, commit.error, commit.at)
         if commit.notice is not None:
             keep_notices(state, (batch, *parked), commit.notice, iter(commit.reply_ids), commit.at)
     return batch.state
 
 
-def _end(batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
+def _end(state: State, batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
     """Nobody goes on with this batch by itself: its turn is over; returns what is parked with it."""
     batch.ended_at = at
-    return abandon(batch, reason, at)
+    state.told(at, ended(batch.id, batch.state))
+    return abandon(state, batch, (reason, OVER[batch.state]), at)
 
 
 def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
@@ -144,7 +149,7 @@ def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
             batch.go("expire")
             continue
         batch.go("bury")
-        parked = _end(batch, _CRASHED, commit.at)
+        parked = _end(state, batch, _CRASHED, commit.at)
         dead.append(batch.id)
         reply_id = next(reply_ids, None)
         if reply_id is not None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from keepsaid.adapters.ram.intake import name_target
 from keepsaid.adapters.ram.state import OPEN_REPLIES, BatchRow, Place, ReplyRow, State
 from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.fact import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Reply, ReplyDraft, accepted, address
 from keepsaid.domain.states import move
 
@@ -59,19 +60,20 @@ def take(state: State, commit: TakeReplies) -> tuple[Reply, ...]:
     due.sort(key=lambda reply: (reply.next_at, reply.draft.id))
     taken = due[: max(0, commit.limit)]
     for reply in taken:
-        _go(state, reply, "take")
+        _go(state, reply, "take", commit.at)
         reply.owner = commit.owner
         reply.fence += 1
         reply.attempts += 1
     return tuple(reply.value for reply in taken)
 
 
-def _go(state: State, reply: ReplyRow, verb: str) -> None:
+def _go(state: State, reply: ReplyRow, verb: str, at: int) -> None:
     reply.state = move("reply", reply.state, verb)
     if reply.state in OPEN_REPLIES:
         state.unsettled[reply.draft.id] = reply
     else:
         state.unsettled.pop(reply.draft.id, None)
+    state.told(at, replied(reply.draft.id, reply.state, (reply.turn_id, reply.batch_id), reply.attempts))
 
 
 def settle(state: State, commit: Settle) -> bool:
@@ -79,7 +81,7 @@ def settle(state: State, commit: Settle) -> bool:
     reply = state.replies.get(commit.reply_id)
     if reply is None or reply.state != "sending" or reply.fence != commit.fence:
         return False
-    _go(state, reply, commit.outcome)
+    _go(state, reply, commit.outcome, commit.at)
     reply.detail = commit.detail
     reply.next_at = max(reply.next_at, commit.retry_at)
     reply.ended_at = None if reply.state in OPEN_REPLIES else commit.at
@@ -93,7 +95,7 @@ def doubt(state: State, commit: Doubt) -> int:
     """Replies whose sender died are unknown: they may have arrived."""
     cut_short = [r for r in state.unsettled.values() if r.state == "sending" and r.owner != commit.owner]
     for reply in cut_short:
-        _go(state, reply, "doubt")
+        _go(state, reply, "doubt", commit.at)
         reply.detail = "the process died while sending it"
     for reply in state.unsettled.values():
         reply.next_at = min(reply.next_at, commit.at)
@@ -105,10 +107,10 @@ def resend(state: State, commit: Resend) -> int:
     unknown = [r for r in state.unsettled.values() if r.state == "unknown" and r.next_at <= commit.at]
     for reply in unknown:
         if reply.lane.channel in commit.given_up:
-            _go(state, reply, "bury")
+            _go(state, reply, "bury", commit.at)
             reply.detail, reply.ended_at = IN_DOUBT, commit.at
         else:
-            _go(state, reply, "resend")
+            _go(state, reply, "resend", commit.at)
             reply.possible_duplicate, reply.detail = True, SENT_AGAIN
             reply.next_at = commit.at
     return len(unknown)
@@ -119,7 +121,7 @@ def shown(state: State, commit: Shown) -> bool:
     reply = state.replies.get(commit.reply_id)
     if reply is None or reply.state != "pending":
         return False
-    _go(state, reply, "show")
+    _go(state, reply, "show", commit.at)
     reply.detail, reply.ended_at = "pulled", commit.at
     if commit.provider_id is not None:
         reply.provider_id = commit.provider_id
@@ -133,10 +135,10 @@ def decide(state: State, commit: Decide) -> bool:
     if reply is None or reply.state != "dead":
         return False
     if commit.again:
-        _go(state, reply, "requeue")
+        _go(state, reply, "requeue", commit.at)
         reply.attempts, reply.next_at, reply.detail, reply.ended_at = 0, commit.at, "", None
         reply.possible_duplicate = True
     else:
-        _go(state, reply, "refuse")
+        _go(state, reply, "refuse", commit.at)
         reply.detail, reply.ended_at = accepted(reply.detail), commit.at
     return True

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from keepsaid.adapters.ram.intake import collect_rest
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft
 from keepsaid.domain.commits import Dispatch
+from keepsaid.domain.fact import ROUTED, judged
 from keepsaid.domain.route import Action
 
 
@@ -17,9 +20,14 @@ def dispatch(state: State, commit: Dispatch) -> bool:
     last = commit.batches[-1].last
     if lane.batched != commit.after or last > lane.head:
         return False
+    came: Counter[int] = Counter()
     for routed in commit.batches:
-        if not _extended(lane, routed, commit):
-            _keep(state, lane, routed, commit.at)
+        batch = _extended(lane, routed, commit) or _keep(state, lane, routed, commit.at)
+        came[batch.id] += routed.last - routed.first + 1
+    batches = [(state.batches[number], count) for number, count in came.items()]
+    facts = [judged(batch.id, count, batch.verdict, batch.task_id) for batch, count in batches]
+    state.told_together(commit.at, [one for one in facts if one.topic == ROUTED])
+    state.told(commit.at, *(one for one in facts if one.topic != ROUTED))
     lane.batched = last
     collect_rest(lane, commit.window, commit.at)
     return True
@@ -36,20 +44,20 @@ def _check(commit: Dispatch) -> None:
         number = routed.last
 
 
-def _extended(lane: LaneRow, routed: Routed, commit: Dispatch) -> bool:
+def _extended(lane: LaneRow, routed: Routed, commit: Dispatch) -> BatchRow | None:
     batch = lane.batch_of(routed.first - 1)
     if batch is None or not _untouched(batch) or batch.verdict.action is not Action.FORWARD:
-        return False
+        return None
     verdict, window = routed.verdict, commit.window
     known = (batch.verdict.action, batch.verdict.rule, batch.verdict.version)
     if known != (verdict.action, verdict.rule, verdict.version):
-        return False
+        return None
     if routed.last - batch.first + 1 > window.count_max or batch.chars + routed.chars > window.chars_max:
-        return False
+        return None
     batch.last = routed.last
     batch.chars += routed.chars
     batch.priority = min(batch.priority, routed.priority)
-    return True
+    return batch
 
 
 def _untouched(batch: BatchRow) -> bool:
@@ -57,7 +65,7 @@ def _untouched(batch: BatchRow) -> bool:
     return batch.state == "queued" and not charged and batch.open_turn is None and batch.steered is None
 
 
-def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> None:
+def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> BatchRow:
     batch = BatchRow(
         id=routed.id,
         lane=lane,
@@ -81,6 +89,7 @@ def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> None:
         batch.ended_at = at
         batch.task_id = _task(state, batch, routed.task)
         state.episodes_due[batch.id] = None
+    return batch
 
 
 def _task(state: State, batch: BatchRow, draft: TaskDraft) -> int:

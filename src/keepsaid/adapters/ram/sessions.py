@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from keepsaid.adapters.ram.session_row import SessionRow
 from keepsaid.adapters.ram.slots import clear_lane
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.fact import of_session, session_over
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, Ending, Quiet, Rest, Rested
 from keepsaid.domain.states import move
@@ -24,12 +23,12 @@ def enter(state: State, lane: LaneRow, commit: TurnCommit, heard_at: int) -> Ses
         reason = lane.sessions[-1].ended_reason if lane.sessions else FIRST
         session = SessionRow(commit.turn_id, len(lane.transcript) + 1, commit.at, reason)
         lane.sessions.append(session)
-        _tell(state, "started", session.id, commit.at, {"reason": reason, "first": session.first})
+        state.told(commit.at, of_session("started", session.id, reason=reason, first=session.first))
     session.active_at = commit.at
     session.quiet_since = commit.at if commit.steady is None else commit.steady
     if session.state == "sleeping":
         session.state = move("session", session.state, "wake")
-        _tell(state, "woke", session.id, commit.at, {"reason": "a message came"})
+        state.told(commit.at, of_session("woke", session.id, reason="a message came"))
     return session
 
 
@@ -81,7 +80,7 @@ def _end(state: State, session: SessionRow, when: tuple[int, int], ending: Endin
         invalidate(session, last, MARKS[ending], at)
     session.state = move("session", session.state, "end")
     session.last, session.ended_at, session.ended_reason = last, at, str(ending)
-    _tell(state, "ended", session.id, at, {"reason": str(ending), "first": session.first, "last": last})
+    state.told(at, session_over(session.id, ending, session.first, last))
 
 
 def rest(state: State, commit: Rest) -> Rested:
@@ -113,7 +112,7 @@ def _sleep(state: State, lane: LaneRow, session: SessionRow, at: int) -> None:
     if len(lane.transcript) >= session.first:
         invalidate(session, len(lane.transcript), "sleep", at)
     session.state = move("session", session.state, "sleep")
-    _tell(state, "sleeping", session.id, at, {"reason": "the lane is quiet"})
+    state.told(at, of_session("sleeping", session.id, reason="the lane is quiet"))
 
 
 def _current(state: State, wanted: str) -> list[tuple[LaneRow, SessionRow]]:
@@ -128,8 +127,3 @@ def quiet_since(state: State) -> Quiet:
         for wanted in ("active", "sleeping")
     )
     return Quiet(active, sleeping)
-
-
-def _tell(state: State, what: str, session_id: int, at: int, said: dict[str, object]) -> None:
-    payload = json.dumps({"session": session_id, **said})
-    state.tell(f"session.{what}", payload, str(session_id), at)

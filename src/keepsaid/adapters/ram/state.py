@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from keepsaid.adapters.ram.journal_row import DeliveryRow, SubscriptionRow
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import Batch
-from keepsaid.domain.event import Line
+from keepsaid.domain.event import Line, several
+from keepsaid.domain.fact import Fact
 from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.lane import Lane
@@ -302,6 +303,17 @@ class State:
         """Write a line of the journal; the last one is never pruned."""
         number = self.journal[-1].number + 1 if self.journal else 1
         self.journal.append(Line(number, topic, payload, correlation_id, at))
+
+    def told(self, at: int, *facts: Fact | None) -> None:
+        """Write down facts, a line each; what is None did not happen."""
+        for fact in facts:
+            if fact is not None:
+                self.tell(fact.topic, json.dumps(fact.payload), fact.about, at)
+
+    def told_together(self, at: int, facts: Sequence[Fact]) -> None:
+        """Write down facts of one topic in one line."""
+        if facts:
+            self.tell(facts[0].topic, several((one.about, one.payload) for one in facts), "", at)
 
     def leased(self) -> Iterator[BatchRow]:
         """The batches in flight."""

@@ -13,6 +13,7 @@ from keepsaid.adapters.ram.outbox import keep_reply
 from keepsaid.adapters.ram.sessions import enter, mark_if_many
 from keepsaid.adapters.ram.state import Entry, State, StepRow, TurnRow
 from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, Tell, TurnCommit
+from keepsaid.domain.fact import answered
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
 
@@ -71,13 +72,7 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     leave(state, commit, batch.lane)
     if commit.reply is not None:
         keep_reply(state, batch, commit.reply, (turn.id, commit.at))
-    payload: dict[str, object] = {"turn": turn.id, "batch": batch.id, "replied": commit.reply is not None}
-    if commit.steered:
-        payload["steered"] = list(commit.steered)
-    state.tell("turn.committed", json.dumps(payload), str(turn.id), commit.at)
-    for obeyed in outcome.obeyed:
-        told = {"name": obeyed.name, "outcome": obeyed.outcome, "arguments": obeyed.size}
-        state.tell("command.executed", json.dumps(told), str(turn.id), commit.at)
+    state.told(commit.at, *answered(commit))
     state.episodes_due[batch.id] = turn.id
     for one in joined:
         one.go("steer")

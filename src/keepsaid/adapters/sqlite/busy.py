@@ -11,7 +11,9 @@ from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import lane_row, refresh_ready
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
+from keepsaid.domain.fact import Over, abandoned, ended
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
 
@@ -32,24 +34,28 @@ def interrupt(db: apsw.Connection, commit: Interrupt) -> int | None:
     if newer_last - first + 1 > commit.window.count_max or chars + newer_chars > commit.window.chars_max:
         return None
     db.execute(SQL["interrupt"], (batch_id, move("batch", state, "interrupt")))
-    abandon(db, batch_id, INTERRUPTED, commit.at)
+    abandon(db, batch_id, (INTERRUPTED, Over.INTERRUPTED), commit.at)
     db.execute(SQL["forget_batch"], (newer_id,))
     db.execute(ROUTING["extend_batch"], (batch_id, newer_last, newer_chars, priority, last_id))
     refresh_ready(db, lane_id)
     return int(batch_id)
 
 
-def abandon(db: apsw.Connection, batch_id: int, reason: str, at: int) -> Sequence[int]:
-    """End the open turn of a batch; what was steered into it waits for a turn of its own.
+def abandon(db: apsw.Connection, batch_id: int, over: tuple[str, Over], at: int) -> Sequence[int]:
+    """End the open turn of a batch, for a reason; what was steered into it waits for a turn of its own.
 
     But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
     might ask for the same again. Returns what is parked.
     """
     doubtful = every(db, SQL["in_doubt"], (batch_id,))
     for joined_id, state in doubtful:
-        db.execute(SQL["park"], (joined_id, move("batch", state, "park"), JOINED_DOUBT, at))
+        parked = move("batch", state, "park")
+        db.execute(SQL["park"], (joined_id, parked, JOINED_DOUBT, at))
+        tell(db, at, ended(joined_id, parked))
     db.execute(SQL["unsteer"], (batch_id,))
-    db.execute(SQL["abandon"], (batch_id, reason, at))
+    reason, why = over
+    for (turn_id,) in every(db, SQL["abandon"], (batch_id, reason, at)):
+        tell(db, at, abandoned(turn_id, batch_id, why))
     return [joined_id for joined_id, _ in doubtful]
 
 

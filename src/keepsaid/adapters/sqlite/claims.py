@@ -11,7 +11,9 @@ from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.busy import leave_unseen
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
+from keepsaid.adapters.sqlite.telling import tell_together
 from keepsaid.domain.commits import LONER_PATIENCE_MS, Claim
+from keepsaid.domain.fact import started
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
 
@@ -93,6 +95,7 @@ def _leased(db: apsw.Connection, taken: Sequence[_Taking], *, alone: bool = Fals
     ]
     for run in chunks(begun):
         db.execute(many(SQL["start_turns"], _TURN_ROW, len(run)), flat(run))
+    tell_together(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
     for open_turn in open_turns.values():
         leave_unseen(db, open_turn)
     return tuple(

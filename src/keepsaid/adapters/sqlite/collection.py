@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import apsw
 
 from keepsaid.adapters.sqlite.query import Row, every, one, only, run
 from keepsaid.adapters.sqlite.sessions import invalidate
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.collection import (
     RIPE,
     ClaimCollection,
@@ -22,13 +21,13 @@ from keepsaid.domain.collection import (
     MarkUnprocessed,
     RequeueCollection,
 )
+from keepsaid.domain.fact import read_to, unreadable
 from keepsaid.domain.finding import Finding, decoded, encoded
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Usage
 
 SQL = load("collection")
-_EVENT = load("turns")["keep_event"]
 RUN = "collection"
 
 
@@ -100,7 +99,7 @@ def collected(db: apsw.Connection, commit: Collected) -> Left:
         return Left.MARKED
     done = processed, ruled, None, move("collection", state, "finish"), None
     db.execute(SQL["read"], (commit.session_id, *done))
-    _tell(db, "memory.session_completed", commit.session_id, commit.at, {"until": processed})
+    tell(db, commit.at, read_to(commit.session_id, processed))
     return Left.CLEARED
 
 
@@ -112,7 +111,7 @@ def failed(db: apsw.Connection, commit: CollectionFailed) -> bool:
     state = move("collection", row[0], "park" if commit.next_at is None else "fail")
     db.execute(SQL["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
     if commit.next_at is None:
-        _tell(db, "memory.session_parked", commit.session_id, commit.at, {"error": commit.error})
+        tell(db, commit.at, unreadable(commit.session_id, commit.error))
     return True
 
 
@@ -151,7 +150,3 @@ def void(db: apsw.Connection, owner: str, at: int) -> None:
     for session_id, state in every(db, SQL["claimed_elsewhere"], (owner,)):
         db.execute(SQL["give_back"], (session_id, move("collection", state, "leave"), at))
     run(db, SQL["at_once"], (at,))
-
-
-def _tell(db: apsw.Connection, topic: str, session_id: int, at: int, said: dict[str, object]) -> None:
-    db.execute(_EVENT, (topic, json.dumps({"session": session_id, **said}), str(session_id), at))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import apsw
@@ -12,8 +11,10 @@ from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import LaneTail, Span, Stretch
+from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.session import Ending
@@ -21,7 +22,6 @@ from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
 
 SQL = load("context")
-TURNS = load("turns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,7 @@ def summarise(db: apsw.Connection, commit: Summarise) -> bool:
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
     db.execute(SQL["copy_due"], (lane_id, version))
     rotate(db, lane_id, Ending.COMPACTION, commit.at)
-    told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "made": str(commit.made)}
-    _tell(db, "lane.summarised", commit.lane, told, commit.at)
+    tell(db, commit.at, compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
     return True
 
 
@@ -130,8 +129,7 @@ def cut(db: apsw.Connection, commit: CutContext) -> bool:
         rotate(db, lane_id, Ending.RESET, commit.at)
     else:
         mark(db, lane_id, head.last, "compaction", commit.at)
-    told: dict[str, Json] = {"version": version, "first": first, "last": commit.last, "messages": said}
-    _tell(db, f"lane.{'reset' if reset else 'cut'}", commit.lane, told, commit.at)
+    tell(db, commit.at, compacted(commit.lane, str(commit.why), (version, first, commit.last, said)))
     return True
 
 
@@ -148,7 +146,7 @@ def summary_failed(db: apsw.Connection, commit: SummaryFailed) -> bool:
         return False
     db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
     told: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
-    _tell(db, "lane.summary_failed", commit.lane, told, commit.at)
+    tell(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **told}))
     return True
 
 
@@ -162,8 +160,3 @@ def _movable(db: apsw.Connection, commit: Summarise | CutContext) -> tuple[int, 
         return None
     follows = one(db, SQL["role_at"], (lane_id, commit.last + 1))
     return None if follows is not None and follows[0] == Role.TOOL else (lane_id, head)
-
-
-def _tell(db: apsw.Connection, topic: str, lane: Lane, told: dict[str, Json], at: int) -> None:
-    payload = json.dumps({"lane": list(lane), **told}, ensure_ascii=False)
-    db.execute(TURNS["keep_event"], (topic, payload, "", at))

@@ -14,8 +14,10 @@ from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Drop
+from keepsaid.domain.fact import forgot, replied
 from keepsaid.domain.finding import decoded, encoded, kept
 from keepsaid.domain.forgetting import (
     PIECE,
@@ -132,6 +134,8 @@ def move_on(db: apsw.Connection, commit: MoveForgetting) -> bool:
     _count(db, commit.id, commit.counts, commit.at)
     if commit.verb == "scrub":
         db.execute(SQL["forget_items"], (commit.id,))
+    if commit.verb == "finish":
+        tell(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
     return True
 
 
@@ -209,11 +213,12 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
 def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
     """Remove all that a turn left; False while it is open, or its reply is on its way."""
     replies = every(db, SQL["replies_of"], (turn_id,))
-    if _is_open(db, turn_id) or any(state == "sending" for _, state in replies):
+    if _is_open(db, turn_id) or any(state == "sending" for _, state, *_ in replies):
         return False
-    for reply_id, state in replies:
+    for reply_id, state, batch_id, tries in replies:
         verb = _FROM_REPLY.get(state)
         after = state if verb is None else move("reply", state, verb)
+        tell(db, piece.at, None if verb is None else replied(reply_id, after, (turn_id, batch_id), tries))
         db.execute(SQL["empty_reply"], (reply_id, after, piece.at))
         db.execute(SQL["empty_moves"], (reply_id,))
         piece.counts["replies"] += 1

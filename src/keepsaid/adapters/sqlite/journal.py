@@ -10,7 +10,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, run
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
-from keepsaid.domain.commits import Prune, Received
+from keepsaid.domain.commits import Prune, Received, Tell
 from keepsaid.domain.event import (
     EACH,
     ENDLESS,
@@ -35,6 +35,11 @@ from keepsaid.domain.states import move
 
 SQL = load("journal")
 _DELIVERY_ROW = "(?, ?, ?, ?, ?)"
+
+
+def tell(db: apsw.Connection, commit: Tell) -> None:
+    """Write a fact to the journal."""
+    db.execute(SQL["keep_line"], (commit.topic, commit.payload, commit.correlation_id, commit.at))
 
 
 def tell_received(db: apsw.Connection, stored: Iterable[Received], at: int) -> None:

@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.outbox import keep_notices
 from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
     ExpireLeases,
@@ -22,6 +23,7 @@ from keepsaid.domain.commits import (
     Requeue,
     VoidLeases,
 )
+from keepsaid.domain.fact import OVER, ended
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import move
 
@@ -61,7 +63,8 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
     bound = (commit.batch_id, state, charge, commit.error, max(commit.not_before, commit.at), ended_at)
     db.execute(SQL["settle"], bound)
     if state != "queued":
-        parked = abandon(db, commit.batch_id, commit.error, commit.at)
+        tell(db, commit.at, ended(commit.batch_id, state))
+        parked = abandon(db, commit.batch_id, (commit.error, OVER[state]), commit.at)
         if commit.notice is not None:
             keep_notices(db, (commit.batch_id, *parked), commit.notice, iter(commit.reply_ids), commit.at)
     refresh_ready(db, lane_id)
@@ -81,7 +84,8 @@ def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
         error = "the process died while working on it"
         db.execute(SQL["crashed"], (batch_id, state, error, commit.at if bury else None, commit.at))
         if bury:
-            parked = abandon(db, batch_id, error, commit.at)
+            tell(db, commit.at, ended(batch_id, state))
+            parked = abandon(db, batch_id, (error, OVER[state]), commit.at)
             if (reply_id := next(reply_ids, None)) is not None:
                 draft = ReplyDraft(reply_id, commit.notice, notice=True)
                 keep_notices(db, (batch_id, *parked), draft, reply_ids, commit.at)

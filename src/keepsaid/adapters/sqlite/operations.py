@@ -92,7 +92,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     collecting.Invalidate: collection.mark_one,
     collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
-    commits.Tell: turns.tell,
+    commits.Tell: journal.tell,
     Note: notes.keep,
     commits.EpisodesKept: episodes.kept,
     commits.Judge: receipts.judge,

@@ -10,7 +10,9 @@ import apsw
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.fact import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address
 from keepsaid.domain.states import move
 
@@ -74,8 +76,14 @@ def settle(db: apsw.Connection, commit: Settle) -> bool:
 def _move(db: apsw.Connection, reply_id: int, change: tuple[str, str], commit: Settle) -> None:
     ended_at = commit.at if commit.outcome in _FINAL else None
     bound = (reply_id, move("reply", *change), commit.retry_at, commit.detail, commit.provider_id, ended_at, False)
-    db.execute(SQL["settle"], bound)
+    _settled(db, bound, commit.at)
     _keep_move(db, reply_id, change[1], commit.at, commit.detail)
+
+
+def _settled(db: apsw.Connection, bound: tuple[object, ...], at: int) -> None:
+    """Write down where a reply stands, and tell of it."""
+    for reply_id, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
+        tell(db, at, replied(reply_id, state, (turn_id, batch_id), tries))
 
 
 def doubt(db: apsw.Connection, commit: Doubt) -> int:
@@ -83,7 +91,7 @@ def doubt(db: apsw.Connection, commit: Doubt) -> int:
     found = every(db, SQL["sending_elsewhere"], (commit.owner,))
     for reply_id, state in found:
         detail = "the process died while sending it"
-        db.execute(SQL["settle"], (reply_id, move("reply", state, "doubt"), 0, detail, None, None, False))
+        _settled(db, (reply_id, move("reply", state, "doubt"), 0, detail, None, None, False), commit.at)
         _keep_move(db, reply_id, "doubt", commit.at, detail)
     db.execute(SQL["due_now"], (commit.at,))
     return len(found)
@@ -97,7 +105,7 @@ def resend(db: apsw.Connection, commit: Resend) -> int:
         detail = IN_DOUBT if bury else SENT_AGAIN
         verb = "bury" if bury else "resend"
         after = move("reply", state, verb)
-        db.execute(SQL["settle"], (reply_id, after, commit.at, detail, None, commit.at if bury else None, not bury))
+        _settled(db, (reply_id, after, commit.at, detail, None, commit.at if bury else None, not bury), commit.at)
         _keep_move(db, reply_id, verb, commit.at, detail)
     return len(found)
 
@@ -108,7 +116,7 @@ def shown(db: apsw.Connection, commit: Shown) -> bool:
     if row is None or row[0] != "pending":
         return False
     bound = (commit.reply_id, move("reply", row[0], "show"), 0, "pulled", commit.provider_id, commit.at, False)
-    db.execute(SQL["settle"], bound)
+    _settled(db, bound, commit.at)
     _keep_move(db, commit.reply_id, "show", commit.at, "pulled")
     return True
 
@@ -123,6 +131,6 @@ def decide(db: apsw.Connection, commit: Decide) -> bool:
         _keep_move(db, commit.reply_id, "requeue", commit.at)
         return True
     after, detail = move("reply", row[0], "refuse"), accepted(row[1])
-    db.execute(SQL["settle"], (commit.reply_id, after, 0, detail, None, commit.at, False))
+    _settled(db, (commit.reply_id, after, 0, detail, None, commit.at, False), commit.at)
     _keep_move(db, commit.reply_id, "refuse", commit.at, detail)
     return True

@@ -11,8 +11,10 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import every, numbers, one
 from keepsaid.adapters.sqlite.statements import CHUNK, chunks, flat, load, many
-from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft, Window
+from keepsaid.adapters.sqlite.telling import tell, tell_together
+from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.commits import Dispatch
+from keepsaid.domain.fact import ROUTED, Fact, judged
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
@@ -57,6 +59,7 @@ class _Written:
     batches: list[_Row] = field(default_factory=list)
     grown: list[_Row] = field(default_factory=list)
     lanes: list[_Row] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
 
 
 def lane_id_of(db: apsw.Connection, lane: Lane) -> int | None:
@@ -116,6 +119,8 @@ def _dispatched(db: apsw.Connection, commits: Sequence[Dispatch]) -> list[bool]:
         db.execute(SQL["routed"], counted)
     if written.lanes:
         refresh_ready(db, *(stand.lane_id for stand, done in zip(stands.values(), kept, strict=True) if done))
+    tell_together(db, commits[-1].at, [one for one in written.facts if one.topic == ROUTED])
+    tell(db, commits[-1].at, *(one for one in written.facts if one.topic != ROUTED))
     return kept
 
 
@@ -148,7 +153,11 @@ def _write(db: apsw.Connection, commit: Dispatch, stand: _Stand, written: _Writt
         grown, *batches = batches
         if grown is not stand.tail:
             written.grown.append((grown.id, grown.last, grown.chars, grown.priority, grown.last_id))
-    written.batches.extend(_batch_row(db, commit, stand.lane_id, routed) for routed in batches)
+            written.facts.append(judged(grown.id, grown.last - stand.tail.last, commit.batches[0].verdict))
+    for routed in batches:
+        task_id = _task(db, commit, stand.lane_id, routed)
+        written.batches.append(_batch_row(commit, stand.lane_id, routed, task_id))
+        written.facts.append(judged(routed.id, routed.last - routed.first + 1, routed.verdict, task_id))
     last, window = commit.batches[-1].last, commit.window
     rest = _rest(db, stand.lane_id, last, min(stand.head, last + window.count_max))
     written.lanes.append((stand.lane_id, last, *_begun(rest, window, commit.at)))
@@ -183,23 +192,25 @@ def _may_join(before: Routed, routed: Routed, window: Window) -> bool:
     return same and verdict.action is Action.FORWARD and count <= window.count_max and chars <= window.chars_max
 
 
-def _batch_row(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> _Row:
-    verdict, state, task_id = routed.verdict, "queued", None
+def _batch_row(commit: Dispatch, lane_id: int, routed: Routed, task_id: int | None) -> _Row:
+    verdict, state = routed.verdict, "queued"
     if verdict.action is Action.DROP:
         state = move("batch", state, "drop")
     elif verdict.action is Action.SPAWN:
         state = move("batch", state, "spawn")
-        assert routed.task is not None, "a spawn verdict carries its task"
-        task_id = _task(db, commit, lane_id, (routed, routed.task))
-        db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     ended_at = None if state == "queued" else commit.at
     place = (routed.id, lane_id, routed.first, routed.last, routed.last_id, routed.first_at, routed.chars)
     decided = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason, routed.priority)
     return (*place, *decided, commit.at, commit.at, ended_at, task_id)
 
 
-def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, work: tuple[Routed, TaskDraft]) -> int:
-    routed, draft = work
+def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> int | None:
+    """The task of a batch that is spawned: a pending one of its key takes it in."""
+    draft = routed.task
+    if routed.verdict.action is not Action.SPAWN:
+        return None
+    assert draft is not None, "a spawn verdict carries its task"
+    db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     count = routed.last - routed.first + 1
     row = one(db, SQL["pending_task"], (draft.key,))
     if row is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,13 +10,14 @@ import apsw
 from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.slots import clear_lane
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.fact import of_session, session_over
 from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, Ending, Quiet, Rest, Rested, Session
 from keepsaid.domain.states import move
 
 SQL = load("sessions")
-_EVENT = load("turns")["keep_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ def enter(db: apsw.Connection, commit: TurnCommit, grown: Grown) -> tuple[int, i
         before = one(db, SQL["ended_before"], (grown.lane_id,))
         reason, first = before[0] if before else FIRST, grown.told + 1
         db.execute(SQL["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady))
-        _tell(db, "started", commit.turn_id, commit.at, {"reason": reason, "first": first})
+        tell(db, commit.at, of_session("started", commit.turn_id, reason=reason, first=first))
         return commit.turn_id, grown.told
     session_id, state, _, first, processed_until = row
     db.execute(SQL["touch"], (session_id, commit.at, steady))
     if state == "sleeping":
         db.execute(SQL["wake"], (session_id, move("session", state, "wake")))
-        _tell(db, "woke", session_id, commit.at, {"reason": "a message came"})
+        tell(db, commit.at, of_session("woke", session_id, reason="a message came"))
     return session_id, max(processed_until, first - 1)
 
 
@@ -97,7 +97,7 @@ def _end(db: apsw.Connection, row: Row, when: tuple[int, int], ending: Ending) -
     if last >= first:
         invalidate(db, session_id, last, MARKS[ending], at)
     db.execute(SQL["end"], (session_id, move("session", state, "end"), last, at, str(ending)))
-    _tell(db, "ended", session_id, at, {"reason": str(ending), "first": first, "last": last})
+    tell(db, at, session_over(session_id, ending, first, last))
 
 
 def rest(db: apsw.Connection, commit: Rest) -> Rested:
@@ -125,12 +125,7 @@ def _sleep(db: apsw.Connection, session_id: int, last: int, at: int) -> None:
     if last:
         invalidate(db, session_id, last, "sleep", at)
     db.execute(SQL["sleep"], (session_id, move("session", "active", "sleep")))
-    _tell(db, "sleeping", session_id, at, {"reason": "the lane is quiet"})
-
-
-def _tell(db: apsw.Connection, what: str, session_id: int, at: int, said: dict[str, object]) -> None:
-    payload = json.dumps({"session": session_id, **said})
-    db.execute(_EVENT, (f"session.{what}", payload, str(session_id), at))
+    tell(db, at, of_session("sleeping", session_id, reason="the lane is quiet"))
 
 
 def sessions(db: apsw.Connection, lane_id: int, limit: int) -> Sequence[Session]:

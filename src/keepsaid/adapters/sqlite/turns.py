@@ -17,7 +17,9 @@ from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
-from keepsaid.domain.commits import StepEnd, StepStart, Tell, TurnCommit
+from keepsaid.adapters.sqlite.telling import tell
+from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
+from keepsaid.domain.fact import answered
 from keepsaid.domain.feedback import How
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Record, Role
@@ -84,7 +86,7 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     shown += [(How.OPENED, memory_id) for memory_id in outcome.opened]
     for run in chunks([(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]):
         db.execute(many(SQL["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
-    _tell(db, commit)
+    tell(db, commit.at, *answered(commit))
     db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
     for batch_id, _, _, _, _, waiting in steered:
         db.execute(SQL["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
@@ -134,21 +136,6 @@ def _origins(
         found = every(db, SQL["origins"], (numbers(missing),))
         origins.update({f"message:{row[0]}": tuple(row[1:]) for row in found})
     return origins
-
-
-def _tell(db: apsw.Connection, commit: TurnCommit) -> None:
-    payload: dict[str, Json] = {"turn": commit.turn_id, "batch": commit.batch_id, "replied": commit.reply is not None}
-    if commit.steered:
-        payload["steered"] = list(commit.steered)
-    db.execute(SQL["keep_event"], ("turn.committed", json.dumps(payload), str(commit.turn_id), commit.at))
-    for command in commit.outcome.obeyed:
-        told = {"name": command.name, "outcome": command.outcome, "arguments": command.size}
-        db.execute(SQL["keep_event"], ("command.executed", json.dumps(told), str(commit.turn_id), commit.at))
-
-
-def tell(db: apsw.Connection, commit: Tell) -> None:
-    """Write a fact to the journal."""
-    db.execute(SQL["keep_event"], (commit.topic, commit.payload, commit.correlation_id, commit.at))
 
 
 def _json(value: Json) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from keepsaid.domain.compaction import Cut
+from keepsaid.domain.session import Ending
+from keepsaid.domain.summary import Made
 from keepsaid.events.schema import Schema, an_id, lane, number, word
 
 _WENT = {
@@ -15,18 +18,19 @@ _WENT = {
     "messages": number("how many of them people and agent said"),
 }
 
+_OVER = {
+    "session": an_id("session", "its id"),
+    "first": number("its first record"),
+    "last": number("its last"),
+}
+_ROTATED = tuple(one for one in Ending if one is not Ending.IDLE)
+
 LANES: Mapping[str, Schema] = MappingProxyType(
     {
-        "lane.summarised": Schema(
-            "A summary stands for records of a lane.",
+        "lane.compacted": Schema(
+            "Records left a lane's context: a summary stands for them, or they did not fit (`guard`).",
             "",
-            {
-                "lane": lane(),
-                "version": number("of the summary"),
-                "first": number("the first record that it stands for anew"),
-                "last": number("the last one"),
-                "made": word("how"),
-            },
+            {**_WENT, "how": word("how", *Made, Cut.GUARD)},
         ),
         "lane.summary_failed": Schema(
             "A summary could not be made.",
@@ -38,7 +42,6 @@ LANES: Mapping[str, Schema] = MappingProxyType(
                 "error": word("what it was"),
             },
         ),
-        "lane.cut": Schema("Records left a lane's context without a summary.", "", _WENT),
         "lane.reset": Schema("A lane begins anew.", "", _WENT),
         "session.started": Schema(
             "A session began.",
@@ -59,15 +62,15 @@ LANES: Mapping[str, Schema] = MappingProxyType(
             "session",
             {"session": an_id("session", "its id"), "reason": word("why")},
         ),
-        "session.ended": Schema(
-            "A session ended.",
+        "session.rotated": Schema(
+            "A session ended, and what comes next in its lane begins another.",
             "session",
-            {
-                "session": an_id("session", "its id"),
-                "reason": word("why"),
-                "first": number("its first record"),
-                "last": number("its last"),
-            },
+            {**_OVER, "reason": word("why", *_ROTATED)},
+        ),
+        "session.ended": Schema(
+            "A session ended, because its lane was quiet for long.",
+            "session",
+            {**_OVER, "reason": word("why", Ending.IDLE)},
         ),
     }
 )

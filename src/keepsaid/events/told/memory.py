@@ -9,6 +9,15 @@ from keepsaid.events.schema import Schema, an_id, number, word
 
 MEMORY: Mapping[str, Schema] = MappingProxyType(
     {
+        "memory.forgotten": Schema(
+            "What somebody asked to be forgotten is gone.",
+            "forgetting",
+            {
+                "forgetting": an_id("forgetting", "the id of its receipt"),
+                "memories": number("how many of them went"),
+                "messages": number("how many of them went"),
+            },
+        ),
         "memory.session_completed": Schema(
             "Everything marked of a session was read.",
             "session",

@@ -74,10 +74,10 @@ class SubscribeContract:
     async def test_a_subscriber_hears_of_its_topics_from_then_on(self, store: Store) -> None:
         """And of none twice."""
         hearer = Hearer(store)
-        await tell(store, "task.completed")
-        await hearer.subscribe("task.completed", "memory.*")
-        await tell(store, "task.completed", "task.failed", "memory.saved", "memory.a.b", "memory")
-        assert await hearer.heard() == ["task.completed", "memory.saved"]
+        await tell(store, "deploy.completed")
+        await hearer.subscribe("deploy.completed", "backup.*")
+        await tell(store, "deploy.completed", "deploy.failed", "backup.saved", "backup.a.b", "backup")
+        assert await hearer.heard() == ["deploy.completed", "backup.saved"]
         assert await hearer.heard() == []
 
     async def test_one_that_wants_the_past_too_hears_of_all_that_is_kept(self, store: Store) -> None:

@@ -44,7 +44,7 @@ WHERE steered = ?1 AND state = 'queued'
   AND steered_at > coalesce((SELECT max(n) FROM step WHERE turn_id = ?1 AND state = 'finished'), -1)
 
 -- name: abandon
-UPDATE turn SET state = 'abandoned', reason = ?2, ended_at = ?3 WHERE batch_id = ?1 AND state = 'open'
+UPDATE turn SET state = 'abandoned', reason = ?2, ended_at = ?3 WHERE batch_id = ?1 AND state = 'open' RETURNING id
 
 -- name: in_doubt
 SELECT joined.id, joined.state FROM turn JOIN batch AS joined ON joined.steered = turn.id

@@ -116,7 +116,7 @@ DELETE FROM injection WHERE memory_id = ?
 DELETE FROM feedback WHERE memory_id = ?
 
 -- name: replies_of
-SELECT id, state FROM reply WHERE turn_id = ?
+SELECT id, state, batch_id, attempts FROM reply WHERE turn_id = ?
 
 -- name: empty_reply
 UPDATE reply SET text = '', detail = '', state = ?2, ended_at = coalesce(ended_at, ?3), owner = NULL WHERE id = ?1

@@ -41,6 +41,7 @@ SELECT state FROM reply WHERE id = ? AND fence = ?
 -- name: settle
 UPDATE reply SET state = ?2, next_at = max(next_at, ?3), detail = ?4, provider_id = coalesce(?5, provider_id),
   ended_at = ?6, owner = NULL, possible_duplicate = max(possible_duplicate, ?7) WHERE id = ?1
+RETURNING id, state, turn_id, batch_id, attempts
 
 -- name: sending_elsewhere
 SELECT id, state FROM reply WHERE state = 'sending' AND owner <> ?

@@ -48,8 +48,5 @@ ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body
 -- name: keep_injections
 INSERT INTO injection (turn_id, memory_id, rank, how) VALUES /*rows*/ ON CONFLICT DO NOTHING
 
--- name: keep_event
-INSERT INTO journal (topic, payload, correlation_id, created_at) VALUES (?, ?, ?, ?)
-
 -- name: lane
 SELECT channel, account, conversation, key FROM lane WHERE id = ?

@@ -1,0 +1,178 @@
+"""Every topic the core declares is told by something, and what is told is what its schema says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.contract.conftest import amiss
+from tests.contract.kept import Kept
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.domain.batch import TaskDraft
+from keepsaid.domain.collection import CollectionFailed
+from keepsaid.domain.command import Obeyed
+from keepsaid.domain.commits import (
+    Claim,
+    Drop,
+    Fail,
+    Failure,
+    Resend,
+    Settle,
+    TakeReplies,
+    Tell,
+    TurnCommit,
+)
+from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
+from keepsaid.domain.event import events_of
+from keepsaid.domain.forgetting import MoveForgetting
+from keepsaid.domain.reply import Delivered
+from keepsaid.domain.route import Action
+from keepsaid.domain.session import Rest
+from keepsaid.domain.summary import Made
+from keepsaid.engine.gauge import Gauge, Marks
+from keepsaid.events.topics import CORE
+from keepsaid.testing.builders import AT_ONCE, CHANNEL, lane_of, outcome, said, verdict
+from keepsaid.testing.clock import VirtualClock
+from keepsaid.testing.contracts.collection import claim, ends, talked
+from keepsaid.testing.contracts.forgetting import request, told
+from keepsaid.testing.contracts.road import Road
+
+_HOUR = 3_600_000
+_TESTS = Path(__file__).resolve().parents[1]
+
+
+async def _answered(road: Road) -> None:
+    """A message is answered, and the reply goes out; another is a command."""
+    await road.settle(said())
+    [reply] = await road.store.apply(TakeReplies((CHANNEL,), "one", 9, 0))
+    await road.store.apply(Settle(reply.id, reply.fence, Delivered.CONFIRMED, 1))
+    queued = await road.queue(said("/reset"))
+    claimed = await road.claim_one()
+    end = replace(outcome(), obeyed=(Obeyed(queued.first.id, "reset", "done", 0),), begins_anew=True)
+    await road.store.apply(TurnCommit(claimed.turn_id, queued.batch_id, claimed.batch.fence, end, None, 2))
+
+
+async def _judged(road: Road) -> None:
+    """Rules drop one and spawn one; a person drops another; two wait and are put together."""
+    await road.queue(said(room="noise"), 0, verdict(Action.DROP, "noise"))
+    spawned = await road.hear(said(room="work"))
+    await road.route(spawned.lane, 0, verdict(Action.SPAWN, "work"), task=TaskDraft(900, "k", "do"))
+    dropped = await road.queue(said(room="dropped"))
+    assert await road.store.apply(Drop(dropped.batch_id, 3, "not wanted"))
+    for _ in range(2):
+        await road.hear(said(room="two"))
+        await road.route(lane_of("two"), window=replace(AT_ONCE, count_max=9))
+
+
+async def _failed(road: Road) -> None:
+    """One is given up, one waits for a person."""
+    for how in (Failure.BURY, Failure.PARK):
+        queued = await road.queue(said(room=how))
+        claimed = await road.claim_one()
+        await road.store.apply(Fail(queued.batch_id, claimed.batch.fence, how, "it broke", 4))
+
+
+async def _replied(road: Road) -> None:
+    """One reply is doubtful and given up, one is dead, one refused."""
+    ends = (Delivered.DOUBT, Delivered.DEAD, Delivered.REFUSED)
+    for what in ends:
+        await road.settle(said(room=what))
+    for reply in await road.store.apply(TakeReplies((CHANNEL,), "one", 9, 0)):
+        assert await road.store.apply(Settle(reply.id, reply.fence, Delivered(reply.lane.conversation), 6))
+    assert await road.store.apply(Resend(frozenset((CHANNEL,)), 8)) == 1
+
+
+async def _rested(road: Road) -> None:
+    """A session sleeps, wakes, is replaced by another, which ends."""
+    await road.settle(said())
+    await road.store.apply(Rest(0, -1, 60_000, 60_000))
+    await road.settle(said(), at=70_000)
+    await road.settle(said(), at=_HOUR)
+    await road.store.apply(Rest(2 * _HOUR, 2 * _HOUR, 9 * _HOUR, 9 * _HOUR))
+
+
+async def _compacted(road: Road) -> None:
+    """What a lane's context holds goes: into a summary, because it does not fit, by a person's word."""
+    for text in ("one", "two"):
+        await road.settle(said(text))
+    store, lane = road.store, lane_of()
+    assert await store.apply(Summarise(lane, 0, 1, "one was said", Made.MODEL, "test/model", 5))
+    assert await store.apply(CutContext(lane, 1, 2, Cut.GUARD, 6))
+    assert await store.apply(SummaryFailed(lane, 2, "no model", 99, 7))
+    assert await store.apply(CutContext(lane, 2, 4, Cut.RESET, 8))
+
+
+async def _read(road: Road) -> None:
+    """A session is read, another is given up."""
+    await talked(road, 3)
+    one = await claim(road.store)
+    await ends(road.store, one, 6)
+    await talked(road, 3, room="den")
+    one = await claim(road.store)
+    assert await road.store.apply(CollectionFailed(one.session_id, one.fence, "again and again", 0, None))
+
+
+async def _forgotten(road: Road) -> None:
+    """A message is forgotten."""
+    scrubbed = await request(road.store, await told(road, "the zebra is called Rex"))
+    assert not scrubbed.left
+    for verb in ("hide", "erase", "scrub", "checkpoint", "finish"):
+        assert await road.store.apply(MoveForgetting(500, verb, 62, (("memories", 1),)))
+
+
+async def _crowded(road: Road) -> None:
+    """More waits than may."""
+    for _ in range(3):
+        await road.hear(said())
+    await Gauge(road.store, VirtualClock(), Marks(count=2, age_ms=9)).work()
+
+
+Scene = Callable[[Road], Awaitable[None]]
+SCENES: dict[Scene, frozenset[str]] = {
+    _answered: frozenset(
+        ["message.received", "batch.routed", "turn.started", "turn.committed", "reply.sent", "command.executed"]
+    ),
+    _judged: frozenset(["batch.routed", "batch.dropped"]),
+    _failed: frozenset(["batch.dead", "batch.parked", "turn.abandoned"]),
+    _replied: frozenset(["reply.unknown", "reply.dead", "reply.not_deliverable"]),
+    _rested: frozenset(["session.started", "session.sleeping", "session.woke", "session.rotated", "session.ended"]),
+    _compacted: frozenset(["lane.compacted", "lane.summary_failed", "lane.reset"]),
+    _read: frozenset(["memory.session_completed", "memory.session_parked"]),
+    _forgotten: frozenset(["memory.forgotten"]),
+    _crowded: frozenset(["buffer.backlog"]),
+}
+"""What happens, and the topics that tell of it."""
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__.strip("_"))
+async def test_it_is_told_as_its_schema_says(kept: Kept, scene: Scene) -> None:
+    await scene(Road(kept.store))
+    events = [event for line in kept.lines() for event in events_of(line)]
+    assert {one.topic for one in events} >= SCENES[scene]
+    assert amiss(kept) == []
+    assert [one.topic for one in events if one.topic not in CORE] == []
+
+
+async def test_a_line_that_is_not_what_its_schema_says_is_found() -> None:
+    store = RamOperations()
+    for payload in ('{"batch": 1}', '{"batch": "one"}'):
+        await store.apply(Tell("batch.dead", payload, 0))
+    assert amiss(Kept(store, Path())) == ["batch.dead: batch is 'one' and holds id of a batch"]
+
+
+def test_every_topic_is_met_by_a_test() -> None:
+    shown = frozenset().union(*SCENES.values())
+    tested = "\n".join(path.read_text("utf-8") for path in _TESTS.rglob("test_*.py") if path != Path(__file__))
+    assert [topic for topic in CORE if topic not in shown and f'"{topic}"' not in tested] == []
+
+
+async def test_what_comes_together_costs_one_line(kept: Kept) -> None:
+    road = Road(kept.store)
+    for room in ("a", "b", "c"):
+        await road.queue(said(room=room))
+    await kept.store.apply(Claim("one", 3, (91, 92, 93), 0, 9))
+    [line] = [one for one in kept.lines() if one.topic == "turn.started"]
+    assert [event.correlation_id for event in events_of(line)] == ["91", "92", "93"]
