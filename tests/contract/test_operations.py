@@ -112,6 +112,10 @@ class TestSteer(suite.SteerContract):
     """See the contract."""
 
 
+class TestNews(suite.NewsContract):
+    """What happens to memories."""
+
+
 class TestStep(suite.StepContract):
     """See the contract."""
 

@@ -28,6 +28,7 @@ from keepsaid.domain.commits import (
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.event import events_of
 from keepsaid.domain.forgetting import MoveForgetting
+from keepsaid.domain.news import TellNews
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Action
 from keepsaid.domain.session import Rest
@@ -38,6 +39,7 @@ from keepsaid.testing.builders import AT_ONCE, CHANNEL, lane_of, outcome, said, 
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.collection import claim, ends, talked
 from keepsaid.testing.contracts.forgetting import request, told
+from keepsaid.testing.contracts.news import ARCHIVED, SAVED, SAVED_TOO, SUPERSEDED
 from keepsaid.testing.contracts.road import Road
 
 _HOUR = 3_600_000
@@ -123,6 +125,11 @@ async def _forgotten(road: Road) -> None:
         assert await road.store.apply(MoveForgetting(500, verb, 62, (("memories", 1),)))
 
 
+async def _remembered(road: Road) -> None:
+    """Memory learned something, put it right, and put it away."""
+    assert await road.store.apply(TellNews((SAVED, SAVED_TOO, SUPERSEDED, ARCHIVED), 5)) == 4
+
+
 async def _crowded(road: Road) -> None:
     """More waits than may."""
     for _ in range(3):
@@ -142,6 +149,7 @@ SCENES: dict[Scene, frozenset[str]] = {
     _compacted: frozenset(["lane.compacted", "lane.summary_failed", "lane.reset"]),
     _read: frozenset(["memory.session_completed", "memory.session_parked"]),
     _forgotten: frozenset(["memory.forgotten"]),
+    _remembered: frozenset(["memory.saved", "memory.superseded", "memory.archived"]),
     _crowded: frozenset(["buffer.backlog"]),
 }
 """What happens, and the topics that tell of it."""

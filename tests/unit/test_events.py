@@ -221,6 +221,8 @@ async def test_http_lists_and_streams_what_happened(tmp_path: Path) -> None:
         assert [one["type"] for one in found] == ["message.received", "turn.started", "turn.committed"]
         assert found[0]["data"]["message"] == put["id"]
         assert {"specversion", "id", "source", "time"} <= found[0].keys()
+        every = await running.instance.telling.journal.latest(1_000)
+        assert [wrong for one in every for wrong in CORE[one.topic].amiss(one.payload)] == []
         more = await running.client.get(f"/v1/events?after={found[0]['id']}&topics=*.*", headers=running.owner)
         assert found[1] in more.json()
         for query, status in (("topics=nonsense", 422), ("after=x", 400)):

@@ -142,7 +142,7 @@ class Instance:
         system = self.clock, self.ids
         self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools).flow()
         self.recorder.watch(self.flow.hints.record)
-        self.telling = Telling(self.operations, self.clock, self.ids, self.flow.hints.tell)
+        self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints

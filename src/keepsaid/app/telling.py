@@ -14,13 +14,16 @@ from keepsaid.domain.text import normalise
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.subscriber import Subscriber, Tell, Terms
 from keepsaid.engine.subscribers import Subscribers
+from keepsaid.events.news import Newsteller
 from keepsaid.events.topics import checked, topics_of
 from keepsaid.events.waiting import wait_for
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.journal import JournalView
+from keepsaid.ports.news import MemoryNews
 from keepsaid.ports.operations import Operations
 
 _LOOK_MS = 1_000
+_NEWS_MS = 60_000
 _NAME_CHARS_MAX = 100
 
 
@@ -34,19 +37,26 @@ class TellingStore(Operations, Protocol):
 
 
 class Telling:
-    """Subscribers of one instance, and its journal."""
+    """Subscribers of one instance, and its journal; `news` is what happens in its memory."""
 
-    def __init__(self, store: TellingStore, clock: Clock, ids: Ids, hint: asyncio.Event) -> None:
+    def __init__(
+        self, store: TellingStore, clock: Clock, ids: Ids, hint: asyncio.Event, news: MemoryNews | None = None
+    ) -> None:
         self.journal = store.journal
         self._store = store
         self._clock = clock
         self._ids = ids
         self._hint = hint
+        self._news = news
         self._subscribers = Subscribers(store, store.journal, clock, hint)
 
     def stages(self) -> Sequence[Stage]:
-        """The dispatcher's stage."""
-        return (Stage("tell", self._subscribers.work, self._hint, poll_ms=_LOOK_MS, vital=False),)
+        """The dispatcher's stage, and that of whoever follows memory."""
+        tell = Stage("tell", self._subscribers.work, self._hint, poll_ms=_LOOK_MS, vital=False)
+        if self._news is None:
+            return (tell,)
+        following = Newsteller(self._news, self._store, self._clock)
+        return tell, Stage("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when subscribers are about to be told; without any, whoever listens has to look."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import Cut
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.news import Happened, News
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.session import Ending
@@ -133,3 +134,13 @@ def forgot(number: int, counts: Mapping[str, int]) -> Fact:
     """A forgetting is done: how many memories and messages went, by name of the count."""
     gone: dict[str, Json] = {name: counts.get(name, 0) for name in ("memories", "messages")}
     return Fact("memory.forgotten", str(number), {"forgetting": number, **gone})
+
+
+def of_memory(news: News) -> Fact | None:
+    """What happened to a memory; None for one that is forgotten since."""
+    if not news.kind:
+        return None
+    payload: dict[str, Json] = {"memory": news.memory_id, "kind": news.kind}
+    if news.what is Happened.SUPERSEDED and news.by is not None:
+        payload["by"] = news.by
+    return Fact(f"memory.{news.what}", str(news.memory_id), payload)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from keepsaid.domain.commits import Commit
 
+ENDLESSLY = 1 << 62
+"""Until when a note is kept that is never over (milliseconds UTC)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Note(Commit[None]):

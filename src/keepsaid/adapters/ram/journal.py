@@ -24,6 +24,9 @@ from keepsaid.domain.event import (
     events_of,
     wants,
 )
+from keepsaid.domain.fact import of_memory
+from keepsaid.domain.news import TOLD, Happened, TellNews, untold
+from keepsaid.domain.note import ENDLESSLY
 from keepsaid.domain.retention import Pruned
 
 _OPEN = ("pending", "processing")
@@ -46,6 +49,18 @@ def unsubscribe(state: State, commit: Unsubscribe) -> bool:
     """Know a subscriber no more."""
     state.deliveries = {n: row for n, row in state.deliveries.items() if row.subscriber != commit.name}
     return state.subscriptions.pop(commit.name, None) is not None
+
+
+def tell_news(state: State, commit: TellNews) -> int:
+    """Write what happened to memories to the journal, and remember the last of it."""
+    if not commit.news:
+        return 0
+    fresh = untold(commit.news, state.notes.get(TOLD, ("", 0))[0])
+    facts = [fact for fact in map(of_memory, fresh) if fact is not None]
+    for what in Happened:
+        state.told_together(commit.at, [one for one in facts if one.topic == f"memory.{what}"])
+    state.notes[TOLD] = commit.news[-1].mark, ENDLESSLY
+    return len(facts)
 
 
 def distribute(state: State, commit: Distribute) -> int:

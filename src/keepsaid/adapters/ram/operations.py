@@ -27,7 +27,7 @@ from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, event, forgetting, session
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note
@@ -76,6 +76,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.BeginPruning: pruning.begin,
         commits.Prune: pruning.prune,
         commits.Tell: turns.tell,
+        news.TellNews: journal.tell_news,
         Note: notes.keep,
         forgetting.RequestForgetting: forgetful.request,
         forgetting.ScrubForgotten: forgetful.scrub,

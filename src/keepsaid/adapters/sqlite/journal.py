@@ -10,6 +10,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, run
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
+from keepsaid.adapters.sqlite.telling import tell_together
 from keepsaid.domain.commits import Prune, Received, Tell
 from keepsaid.domain.event import (
     EACH,
@@ -30,16 +31,33 @@ from keepsaid.domain.event import (
     several,
     wants,
 )
+from keepsaid.domain.fact import of_memory
+from keepsaid.domain.news import TOLD, Happened, TellNews, untold
+from keepsaid.domain.note import ENDLESSLY
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 
 SQL = load("journal")
+NOTES = load("notes")
 _DELIVERY_ROW = "(?, ?, ?, ?, ?)"
 
 
 def tell(db: apsw.Connection, commit: Tell) -> None:
     """Write a fact to the journal."""
     db.execute(SQL["keep_line"], (commit.topic, commit.payload, commit.correlation_id, commit.at))
+
+
+def tell_news(db: apsw.Connection, commit: TellNews) -> int:
+    """Write what happened to memories to the journal, and remember the last of it."""
+    if not commit.news:
+        return 0
+    told = one(db, NOTES["read"], (TOLD, commit.at))
+    fresh = untold(commit.news, "" if told is None else str(told[0]))
+    facts = [fact for fact in map(of_memory, fresh) if fact is not None]
+    for what in Happened:
+        tell_together(db, commit.at, [one for one in facts if one.topic == f"memory.{what}"])
+    db.execute(NOTES["keep"], (TOLD, commit.news[-1].mark, ENDLESSLY))
+    return len(facts)
 
 
 def tell_received(db: apsw.Connection, stored: Iterable[Received], at: int) -> None:

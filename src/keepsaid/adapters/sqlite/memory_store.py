@@ -27,6 +27,7 @@ from keepsaid.adapters.sqlite.memory_history import SqliteTruth
 from keepsaid.adapters.sqlite.memory_learn import SPARE_IDS, Learn
 from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
 from keepsaid.adapters.sqlite.memory_masked import without_secrets
+from keepsaid.adapters.sqlite.memory_news import Noticing, SqliteNews
 from keepsaid.adapters.sqlite.memory_pairs import SqlitePairs
 from keepsaid.adapters.sqlite.memory_people import SqlitePeople
 from keepsaid.adapters.sqlite.memory_relating import SqliteRelating
@@ -63,9 +64,11 @@ class SqliteMemories(SqliteReminding):
         redactor: Redactor | None = None,
         tombs: Tombs | None = None,
     ) -> None:
+        writer = Noticing(writer)
         self._writer = writer
         self._readers = readers
         self._ids = ids
+        self.news = SqliteNews(writer, readers)
         self._closing = closing
         self._redactor = redactor
         self._vectors = VectorIndex()

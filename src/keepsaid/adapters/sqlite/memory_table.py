@@ -17,9 +17,11 @@ from keepsaid.adapters.sqlite.memory_history import (
     put_away,
 )
 from keepsaid.adapters.sqlite.memory_learn import Learn, learn
+from keepsaid.adapters.sqlite.memory_news import drop
 from keepsaid.adapters.sqlite.memory_pairs import rule
 from keepsaid.adapters.sqlite.memory_take import take
 from keepsaid.domain.bundle import TakeIn
+from keepsaid.domain.news import DropNews
 from keepsaid.domain.pairs import RulePairs
 
 MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
@@ -32,6 +34,7 @@ MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
         PutAway: put_away,
         TakeIn: take,
         RulePairs: rule,
+        DropNews: drop,
     },
     sets={},
 )

@@ -44,7 +44,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, event, forgetting, session
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
@@ -93,6 +93,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
     commits.Tell: journal.tell,
+    news.TellNews: journal.tell_news,
     Note: notes.keep,
     commits.EpisodesKept: episodes.kept,
     commits.Judge: receipts.judge,

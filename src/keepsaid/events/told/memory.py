@@ -7,8 +7,26 @@ from types import MappingProxyType
 
 from keepsaid.events.schema import Schema, an_id, number, word
 
+_MEMORY = {"memory": an_id("memory", "its id"), "kind": word("its kind")}
+
 MEMORY: Mapping[str, Schema] = MappingProxyType(
     {
+        "memory.saved": Schema(
+            "Something is known: found in what was said, asked for by a turn, added by a person, or made of others. "
+            "Episodes are not told of; their messages and turns are.",
+            "memory",
+            _MEMORY,
+            together=True,
+        ),
+        "memory.superseded": Schema(
+            "A memory holds no more, because another took its place.",
+            "memory",
+            {**_MEMORY, "by": an_id("memory", "the one that did, where it is one").if_any()},
+            together=True,
+        ),
+        "memory.archived": Schema(
+            "A memory was put away, by maintenance or a person.", "memory", _MEMORY, together=True
+        ),
         "memory.forgotten": Schema(
             "What somebody asked to be forgotten is gone.",
             "forgetting",

@@ -24,6 +24,7 @@ from keepsaid.testing.contracts.journal import DeliveryContract, JournalViewCont
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
 from keepsaid.testing.contracts.marks import FindingPruningContract, InvalidateContract, PassageContract
+from keepsaid.testing.contracts.news import NewsContract
 from keepsaid.testing.contracts.notes import NoteContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
@@ -93,6 +94,7 @@ CONTRACTS: tuple[type, ...] = (
     SubscribeContract,
     DeliveryContract,
     JournalViewContract,
+    NewsContract,
 )
 """Every class of the contract but those of collection."""
 
@@ -138,6 +140,7 @@ __all__ = [
     "LeaseContract",
     "MarkContract",
     "MergingContract",
+    "NewsContract",
     "NoteContract",
     "OutageContract",
     "ParkedContract",

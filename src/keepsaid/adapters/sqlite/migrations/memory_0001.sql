@@ -411,3 +411,19 @@ CREATE TRIGGER memory_delete AFTER DELETE ON memory BEGIN
     ORDER BY said_at DESC, id DESC LIMIT 1
   ) AS beside WHERE old.kind = 'episode' ON CONFLICT DO NOTHING;
 END;
+
+-- what happened to memories and is not in the journal of the operational store yet; episodes are told of there by their messages
+CREATE TABLE memory_untold (
+  n INTEGER PRIMARY KEY AUTOINCREMENT,
+  memory_id INTEGER NOT NULL,
+  what TEXT NOT NULL
+) STRICT;
+
+CREATE TRIGGER memory_saved AFTER INSERT ON memory WHEN new.kind <> 'episode' BEGIN
+  INSERT INTO memory_untold (memory_id, what) VALUES (new.id, 'saved');
+END;
+
+CREATE TRIGGER memory_over AFTER UPDATE OF state ON memory
+WHEN new.state <> old.state AND new.state IN ('superseded', 'merged', 'archived') BEGIN
+  INSERT INTO memory_untold (memory_id, what) VALUES (new.id, iif(new.state = 'archived', 'archived', 'superseded'));
+END;

@@ -1,0 +1,67 @@
+"""News of memory on SQLite: written by triggers with what happened, read and removed by whoever tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+import apsw
+
+from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
+from keepsaid.adapters.sqlite.query import every, run
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.memory import Kind
+from keepsaid.domain.news import DropNews, Happened, News
+from keepsaid.ports.operations import Operations
+
+R = TypeVar("R")
+SQL = load("memory_news")
+
+
+class Noticing:
+    """The writer of the memory store; it says when a commit may have made news: all but episodes and vectors."""
+
+    def __init__(self, writer: Operations) -> None:
+        self.hint = asyncio.Event()
+        self._writer = writer
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply one commit."""
+        done = await self._writer.apply(commit)
+        if not _is_quiet(commit):
+            self.hint.set()
+        return done
+
+
+def _is_quiet(commit: Commit[object]) -> bool:
+    if isinstance(commit, KeepMemories):
+        return all(one.kind is Kind.EPISODE for one in commit.memories)
+    return isinstance(commit, KeepVectors | DropNews)
+
+
+class SqliteNews:
+    """What happened to the memories of one file and was not told yet."""
+
+    def __init__(self, writer: Noticing, readers: Readers) -> None:
+        self.hint = writer.hint
+        self._writer = writer
+        self._readers = readers
+
+    async def waiting(self, limit: int) -> tuple[News, ...]:
+        """The oldest news that is kept."""
+        return await self._readers.run(_waiting, limit)
+
+    async def told(self, until: int) -> None:
+        """Keep news up to this number no longer."""
+        await self._writer.apply(DropNews(until))
+
+
+def _waiting(db: apsw.Connection, limit: int) -> tuple[News, ...]:
+    return tuple(News(n, of, Happened(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,)))
+
+
+def drop(db: apsw.Connection, commit: DropNews) -> int:
+    """Apply one commit."""
+    return run(db, SQL["told"], (commit.until,))
