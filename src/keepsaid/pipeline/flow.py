@@ -44,6 +44,7 @@ from keepsaid.pipeline.context.sources import Sources
 from keepsaid.pipeline.context.trace import chosen, recorded, shown_at, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
+from keepsaid.pipeline.lane.wake import Waking
 from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.pipeline.turn.ask import asked_in
 from keepsaid.pipeline.turn.commands import Commands, Obedience
@@ -134,6 +135,7 @@ class Flow:
 
     def __init__(self, stores: Stores, mind: Mind, course: Course, clock: Clock, ids: Ids) -> None:
         self.hints = Hints()
+        self._waking = Waking(self.hints.work)
         self._stores = stores
         self._mind = mind
         self._course = course
@@ -161,7 +163,9 @@ class Flow:
         groups = await self._stores.buffer.waiting(read) if read else ()
         ready = (self._routed(one.lane, partial(self._dispatch, one)) for one in unread.values() if one)
         judged = (self._routed(group.lane, partial(self._judge, group, now)) for group in groups)
-        if not all(await asyncio.gather(*ready, *judged)):
+        routing = asyncio.gather(*ready, *judged)
+        self.hints.work.set()
+        if not all(await routing):
             return now + _FAILED_MS
         return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
 
@@ -187,10 +191,11 @@ class Flow:
             self.hints.record.set()
 
     async def _dispatch(self, dispatch: Dispatch) -> None:
-        await self._stores.operations.apply(dispatch)
+        with self._waking.writing():
+            await self._stores.operations.apply(dispatch)
         if self._course.busy.get(dispatch.lane.channel) is Busy.INTERRUPT:
             await self._interrupt(dispatch.lane, dispatch.window)
-        self.hints.work.set()
+            self.hints.work.set()
 
     def _window(self, lane: Lane) -> Window:
         return self._course.windows.get(lane.channel, Window())
@@ -203,7 +208,7 @@ class Flow:
 
     async def claim(self, leases: Leases, limit: int) -> tuple[Lease, ...]:
         """Take the next batches, each under a lease."""
-        return await leases.claim(limit)
+        return await self._waking.claimed(leases.claim(limit))
 
     async def open(self, lease: Lease) -> Claimed:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""

@@ -207,11 +207,17 @@ def _edges(db: apsw.Connection, bindings: Mapping[str, Any], nodes: Iterable[_No
     found: dict[_Node, list[Any]] = {}
     for entity, statement in enumerate(("from_memories", "from_entities")):
         ids = [node.id for node in nodes if node.entity == entity]
-        for id_, *told in _rows(db, statement, {**bindings, "nodes": _json(ids)}) if ids else ():
-            edges = [edge for one in told for edge in json.loads(one)]
-            edges.sort(key=lambda edge: (-edge[0], edge[1], -edge[2], edge[3]))
+        rows = _rows(db, statement, {**bindings, "nodes": _json(ids)}) if ids else []
+        told = iter(json.loads(f"[{','.join(edges for row in rows for edges in row[1:])}]"))
+        for id_, *ways in rows:
+            edges = [edge for _ in ways for edge in next(told)]
+            edges.sort(key=_strongest)
             found[_Node(entity, id_)] = edges[: bindings["fan"]]
     return found
+
+
+def _strongest(edge: Sequence[Any]) -> tuple[Any, ...]:
+    return -edge[0], edge[1], -edge[2], edge[3]
 
 
 def _rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -119,23 +119,30 @@ def _ranked(idf: Mapping[int, float], found: Sequence[_Row], limit: int, *, crow
     for row, score in zip(found, scores(idf, list(map(_SCORED, found))), strict=True):
         if score > 0:
             one = (round(score if row[7] else score * _KNOWN_MORE, 6), row[1], row[0], row)
-            best[row[0]] = max(one, best.get(row[0], one))
+            known = best.get(row[0])
+            if known is None or known < one:
+                best[row[0]] = one
     ranked = sorted(best.values(), reverse=True)
     if crowded or len(ranked) > limit:
-        first, again = _told_apart(ranked)
-        ranked = sorted([*first, *(() if crowded else again[: max(0, limit - len(first))])], reverse=True)
+        first, again = _told_apart(ranked, limit)
+        ranked = first if crowded else sorted([*first, *again[: limit - len(first)]], reverse=True)
     return [(score, memory_id) for score, _, memory_id, _ in ranked[:limit]]
 
 
-def _told_apart(ranked: Sequence[_Scored]) -> tuple[list[_Scored], list[_Scored]]:
-    """Those that repeat none before them, and the others."""
+def _told_apart(ranked: Sequence[_Scored], limit: int) -> tuple[list[_Scored], list[_Scored]]:
+    """As many as are wanted that repeat none before them, and the others up to there."""
     seen: set[object] = set()
     first: list[_Scored] = []
     again: list[_Scored] = []
     for one in ranked:
         words = _words_of(one[3])
-        (again if words in seen else first).append(one)
+        if words in seen:
+            again.append(one)
+            continue
         seen.add(words)
+        first.append(one)
+        if len(first) == limit:
+            break
     return first, again
 
 

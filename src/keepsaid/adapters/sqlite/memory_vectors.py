@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -25,6 +26,11 @@ _READ_EACH = 20_000
 
 _READ_BACK = 500
 """So many of the best by their signs are compared in full: with 500, the first ten are those of an exact search."""
+
+_SAME = 1e-6
+"""Cosines that differ by less may count as equal."""
+
+_COSINE = itemgetter(1)
 
 EXACT_MAX = 20_000
 """For a listener who hears so few vectors, all are compared in full."""
@@ -109,8 +115,13 @@ def _ranked(there: Sequence[tuple[int, float]], background: float, limit: int) -
     """Memories by their nearest piece."""
     best: dict[int, float] = {}
     for memory, cosine in there:
-        best[memory] = max(best.get(memory, -2.0), cosine)
-    ranked = sorted(((round(cosine - background, 6), memory) for memory, cosine in best.items()), reverse=True)
+        if cosine > best.get(memory, -2.0):
+            best[memory] = cosine
+    nearest = sorted(best.items(), key=_COSINE, reverse=True)
+    least = nearest[limit - 1][1] - _SAME if len(nearest) > limit else -2.0
+    ranked = sorted(
+        ((round(cosine - background, 6), memory) for memory, cosine in nearest if cosine >= least), reverse=True
+    )
     return tuple(Found(memory, score) for score, memory in ranked[:limit] if score > 0)
 
 
