@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,18 @@ FILE_SEEDS = 30
 SOAK_SEEDS = 5_000
 _RUN = 27
 _DIED = re.compile(r"dies at commit\.(\w+)\.(before|after)")
+_TROUBLES = (
+    "taken for dead",
+    "jumps by",
+    "disk full",
+    "told to stop",
+    "duplicate",
+    "Requeue",
+    "marked=True",
+    "pay",
+    "a summary",
+    "questions are filled",
+)
 
 
 def kept(result: Result) -> Result:
@@ -29,6 +42,13 @@ def kept(result: Result) -> Result:
     again = f"python -m keepsaid.testing.simulator --seed {result.seed} --trace"
     assert not result.breaches, f"{result.tail()}\nreplay: {again}"
     return result
+
+
+@cache
+def met(seed: int) -> Counter[object]:
+    """The deaths of a seed, by commit and side, and its troubles."""
+    trace = "\n".join(kept(play(seed)).lines)
+    return Counter(_DIED.findall(trace)) + Counter({word: trace.count(word) for word in _TROUBLES})
 
 
 @pytest.mark.parametrize("seed", range(FILE_SEEDS))
@@ -40,7 +60,7 @@ def test_seeds_on_files(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", range(FILE_SEEDS, RAM_SEEDS, _RUN))
 def test_seeds_on_ram(first: int) -> None:
     for seed in range(first, first + _RUN):
-        kept(play(seed))
+        assert met(seed)
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)
@@ -67,28 +87,9 @@ def test_a_seed_replays_in_another_process(hash_seed: str, monkeypatch: pytest.M
 
 def test_seeds_meet_what_they_should() -> None:
     """Deaths before and after every commit of the road, and all kinds of trouble."""
-    died: Counter[tuple[str, str]] = Counter()
-    words: Counter[str] = Counter()
-    troubles = (
-        "taken for dead",
-        "jumps by",
-        "disk full",
-        "told to stop",
-        "duplicate",
-        "Requeue",
-        "marked=True",
-        "pay",
-        "a summary",
-        "questions are filled",
-    )
     commits = "Receive Dispatch Claim StepStart StepEnd TurnCommit TakeReplies Settle Doubt VoidLeases EpisodesKept"
-    ends = {(name, side) for name in commits.split() for side in ("before", "after")}
-    for seed in range(1_000, 1_150):
-        trace = "\n".join(kept(play(seed)).lines)
-        died.update(_DIED.findall(trace))
-        words.update({word: trace.count(word) for word in troubles})
-    assert not ends - died.keys(), "nothing died there"
-    assert all(words[word] for word in troubles), words
+    wanted = {*_TROUBLES, *((name, side) for name in commits.split() for side in ("before", "after"))}
+    assert not wanted - set().union(*map(met, range(FILE_SEEDS, RAM_SEEDS)))
 
 
 @pytest.mark.soak
