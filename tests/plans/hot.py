@@ -74,7 +74,7 @@ HOT = (
     Hot("views", "answer", (_MESSAGE, "[]")),
     Hot("views", "tally", (), 40_000, "a row for every state and channel, and a few steps for each open batch"),
     Hot("views", "oldest", ("http",)),
-    Hot("views", "tasks"),
+    Hot("views", "tasks", (), 10_000, "1,000 wait"),
     Hot("views", "last_reply"),
     Hot("views", "next_send", (_PUSHED,)),
     Hot("claims", "leased"),
@@ -164,6 +164,19 @@ HOT = (
     Hot("journal", "next_due", ("slow",), 70_000, "10,000 wait"),
     Hot("journal", "happened", ("99001", "turn.committed", 0)),
     Hot("journal", "newest_lines", (20,), 500),
+    Hot("tasks", "of", (numbers((400,)),)),
+    Hot("tasks", "due", ("worker", LATER, 5), 500),
+    Hot("tasks", "next_ready", ("worker",), 40_000, "1,000 wait"),
+    Hot("tasks", "claim", (760_240, "running", "me", LATER, LATER)),
+    Hot("tasks", "renew", (760_040, 1, LATER)),
+    Hot("tasks", "held", (760_040, 1)),
+    Hot("tasks", "freed", (360,)),
+    Hot("tasks", "waiting", (360,)),
+    Hot("tasks", "expired", (LATER,)),
+    Hot("tasks", "unremembered", (50,)),
+    Hot("tasks", "messages_of", (400, 100)),
+    Hot("tasks", "owner_lane"),
+    Hot("routing", "pending_task", ("k19999",)),
 )
 
 

@@ -86,3 +86,11 @@ INSERT INTO delivery (subscriber, event_id, key, state, due_at)
 SELECT 'stuck', id * 1024, 'one', 'pending', iif(id = 90001, 4102444800000, 0) FROM journal WHERE id > 90000;
 INSERT INTO delivery (subscriber, event_id, key, state, due_at, ended_at)
 SELECT 'slow', id * 1024, id, 'done', 0, 1790000000000 FROM journal WHERE id <= 90000;
+
+WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)
+INSERT INTO task (id, key, state, rule, description, ready_at, owner, lease_until, fence, created_at, ended_at)
+SELECT 40 * n, 'k' || n, iif(n <= 19000, 'completed', iif(n <= 19005, 'running', 'pending')), 'r', 'do it', 0,
+  iif(n BETWEEN 19001 AND 19005, 'me', NULL), iif(n BETWEEN 19001 AND 19005, 9, NULL), n <= 19005, n, iif(n <= 19000, n, NULL)
+FROM n;
+
+INSERT INTO task_after (task_id, after_id) SELECT id, id - 40 FROM task WHERE id % 400 = 0;

@@ -139,6 +139,8 @@ VERBS = {
     "turn": {("open", "commit"): "committed", ("open", "abandon"): "abandoned"},
     "step": {("started", "finish"): "finished"},
     "task": {
+        ("running", "release"): "pending",
+        ("running", "expire"): "pending",
         ("blocked", "unblock"): "pending",
         ("blocked", "cascade"): "failed",
         ("blocked", "cancel"): "cancelled",

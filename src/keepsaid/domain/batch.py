@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.route import Verdict
+from keepsaid.domain.work import WorkTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,16 @@ DESCRIPTION_CHARS_MAX = 50_000
 
 @dataclass(frozen=True, slots=True)
 class TaskDraft:
-    """Work for a worker, as a `spawn` rule describes it; batches with the key of a pending task merge into it."""
+    """Work for a worker, as a `spawn` rule describes it; batches with the key of a pending task merge into it.
+
+    `outside` says that some of it was said by others than the owner.
+    """
 
     id: int
     key: str
     description: str
+    terms: WorkTerms = WorkTerms()
+    outside: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,9 @@ class Stale(StrEnum):
     EVENTS = "events"
     """Deliveries that were settled, and the lines of the journal that nobody has to be told of any more."""
 
+    TASKS = "tasks"
+    """Tasks that ended, with their steps: after the messages they were made of, and after what waited for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:

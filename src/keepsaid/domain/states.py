@@ -61,6 +61,8 @@ running -fail-> failed
 running -cancel-> cancelled
 running -park-> needs_review
 running -retry-> pending
+running -release-> pending
+running -expire-> pending
 needs_review -approve-> pending
 needs_review -fail-> failed
 needs_review -cancel-> cancelled

@@ -99,6 +99,7 @@ class Pruner:
         terms = self._terms
         passes = [(Stale.MESSAGES, now - terms.messages_ms), (Stale.RECORDS, now - terms.records_ms)]
         passes.append((Stale.FINDINGS, now - terms.records_ms))
+        passes.append((Stale.TASKS, now - terms.records_ms))
         passes.append((Stale.EVENTS, now - terms.messages_ms))
         if terms.keys_ms is not None:
             passes.append((Stale.KEYS, history.known_by(now - terms.keys_ms)))

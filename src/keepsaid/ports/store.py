@@ -17,6 +17,7 @@ from keepsaid.ports.personalities import PersonalityView
 from keepsaid.ports.receipts import ReceiptView
 from keepsaid.ports.retention import RetentionView
 from keepsaid.ports.sessions import SessionView
+from keepsaid.ports.tasks import TaskView
 
 
 class Store(
@@ -38,6 +39,11 @@ class Store(
     @property
     def forgettings(self) -> ForgettingView:
         """Requests to forget."""
+        ...
+
+    @property
+    def tasks(self) -> TaskView:
+        """Tasks."""
         ...
 
     @property

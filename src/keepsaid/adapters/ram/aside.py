@@ -24,7 +24,7 @@ def _images(state: State) -> dict[str, Rows]:
         "turn": {**turns},
         "feedback": {**state.feedback},
         "finding": {number: row.finding for number, row in state.findings.items()},
-        "task": {number: task.description for number, task in state.tasks.items()},
+        "task": {number: (row.task, row.steps, row.remembered) for number, row in state.tasks.items()},
     }
 
 
@@ -62,8 +62,10 @@ def put_back(state: State, number: int) -> dict[int, tuple[LaneRow, int]]:
                 turn.reason, turn.steps, turn.trace, turn.chosen, turn.opened = was
         for finding_id, finding in images["finding"].items():
             state.findings[finding_id].finding = finding
-        for task_id, description in images["task"].items():
-            state.tasks[task_id].description = description
+        for task_id, was in images["task"].items():
+            if task_id in state.tasks:
+                one = state.tasks[task_id]
+                one.task, one.steps, one.remembered = was
         state.redactions |= images["redaction"]
         state.feedback |= images["feedback"]
         state.tombs -= tombs

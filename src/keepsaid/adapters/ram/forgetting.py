@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from keepsaid.adapters.ram import tasks
 from keepsaid.adapters.ram.aside import kept_aside, put_back
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
@@ -165,10 +166,8 @@ def _message(message_id: int, piece: _Piece) -> bool:
     batch = lane.batch_of(message.number)
     if batch is None:
         return False
-    task = None if batch.task_id is None else state.tasks[batch.task_id]
-    if task is not None and task.description:
-        task.description = ""
-        piece.counts["tasks"] += 1
+    if batch.task_id is not None:
+        piece.counts["tasks"] += tasks.scrub(state, batch.task_id, piece.at)
     if batch.state == "queued" and batch.steered is None and all(m.id in state.forgotten for m in batch.messages):
         return drop(state, Drop(batch.id, piece.at, FORGOTTEN))
     if batch.state in OPEN_BATCHES:

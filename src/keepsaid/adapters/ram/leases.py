@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from keepsaid.adapters.ram import task_ends
 from keepsaid.adapters.ram.busy import abandon, leave_unseen, steered_into
 from keepsaid.adapters.ram.collection import void
 from keepsaid.adapters.ram.outbox import keep_notices
@@ -135,6 +136,7 @@ def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
     """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
     reply_ids = iter(commit.reply_ids)
     void(state, commit.owner, commit.at)
+    task_ends.void(state, commit.owner, commit.at)
     for lane in state.lanes.values():
         lane.due_at = None if lane.due_at is None else min(lane.due_at, commit.at)
         if lane.ready is not None:
@@ -159,12 +161,14 @@ def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
 
 def expire_leases(state: State, commit: ExpireLeases) -> int:
     """Queue batches whose owner has not renewed in time."""
-    return _give_back([batch for batch in state.leased() if batch.lease_until <= commit.at], "expire")
+    expired = [batch for batch in state.leased() if batch.lease_until <= commit.at]
+    return _give_back(expired, "expire") + task_ends.expire(state, commit.at)
 
 
 def relinquish(state: State, commit: Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
-    return _give_back([batch for batch in state.leased() if batch.owner == commit.owner], "release")
+    owned = [batch for batch in state.leased() if batch.owner == commit.owner]
+    return _give_back(owned, "release") + task_ends.relinquish(state, commit.owner)
 
 
 def _give_back(batches: Sequence[BatchRow], verb: str) -> int:

@@ -20,6 +20,8 @@ from keepsaid.adapters.ram import (
     routing,
     sessions,
     summaries,
+    task_ends,
+    tasks,
     turns,
 )
 from keepsaid.adapters.ram import forgetting as forgetful
@@ -27,7 +29,7 @@ from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note
@@ -84,6 +86,15 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         forgetting.PutBack: forgetful.back,
         forgetting.DropAside: drop_aside,
         forgetting.EmptyLog: forgetful.empty_log,
+        task.CreateTasks: tasks.create,
+        task.ClaimTasks: tasks.claim,
+        task.RenewTask: tasks.renew,
+        task.TellStatus: tasks.status,
+        task.EndTask: task_ends.end,
+        task.CancelTask: tasks.cancel,
+        task.RunTask: tasks.run_now,
+        task.DecideTask: tasks.decide,
+        task.ResultsKept: tasks.kept,
         event.Subscribe: journal.subscribe,
         event.Unsubscribe: journal.unsubscribe,
         event.Distribute: journal.distribute,

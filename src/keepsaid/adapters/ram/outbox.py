@@ -9,6 +9,7 @@ from keepsaid.adapters.ram.intake import name_target
 from keepsaid.adapters.ram.state import OPEN_REPLIES, BatchRow, Place, ReplyRow, State
 from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
 from keepsaid.domain.fact import replied
+from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Reply, ReplyDraft, accepted, address
 from keepsaid.domain.states import move
 
@@ -19,6 +20,16 @@ def keep_reply(state: State, batch: BatchRow, draft: ReplyDraft, made: tuple[int
     reply = ReplyRow(draft, batch.lane.lane, batch.id, turn_id, at, at)
     state.replies[draft.id] = state.unsettled[draft.id] = reply
     batch.replies.append(reply)
+
+
+def keep_for_owner(state: State, draft: ReplyDraft, at: int) -> None:
+    """Put a reply in the outbox of where the owner last wrote in a direct chat, if he ever did."""
+    for _, message in sorted(state.messages.items(), reverse=True):
+        origin = message.inbound.origin
+        if origin.trust is Trust.OWNER and origin.direct:
+            reply = ReplyRow(draft, message.lane, 0, None, at, at)
+            state.replies[draft.id] = state.unsettled[draft.id] = reply
+            return
 
 
 def keep_notices(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from keepsaid.adapters.ram import journal
+from keepsaid.adapters.ram import journal, tasks
 from keepsaid.adapters.ram.state import BatchRow, State
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.retention import Backlog, Prunable, Pruned, PruneHistory, PruneRun, Stale
+from keepsaid.domain.task import ENDED
 from keepsaid.domain.turn import NO_MODEL
 
-_ENDED = ("completed", "failed", "cancelled")
 _SETTLED = ("sent", "not_deliverable")
 
 
@@ -51,6 +51,8 @@ def prune(state: State, commit: Prune) -> Pruned:
         return _forget_keys(state, commit.before)
     if commit.what is Stale.FINDINGS:
         return _forget_findings(state, commit.before)
+    if commit.what is Stale.TASKS:
+        return tasks.prune(state, commit)
     if commit.what is Stale.EVENTS:
         return journal.prune(state, commit)
     emptied = commit.what is Stale.RECORDS
@@ -78,10 +80,10 @@ def prune(state: State, commit: Prune) -> Pruned:
 def _going(state: State) -> Iterator[BatchRow]:
     """Batches that nobody needs any more, however young."""
     for batch in state.batches.values():
-        task = None if batch.task_id is None else state.tasks[batch.task_id]
+        task = None if batch.task_id is None else state.tasks.get(batch.task_id)
         settled = all(reply.state in _SETTLED for reply in batch.replies)
         done = batch.state in ("done", "dropped") and batch.id not in state.episodes_due
-        if done and settled and (task is None or task.state in _ENDED):
+        if done and settled and (task is None or task.state in ENDED):
             yield batch
 
 

@@ -6,11 +6,13 @@ from collections import Counter
 
 from keepsaid.adapters.ram.intake import collect_rest
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
+from keepsaid.adapters.ram.task_ends import tell
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.fact import ROUTED, judged
 from keepsaid.domain.route import Action
+from keepsaid.domain.task import Task
 
 
 def dispatch(state: State, commit: Dispatch) -> bool:
@@ -95,12 +97,27 @@ def _keep(state: State, lane: LaneRow, routed: Routed, at: int) -> BatchRow:
 def _task(state: State, batch: BatchRow, draft: TaskDraft) -> int:
     """The id of the pending task with this key, which takes the batch in, or of a new one."""
     count = batch.last - batch.first + 1
-    pending = next((task for task in state.tasks.values() if task.key == draft.key and task.state == "pending"), None)
-    if pending is not None:
-        if len(pending.description) < DESCRIPTION_CHARS_MAX:
-            pending.description += "\n" + draft.description
-        pending.messages += count
-        return pending.id
-    lane, rule = batch.lane.lane, batch.verdict.rule
-    state.tasks[draft.id] = TaskRow(draft.id, draft.key, lane, rule, draft.description, count, batch.created_at)
+    row = next((one for one in state.tasks.values() if one.key == draft.key and one.task.takes_more), None)
+    if row is not None:
+        task = row.task
+        more = "\n" + draft.description if len(task.description) < DESCRIPTION_CHARS_MAX else ""
+        outside, priority = task.outside or draft.outside, min(task.priority, batch.priority)
+        described, messages = task.description + more, task.messages + count
+        row.put(description=described, messages=messages, outside=outside, priority=priority)
+        return task.id
+    made = Task(
+        id=draft.id,
+        key=draft.key,
+        state="pending",
+        description=draft.description,
+        lane=batch.lane.lane,
+        rule=batch.verdict.rule,
+        terms=draft.terms,
+        outside=draft.outside,
+        messages=count,
+        priority=batch.priority,
+        created_at=batch.created_at,
+    )
+    state.tasks[draft.id] = TaskRow(made)
+    tell(state, "created", draft.id, batch.created_at, kind=str(made.kind), after=0)
     return draft.id

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from keepsaid.adapters.ram.context_row import ContextRow
 from keepsaid.adapters.ram.journal_row import DeliveryRow, SubscriptionRow
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
+from keepsaid.adapters.ram.step_row import StepRow
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.event import Line, several
@@ -169,20 +170,6 @@ class BatchRow:
 
 
 @dataclass(slots=True, eq=False)
-class StepRow:
-    """A step, and how often it was started; its output is kept as JSON text, which nobody can change."""
-
-    step: Step
-    output: str = "null"
-    tries: int = 1
-
-    @property
-    def value(self) -> Step:
-        """The step as the domain knows it."""
-        return replace(self.step, output=json.loads(self.output))
-
-
-@dataclass(slots=True, eq=False)
 class TurnRow:
     """A turn with its steps and its trace, which is JSON text."""
 
@@ -323,6 +310,16 @@ class State:
         """The batch, if it is leased under this fence."""
         batch = self.batches.get(batch_id)
         return batch if batch and batch.state == "leased" and batch.fence == fence else None
+
+    def held_task(self, task_id: int, fence: int) -> TaskRow | None:
+        """The task, if it is running under this fence."""
+        row = self.tasks.get(task_id)
+        return row if row and row.task.state == "running" and row.task.fence == fence else None
+
+    def held_steps(self, turn_id: int, fence: int) -> dict[int, StepRow] | None:
+        """The steps of an open turn that is held under this fence, or of a running task, whose id stands for it."""
+        holder = self.held_turn(turn_id, fence) or self.held_task(turn_id, fence)
+        return None if holder is None else holder.steps
 
     def held_turn(self, turn_id: int, fence: int) -> TurnRow | None:
         """The open turn, if its batch is leased under this fence."""

@@ -11,7 +11,8 @@ from keepsaid.adapters.ram.context import begin_anew
 from keepsaid.adapters.ram.effects import leave
 from keepsaid.adapters.ram.outbox import keep_reply
 from keepsaid.adapters.ram.sessions import enter, mark_if_many
-from keepsaid.adapters.ram.state import Entry, State, StepRow, TurnRow
+from keepsaid.adapters.ram.state import Entry, State, TurnRow
+from keepsaid.adapters.ram.step_row import StepRow
 from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, Tell, TurnCommit
 from keepsaid.domain.fact import answered
 from keepsaid.domain.prompt import Record, Role
@@ -20,16 +21,16 @@ from keepsaid.domain.states import move
 
 def start_step(state: State, commit: StepStart) -> bool:
     """Record a call about to be made."""
-    turn = state.held_turn(commit.turn_id, commit.fence)
-    if turn is None:
+    steps = state.held_steps(commit.turn_id, commit.fence)
+    if steps is None:
         return False
-    known = turn.steps.get(commit.step.n)
+    known = steps.get(commit.step.n)
     if known is not None and known.step.state == "finished":
         return False
-    if commit.trace is not None:
-        turn.trace = json.dumps(commit.trace)
+    if commit.trace is not None and commit.turn_id in state.turns:
+        state.turns[commit.turn_id].trace = json.dumps(commit.trace)
     if known is None:
-        turn.steps[commit.step.n] = StepRow(replace(commit.step, state="started"))
+        steps[commit.step.n] = StepRow(replace(commit.step, state="started"))
     else:
         step = commit.step
         known.step = replace(known.step, subject=step.subject, input_hash=step.input_hash, repeatable=step.repeatable)
@@ -39,13 +40,14 @@ def start_step(state: State, commit: StepStart) -> bool:
 
 def end_step(state: State, commit: StepEnd) -> bool:
     """Record what a call returned."""
-    turn = state.held_turn(commit.turn_id, commit.fence)
-    row = turn.steps.get(commit.n) if turn else None
+    row = (state.held_steps(commit.turn_id, commit.fence) or {}).get(commit.n)
     if row is None:
         return False
     finished = move("step", row.step.state, "finish")
     row.output = json.dumps(commit.output)
     row.step = replace(row.step, state=finished, usage=commit.usage)
+    if (task := state.held_task(commit.turn_id, commit.fence)) is not None:
+        task.put(crashes=0)
     return True
 
 

@@ -20,6 +20,7 @@ from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.receipts import RamReceipts, feedback_of_turn
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State, TurnRow
+from keepsaid.adapters.ram.tasks import RamTasks
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
@@ -129,6 +130,11 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
         return RamReach(self._state)
 
     @property
+    def tasks(self) -> RamTasks:
+        """Tasks."""
+        return RamTasks(self._state)
+
+    @property
     def journal(self) -> RamJournal:
         """What happened, and what is on its way to whom."""
         return RamJournal(self._state)
@@ -216,7 +222,7 @@ def _story(state: State, message: Message) -> Story:
 
 
 def _task(state: State, batch: BatchRow) -> Spawned | None:
-    task = None if batch.task_id is None else state.tasks[batch.task_id]
+    task = None if batch.task_id is None else state.tasks.get(batch.task_id)
     return None if task is None else Spawned(task.id, task.state, task.description)
 
 

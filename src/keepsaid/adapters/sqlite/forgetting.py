@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.tasks import scrub
 from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Drop
@@ -200,7 +201,7 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
         return False
     batch_id, state, steered, task_id = batch
     if task_id is not None:
-        piece.counts["tasks"] += run(db, SQL["empty_task"], (task_id,))
+        piece.counts["tasks"] += scrub(db, task_id, piece.at)
     if state == "queued" and steered is None and only(db, SQL["all_forgotten"], (batch_id,))[0]:
         drop(db, Drop(batch_id, piece.at, FORGOTTEN))
         return True

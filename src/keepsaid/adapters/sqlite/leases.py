@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 
+from keepsaid.adapters.sqlite import task_ends
 from keepsaid.adapters.sqlite.busy import abandon
 from keepsaid.adapters.sqlite.claims import wake
 from keepsaid.adapters.sqlite.collection import void
@@ -77,6 +78,7 @@ def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
     reply_ids = iter(commit.reply_ids)
     wake(db, None)
     void(db, commit.owner, commit.at)
+    task_ends.void(db, commit.owner, commit.at)
     db.execute(SQL["close_windows"], (commit.at,))
     for batch_id, lane_id, before, attempts, alone in every(db, SQL["in_flight"], (commit.owner,)):
         bury = attempts + alone >= ATTEMPTS_MAX
@@ -96,12 +98,12 @@ def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
 
 def expire_leases(db: apsw.Connection, commit: ExpireLeases) -> int:
     """Queue batches whose owner has not renewed in time."""
-    return _back(db, every(db, SQL["expired"], (commit.at,)), "expire")
+    return _back(db, every(db, SQL["expired"], (commit.at,)), "expire") + task_ends.expire(db, commit.at)
 
 
 def relinquish(db: apsw.Connection, commit: Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
-    return _back(db, every(db, SQL["owned"], (commit.owner,)), "release")
+    return _back(db, every(db, SQL["owned"], (commit.owner,)), "release") + task_ends.relinquish(db, commit.owner)
 
 
 def _back(db: apsw.Connection, batches: list[tuple[int, int, str]], verb: str) -> int:

@@ -24,7 +24,10 @@ from keepsaid.adapters.sqlite import (
     receipts,
     routing,
     sessions,
+    steps,
     summaries,
+    task_ends,
+    tasks,
     turns,
 )
 from keepsaid.adapters.sqlite import busy as busy_lanes
@@ -42,9 +45,10 @@ from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger, empti
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
+from keepsaid.adapters.sqlite.task_view import SqliteTasks
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
@@ -68,8 +72,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Relinquish: leases.relinquish,
     commits.Requeue: leases.requeue,
     commits.Drop: drop,
-    commits.StepStart: turns.start_step,
-    commits.StepEnd: turns.end_step,
+    commits.StepStart: steps.start_step,
+    commits.StepEnd: steps.end_step,
     commits.TurnCommit: turns.commit_turn,
     commits.TakeReplies: outbox.take,
     commits.Settle: outbox.settle,
@@ -101,6 +105,15 @@ _COMMITS: Mapping[type, ApplyOne] = {
     forgetting.PutBack: forgetful.back,
     forgetting.DropAside: forgetful.drop_aside,
     forgetting.EmptyLog: emptied,
+    task.CreateTasks: tasks.create,
+    task.ClaimTasks: tasks.claim,
+    task.RenewTask: tasks.renew,
+    task.TellStatus: tasks.status,
+    task.EndTask: task_ends.end,
+    task.CancelTask: tasks.cancel,
+    task.RunTask: tasks.run_now,
+    task.DecideTask: tasks.decide,
+    task.ResultsKept: tasks.kept,
     event.Subscribe: journal.subscribe,
     event.Unsubscribe: journal.unsubscribe,
     event.Distribute: journal.distribute,
@@ -204,6 +217,11 @@ class SqliteLanes(
     def reach(self) -> SqliteReach:
         """Everything that a wish to forget reaches."""
         return SqliteReach(self._readers)
+
+    @property
+    def tasks(self) -> SqliteTasks:
+        """Tasks."""
+        return SqliteTasks(self._readers)
 
     @property
     def journal(self) -> SqliteJournal:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from keepsaid.adapters.sqlite import journal
+from keepsaid.adapters.sqlite import journal, tasks
 from keepsaid.adapters.sqlite.intake import MARKED_EACH, Intake
 from keepsaid.adapters.sqlite.query import Row, every, numbers, only, run
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
@@ -69,6 +69,8 @@ class Pruning:
             return _keys(db, commit)
         if commit.what is Stale.FINDINGS:
             return _findings(db, commit)
+        if commit.what is Stale.TASKS:
+            return tasks.prune(db, commit)
         if commit.what is Stale.RECORDS:
             return _records(db, commit)
         if commit.what is Stale.EVENTS:

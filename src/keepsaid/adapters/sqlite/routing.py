@@ -11,6 +11,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import every, numbers, one
 from keepsaid.adapters.sqlite.statements import CHUNK, chunks, flat, load, many
+from keepsaid.adapters.sqlite.task_rows import tell as tell_task
 from keepsaid.adapters.sqlite.telling import tell, tell_together
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.commits import Dispatch
@@ -18,6 +19,7 @@ from keepsaid.domain.fact import ROUTED, Fact, judged
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
+from keepsaid.domain.work import TaskKind, encoded
 
 SQL = load("routing")
 _LANE_ROW = "(?, ?, ?, ?)"
@@ -214,10 +216,13 @@ def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -
     count = routed.last - routed.first + 1
     row = one(db, SQL["pending_task"], (draft.key,))
     if row is not None:
-        db.execute(SQL["merge_task"], (row[0], draft.description, count, DESCRIPTION_CHARS_MAX))
+        more = (draft.description, count, DESCRIPTION_CHARS_MAX, draft.outside, routed.priority)
+        db.execute(SQL["merge_task"], (row[0], *more))
         return int(row[0])
-    bound = (draft.id, draft.key, lane_id, routed.verdict.rule, draft.description, count, commit.at)
-    db.execute(SQL["keep_task"], bound)
+    place = (draft.id, draft.key, lane_id, routed.verdict.rule)
+    what = (draft.description, encoded(draft.terms), draft.outside, count, routed.priority)
+    db.execute(SQL["keep_task"], (*place, *what, commit.at))
+    tell_task(db, "created", draft.id, commit.at, kind=str(TaskKind.WORKER), after=0)
     return draft.id
 
 

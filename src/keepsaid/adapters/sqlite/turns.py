@@ -1,14 +1,12 @@
-"""Turns: steps recorded around every outside call, and the one commit that settles a turn."""
+"""Turns: the one commit that settles a turn."""
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows, sessions
+from keepsaid.adapters.sqlite import rows, sessions, steps
 from keepsaid.adapters.sqlite.busy import SQL as BUSY
 from keepsaid.adapters.sqlite.context import begin_anew
 from keepsaid.adapters.sqlite.effects import leave
@@ -18,11 +16,11 @@ from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.adapters.sqlite.telling import tell
-from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
+from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.fact import answered
 from keepsaid.domain.feedback import How
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import Json, Record, Role
+from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
 
 SQL = load("turns")
@@ -31,45 +29,13 @@ _NOBODY = ("", "", 0)
 _INJECTION_ROW = "(?, ?, ?, ?)"
 
 
-def start_step(db: apsw.Connection, commit: StepStart) -> bool:
-    """Record a call about to be made."""
-    if one(db, SQL["held_turn"], (commit.turn_id, commit.fence)) is None:
-        return False
-    step = commit.step
-    known = one(db, SQL["step_state"], (commit.turn_id, step.n))
-    if known is not None and known[0] == "finished":
-        return False
-    if commit.trace is not None:
-        _keep_trace(db, commit.turn_id, commit.trace, commit.at)
-    if known is None:
-        bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, step.repeatable, commit.at)
-        db.execute(SQL["start_step"], bound)
-        return True
-    db.execute(SQL["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject, step.repeatable))
-    return True
-
-
-def end_step(db: apsw.Connection, commit: StepEnd) -> bool:
-    """Record what a call returned."""
-    if one(db, SQL["held_turn"], (commit.turn_id, commit.fence)) is None:
-        return False
-    known = one(db, SQL["step_state"], (commit.turn_id, commit.n))
-    if known is None:
-        return False
-    state = move("step", known[0], "finish")
-    usage = commit.usage
-    costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros)
-    db.execute(SQL["end_step"], (commit.turn_id, commit.n, state, _json(commit.output), *costs, commit.at))
-    return True
-
-
 def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     """Settle a turn in one piece."""
     held = one(db, SQL["held_turn"], (commit.turn_id, commit.fence))
     steered = every(db, BUSY["steered"], (commit.turn_id,))
     if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
         return False
-    if commit.ending is not None and not end_step(db, commit.ending):
+    if commit.ending is not None and not steps.end_step(db, commit.ending):
         return False
     lane_id, before = only(db, SQL["lane_of_batch"], (commit.batch_id,))
     outcome, usage = commit.outcome, commit.outcome.usage
@@ -136,12 +102,3 @@ def _origins(
         found = every(db, SQL["origins"], (numbers(missing),))
         origins.update({f"message:{row[0]}": tuple(row[1:]) for row in found})
     return origins
-
-
-def _json(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _keep_trace(db: apsw.Connection, turn_id: int, trace: Json, at: int) -> None:
-    packed = zlib.compress(_json(trace).encode("utf-8", "backslashreplace"), 1)
-    db.execute(SQL["keep_trace"], (turn_id, packed, at))

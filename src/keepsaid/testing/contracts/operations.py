@@ -37,6 +37,7 @@ from keepsaid.testing.contracts.slots import SlotContract, TargetContract
 from keepsaid.testing.contracts.staging import StagingContract
 from keepsaid.testing.contracts.standing import CalibrationContract, PersonalityContract
 from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
+from keepsaid.testing.contracts.tasks import TaskContract, TaskCrashContract, TaskGraphContract, TaskLifeContract
 from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
 
 CONTRACTS: tuple[type, ...] = (
@@ -95,6 +96,10 @@ CONTRACTS: tuple[type, ...] = (
     DeliveryContract,
     JournalViewContract,
     NewsContract,
+    TaskContract,
+    TaskGraphContract,
+    TaskCrashContract,
+    TaskLifeContract,
 )
 """Every class of the contract but those of collection."""
 
@@ -171,6 +176,10 @@ __all__ = [
     "TailContract",
     "TakingContract",
     "TargetContract",
+    "TaskContract",
+    "TaskCrashContract",
+    "TaskGraphContract",
+    "TaskLifeContract",
     "TranscriptContract",
     "TurnContract",
     "UseContract",

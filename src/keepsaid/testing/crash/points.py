@@ -130,6 +130,21 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "tell.",
             ),
         ),
+        "K14": (
+            "while tasks are made, done, decided, and their results remembered",
+            (
+                "commit.CreateTasks.",
+                "commit.ClaimTasks.",
+                "commit.RenewTask.",
+                "commit.TellStatus.",
+                "commit.EndTask.",
+                "commit.CancelTask.",
+                "commit.RunTask.",
+                "commit.DecideTask.",
+                "commit.ResultsKept.",
+                "results.",
+            ),
+        ),
         "K11": ("during a migration or a backup", ("migrate.", "backup.")),
     }
 )

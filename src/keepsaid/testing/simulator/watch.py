@@ -23,6 +23,7 @@ from keepsaid.ports.forgetting import ForgettingView, ReachView
 from keepsaid.ports.journal import JournalView
 from keepsaid.ports.operations import R
 from keepsaid.ports.store import Store
+from keepsaid.ports.tasks import TaskView
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Killed, Life
 from keepsaid.testing.simulator.net import Net
@@ -37,6 +38,11 @@ class _Retention:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+
+    @property
+    def tasks(self) -> TaskView:
+        """Tasks."""
+        return self.store.tasks
 
     @property
     def forgettings(self) -> ForgettingView:

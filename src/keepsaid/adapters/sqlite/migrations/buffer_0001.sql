@@ -46,6 +46,7 @@ CREATE TABLE message (
   payload BLOB NOT NULL
 ) STRICT;
 CREATE INDEX message_provider ON message (provider_id) WHERE provider_id IS NOT NULL;
+CREATE INDEX message_owner ON message (id) WHERE trust = 'owner' AND direct = 1;
 CREATE INDEX message_external ON message (lane_id, number) WHERE trust = 'external';
 
 CREATE TABLE redaction (
@@ -117,6 +118,7 @@ CREATE UNIQUE INDEX batch_range ON batch (lane_id, first);
 CREATE INDEX batch_open ON batch (lane_id, first) WHERE state IN ('queued', 'leased');
 CREATE INDEX batch_ended ON batch (ended_at) WHERE kept = 1 AND ended_at IS NOT NULL;
 CREATE INDEX batch_pruned ON batch (ended_at) WHERE kept = 0;
+CREATE INDEX batch_task ON batch (task_id) WHERE task_id IS NOT NULL;
 CREATE INDEX batch_steered ON batch (steered) WHERE steered IS NOT NULL;
 CREATE INDEX batch_leased ON batch (lease_until) WHERE state = 'leased';
 CREATE INDEX batch_suspect ON batch (crashes, alone) WHERE state = 'leased' AND crashes > 0;
@@ -150,8 +152,9 @@ CREATE UNIQUE INDEX turn_open ON turn (batch_id) WHERE state = 'open';
 CREATE INDEX turn_batch ON turn (batch_id);
 CREATE INDEX turn_lane ON turn (lane_id, id);
 
+-- The steps of a turn, or of a task, whose id stands for its turn.
 CREATE TABLE step (
-  turn_id INTEGER NOT NULL REFERENCES turn (id),
+  turn_id INTEGER NOT NULL,
   n INTEGER NOT NULL,
   kind TEXT NOT NULL,
   subject TEXT NOT NULL,
@@ -402,21 +405,60 @@ CREATE TRIGGER reply_gone AFTER DELETE ON reply BEGIN
   DELETE FROM reply_move WHERE reply_id = old.id;
 END;
 
+-- Work for a worker or a branch. Its steps are kept under its own id; `terms` is a JSON object.
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL,
+  kind TEXT NOT NULL DEFAULT 'worker',
   state TEXT NOT NULL,
   lane_id INTEGER REFERENCES lane (id),
+  turn_id INTEGER,
+  depth INTEGER NOT NULL DEFAULT 0,
   rule TEXT NOT NULL DEFAULT '',
   description TEXT NOT NULL,
+  terms TEXT NOT NULL DEFAULT '{}',
+  outside INTEGER NOT NULL DEFAULT 1,
   messages INTEGER NOT NULL DEFAULT 0,
+  priority INTEGER NOT NULL DEFAULT 100,
+  ready_at INTEGER NOT NULL DEFAULT 0,
+  owner TEXT,
+  lease_until INTEGER,
+  fence INTEGER NOT NULL DEFAULT 0,
   attempts INTEGER NOT NULL DEFAULT 0,
+  crashes INTEGER NOT NULL DEFAULT 0,
+  deferrals INTEGER NOT NULL DEFAULT 0,
+  deferred_from INTEGER,
+  status TEXT NOT NULL DEFAULT '',
+  result TEXT NOT NULL DEFAULT '',
   reason TEXT NOT NULL DEFAULT '',
+  tokens_in INTEGER NOT NULL DEFAULT 0,
+  tokens_out INTEGER NOT NULL DEFAULT 0,
+  cost_micros INTEGER,
+  remembered INTEGER NOT NULL DEFAULT 1,
   created_at INTEGER NOT NULL,
+  started_at INTEGER,
   ended_at INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX task_pending ON task (key) WHERE state = 'pending';
-CREATE INDEX task_state ON task (state, created_at);
+CREATE UNIQUE INDEX task_alike ON task (key) WHERE state = 'pending' AND fence = 0 AND rule <> '';
+CREATE INDEX task_due ON task (kind, priority, id) WHERE state = 'pending';
+CREATE INDEX task_running ON task (lease_until) WHERE state = 'running';
+CREATE INDEX task_busy ON task (key) WHERE state = 'running';
+CREATE INDEX task_state ON task (state, id);
+CREATE INDEX task_key ON task (key, id);
+CREATE INDEX task_ended ON task (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX task_unremembered ON task (id) WHERE remembered = 0;
+
+-- which task waits for which
+CREATE TABLE task_after (
+  task_id INTEGER NOT NULL REFERENCES task (id),
+  after_id INTEGER NOT NULL,
+  PRIMARY KEY (task_id, after_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX task_before ON task_after (after_id);
+CREATE TRIGGER task_gone AFTER DELETE ON task BEGIN
+  DELETE FROM task_after WHERE task_id = old.id;
+  DELETE FROM step WHERE turn_id = old.id;
+END;
 
 CREATE TABLE journal (
   id INTEGER PRIMARY KEY,
@@ -544,6 +586,20 @@ WHEN old.state <> new.state AND old.state NOT IN ('pending', 'sending', 'unknown
 END;
 CREATE TRIGGER reply_removed AFTER DELETE ON reply WHEN old.state NOT IN ('pending', 'sending', 'unknown') BEGIN
   UPDATE tally SET n = n - 1 WHERE what = 'reply' AND name = old.state;
+END;
+CREATE TRIGGER task_made AFTER INSERT ON task WHEN new.state IN ('completed', 'failed', 'cancelled') BEGIN
+  INSERT INTO tally (what, name, n) VALUES ('task', new.state, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER task_settled AFTER UPDATE OF state ON task
+WHEN old.state <> new.state AND new.state IN ('completed', 'failed', 'cancelled') BEGIN
+  INSERT INTO tally (what, name, n) VALUES ('task', new.state, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER task_reopened AFTER UPDATE OF state ON task
+WHEN old.state <> new.state AND old.state IN ('completed', 'failed', 'cancelled') BEGIN
+  UPDATE tally SET n = n - 1 WHERE what = 'task' AND name = old.state;
+END;
+CREATE TRIGGER task_removed AFTER DELETE ON task WHEN old.state IN ('completed', 'failed', 'cancelled') BEGIN
+  UPDATE tally SET n = n - 1 WHERE what = 'task' AND name = old.state;
 END;
 CREATE TRIGGER turn_settled AFTER UPDATE OF state ON turn WHEN old.state <> new.state AND new.state <> 'open' BEGIN
   INSERT INTO tally (what, name, n)

@@ -79,9 +79,6 @@ SELECT id, state, steered, task_id FROM (
 WITH RECURSIVE /*part of_batch*/
 SELECT NOT EXISTS (SELECT 1 FROM walk JOIN message ON message.id = walk.id WHERE message.forgotten_at IS NULL)
 
--- name: empty_task
-UPDATE task SET description = '' WHERE id = ? AND description <> ''
-
 -- name: empty_batch
 UPDATE batch SET error = '' WHERE id = ?
 

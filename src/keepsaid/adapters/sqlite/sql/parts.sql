@@ -38,3 +38,12 @@ SELECT lane.channel, lane.account, lane.conversation, lane.key,
   coalesce(lane_context.summary, 0),
   lane.transcript - max(coalesce(lane_context.summarised_until, 0), coalesce(lane_context.floor, 0))
 FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
+
+-- name: task
+task.id, task.key, task.kind, task.state, task.turn_id, task.depth, task.rule, task.description, task.terms, task.outside,
+  task.messages, task.priority, task.ready_at, task.fence, task.attempts, task.crashes, task.deferrals, task.deferred_from,
+  task.status, task.result, task.reason, task.tokens_in, task.tokens_out, task.cost_micros, task.created_at,
+  task.started_at, task.ended_at,
+  (SELECT json_group_array(after_id) FROM task_after WHERE task_after.task_id = task.id),
+  lane.channel, lane.account, lane.conversation, lane.key
+FROM task LEFT JOIN lane ON lane.id = task.lane_id

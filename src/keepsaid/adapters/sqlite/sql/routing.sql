@@ -29,14 +29,15 @@ INSERT INTO batch (
 ) VALUES /*rows*/
 
 -- name: pending_task
-SELECT id FROM task WHERE key = ? AND state = 'pending'
+SELECT id FROM task INDEXED BY task_alike WHERE key = ? AND state = 'pending' AND fence = 0 AND rule <> ''
 
 -- name: merge_task
 UPDATE task SET description = iif(length(description) < ?4, description || char(10) || ?2, description),
-  messages = messages + ?3 WHERE id = ?1
+  messages = messages + ?3, outside = max(outside, ?5), priority = min(priority, ?6) WHERE id = ?1
 
 -- name: keep_task
-INSERT INTO task (id, key, state, lane_id, rule, description, messages, created_at) VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)
+INSERT INTO task (id, key, state, lane_id, rule, description, terms, outside, messages, priority, created_at)
+VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: episodes_due
 INSERT OR IGNORE INTO episode_due (batch_id, lane_id, turn_id) VALUES (?, ?, ?)

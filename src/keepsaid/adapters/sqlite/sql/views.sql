@@ -67,7 +67,7 @@ WHERE (?1 IS NULL OR lane.channel = ?1) AND (?2 IS NULL OR lane.conversation = ?
 ORDER BY message.id DESC LIMIT ?4
 
 -- name: tally
-SELECT what, name, n FROM tally
+SELECT what, name, n FROM tally WHERE what <> 'task'
 UNION ALL
 SELECT 'batch', 'leased', (SELECT count(*) FROM batch WHERE state = 'leased')
 UNION ALL
@@ -82,7 +82,10 @@ SELECT 'turn', 'open', count(*) FROM turn WHERE state = 'open'
 SELECT min(oldest_at) FROM lane WHERE oldest_at IS NOT NULL AND channel = ?
 
 -- name: tasks
-SELECT state, count(*) FROM task GROUP BY state
+SELECT name, n FROM tally WHERE what = 'task' AND n > 0
+UNION ALL
+SELECT state, count(*) FROM task INDEXED BY task_state
+WHERE state IN ('blocked', 'pending', 'running', 'needs_review') GROUP BY state
 
 -- name: totals
 SELECT (SELECT count(*) FROM episode_due),

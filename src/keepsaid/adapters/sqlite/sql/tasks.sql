@@ -1,0 +1,138 @@
+-- name: of
+SELECT /*part task*/ WHERE task.id IN (SELECT value FROM carray(?)) ORDER BY task.id
+
+-- name: find
+SELECT /*part task*/ WHERE (?1 IS NULL OR task.state = ?1) AND (?2 IS NULL OR task.key = ?2)
+  AND (?3 IS NULL OR task.lane_id = ?3)
+ORDER BY task.id DESC LIMIT ?4
+
+-- name: due
+SELECT id FROM task INDEXED BY task_due
+WHERE state = 'pending' AND kind = ?1 AND ready_at <= ?2
+  AND NOT EXISTS (SELECT 1 FROM task AS busy INDEXED BY task_busy WHERE busy.key = task.key AND busy.state = 'running')
+ORDER BY priority, id LIMIT ?3
+
+-- name: next_ready
+SELECT min(ready_at) FROM task INDEXED BY task_due
+WHERE state = 'pending' AND kind = ?1
+  AND NOT EXISTS (SELECT 1 FROM task AS busy INDEXED BY task_busy WHERE busy.key = task.key AND busy.state = 'running')
+
+-- name: claim
+UPDATE task SET state = ?2, owner = ?3, lease_until = ?4, fence = fence + 1, started_at = coalesce(started_at, ?5), reason = ''
+WHERE id = ?1
+
+-- name: keep
+INSERT INTO task (id, key, kind, state, lane_id, turn_id, depth, description, terms, outside, priority, reason, created_at, ended_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: keep_after
+INSERT INTO task_after (task_id, after_id) SELECT ?1, value FROM carray(?2) WHERE 1 ON CONFLICT DO NOTHING
+
+-- name: renew
+UPDATE task SET lease_until = ?3 WHERE id = ?1 AND fence = ?2 AND state = 'running'
+
+-- name: status
+UPDATE task SET status = ?3 WHERE id = ?1 AND fence = ?2 AND state = 'running'
+
+-- name: held
+SELECT state FROM task WHERE id = ?1 AND fence = ?2 AND state = 'running'
+
+-- name: end
+UPDATE task SET state = ?2, owner = NULL, lease_until = NULL, result = ?3, reason = ?4, attempts = ?5, crashes = ?6,
+  ready_at = ?7, deferrals = ?8, deferred_from = ?9, ended_at = ?10, remembered = ?2 <> 'completed' OR ?3 = '' WHERE id = ?1
+
+-- name: spent
+UPDATE task SET tokens_in = ?2, tokens_out = ?3, cost_micros = ?4 WHERE id = ?1
+
+-- name: went_on
+UPDATE task SET crashes = 0 WHERE id = ? AND crashes > 0
+
+-- name: freed
+SELECT id, state FROM task WHERE state = 'blocked' AND id IN (SELECT task_id FROM task_after WHERE after_id = ?1)
+  AND NOT EXISTS (
+    SELECT 1 FROM task_after LEFT JOIN task AS earlier ON earlier.id = after_id
+    WHERE task_after.task_id = task.id AND earlier.state IS NOT 'completed'
+  )
+ORDER BY id
+
+-- name: waiting
+SELECT id, state FROM task WHERE state = 'blocked' AND id IN (SELECT task_id FROM task_after WHERE after_id = ?1) ORDER BY id
+
+-- name: waiting_for
+SELECT task_id FROM task_after WHERE after_id = ? ORDER BY task_id
+
+-- name: go
+UPDATE task SET state = ?2, reason = ?3, ended_at = ?4, owner = NULL, lease_until = NULL WHERE id = ?1
+
+-- name: soon
+UPDATE task SET ready_at = min(ready_at, ?2) WHERE id = ?1 AND state = 'pending'
+
+-- name: all_soon
+UPDATE task SET ready_at = ?1 WHERE state = 'pending' AND ready_at > ?1
+
+-- name: anew
+UPDATE task SET state = ?2, attempts = 0, crashes = 0, deferrals = 0, deferred_from = NULL, ready_at = ?3, reason = '' WHERE id = ?1
+
+-- name: call_left
+SELECT n FROM step WHERE turn_id = ? AND state = 'started' AND repeatable = 0
+
+-- name: forget_call
+DELETE FROM step WHERE turn_id = ? AND n = ?
+
+-- name: end_call
+UPDATE step SET state = ?3, output = ?4, ended_at = ?5 WHERE turn_id = ?1 AND n = ?2
+
+-- name: in_flight
+SELECT id FROM task INDEXED BY task_running WHERE state = 'running' AND owner <> ? ORDER BY id
+
+-- name: owned
+SELECT id FROM task INDEXED BY task_running WHERE state = 'running' AND owner = ? ORDER BY id
+
+-- name: expired
+SELECT id FROM task INDEXED BY task_running WHERE state = 'running' AND lease_until <= ? ORDER BY id
+
+-- name: crashed
+UPDATE task SET state = ?2, owner = NULL, lease_until = NULL, crashes = ?3, reason = ?4, ready_at = ?5, ended_at = ?6 WHERE id = ?1
+
+-- name: back
+UPDATE task SET state = ?2, owner = NULL, lease_until = NULL WHERE id = ?1
+
+-- name: owner_lane
+SELECT lane_id FROM message INDEXED BY message_owner WHERE trust = 'owner' AND direct = 1 ORDER BY id DESC LIMIT 1
+
+-- name: steps
+SELECT n, kind, subject, input_hash, state, output, tokens_in, tokens_out, cost_micros, repeatable
+FROM step WHERE turn_id = ? ORDER BY n
+
+-- name: unremembered
+SELECT id FROM task INDEXED BY task_unremembered WHERE remembered = 0 ORDER BY id LIMIT ?
+
+-- name: remembered
+UPDATE task SET remembered = 1 WHERE id IN (SELECT value FROM carray(?1)) AND remembered = 0
+
+-- name: messages_of
+SELECT id FROM (
+  WITH RECURSIVE walk (id, number, previous_id, first) AS (
+    SELECT message.id, message.number, message.previous_id, batch.first
+    FROM batch JOIN message ON message.id = batch.last_id WHERE batch.task_id = ?1
+    /*part back*/
+  )
+  SELECT id FROM walk
+) ORDER BY id LIMIT ?2
+
+-- name: forget_ended
+DELETE FROM task WHERE id IN (
+  SELECT id FROM task INDEXED BY task_ended WHERE ended_at IS NOT NULL AND ended_at < ?1 AND remembered = 1
+    AND NOT EXISTS (
+      SELECT 1 FROM task_after JOIN task AS later ON later.id = task_after.task_id
+      WHERE task_after.after_id = task.id AND later.ended_at IS NULL
+    )
+    AND NOT EXISTS (SELECT 1 FROM batch WHERE batch.task_id = task.id AND batch.kept = 1)
+  ORDER BY ended_at, id LIMIT ?2
+)
+
+-- name: scrub
+UPDATE task SET description = '', status = '', result = '', reason = '', remembered = 1 WHERE id = ?1
+
+-- name: forget_steps
+DELETE FROM step WHERE turn_id = ?

@@ -1,0 +1,69 @@
+"""Steps: recorded around every outside call of a turn, or of a task."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import one
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.commits import StepEnd, StepStart
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.states import move
+
+SQL = load("turns")
+TASKS = load("tasks")
+_TURN, _TASK = "turn", "task"
+
+
+def start_step(db: apsw.Connection, commit: StepStart) -> bool:
+    """Record a call about to be made."""
+    if _holder(db, commit.turn_id, commit.fence) is None:
+        return False
+    step = commit.step
+    known = one(db, SQL["step_state"], (commit.turn_id, step.n))
+    if known is not None and known[0] == "finished":
+        return False
+    if commit.trace is not None:
+        _keep_trace(db, commit.turn_id, commit.trace, commit.at)
+    if known is None:
+        bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, step.repeatable, commit.at)
+        db.execute(SQL["start_step"], bound)
+        return True
+    db.execute(SQL["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject, step.repeatable))
+    return True
+
+
+def end_step(db: apsw.Connection, commit: StepEnd) -> bool:
+    """Record what a call returned."""
+    holder = _holder(db, commit.turn_id, commit.fence)
+    if holder is None:
+        return False
+    known = one(db, SQL["step_state"], (commit.turn_id, commit.n))
+    if known is None:
+        return False
+    state = move("step", known[0], "finish")
+    usage = commit.usage
+    costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros)
+    db.execute(SQL["end_step"], (commit.turn_id, commit.n, state, _json(commit.output), *costs, commit.at))
+    if holder == _TASK:
+        db.execute(TASKS["went_on"], (commit.turn_id,))
+    return True
+
+
+def _holder(db: apsw.Connection, turn_id: int, fence: int) -> str | None:
+    """What is held under this fence: an open turn, or a running task, whose id stands for its turn."""
+    if one(db, SQL["held_turn"], (turn_id, fence)) is not None:
+        return _TURN
+    return _TASK if one(db, TASKS["held"], (turn_id, fence)) is not None else None
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _keep_trace(db: apsw.Connection, turn_id: int, trace: Json, at: int) -> None:
+    packed = zlib.compress(_json(trace).encode("utf-8", "backslashreplace"), 1)
+    db.execute(SQL["keep_trace"], (turn_id, packed, at))

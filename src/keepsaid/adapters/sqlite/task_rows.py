@@ -1,0 +1,65 @@
+"""Tasks as rows: how they read as values, and what the journal tells of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite import telling
+from keepsaid.adapters.sqlite.query import Row, every, numbers
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.task import Task, happened
+from keepsaid.domain.turn import Usage
+from keepsaid.domain.work import TaskKind, decoded
+
+SQL = load("tasks")
+_COUNTED = ("messages", "priority", "ready_at", "fence", "attempts", "crashes", "deferrals", "deferred_from")
+
+
+def task_of(row: Row) -> Task:
+    """A row of the columns of a task."""
+    task_id, key, kind, state, turn_id, depth, rule, description, terms, outside = row[:10]
+    counted = dict(zip(_COUNTED, row[10:18], strict=True))
+    status, result, reason = row[18:21]
+    created_at, started_at, ended_at, after = row[24:28]
+    return Task(
+        id=task_id,
+        key=key,
+        state=state,
+        description=description,
+        kind=TaskKind(kind),
+        lane=Lane(*row[28:]) if row[28] is not None else None,
+        turn_id=turn_id,
+        depth=depth,
+        rule=rule,
+        terms=decoded(terms),
+        outside=bool(outside),
+        status=status,
+        result=result,
+        reason=reason,
+        usage=Usage(*row[21:24]),
+        created_at=created_at,
+        started_at=started_at,
+        ended_at=ended_at,
+        after=tuple(json.loads(after)),
+        **counted,
+    )
+
+
+def tasks_of(db: apsw.Connection, ids: Sequence[int]) -> tuple[Task, ...]:
+    """These tasks, by id; those that do not exist are left out."""
+    return tuple(task_of(row) for row in every(db, SQL["of"], (numbers(tuple(ids)),))) if ids else ()
+
+
+def task_or_none(db: apsw.Connection, task_id: int) -> Task | None:
+    """One task."""
+    return next(iter(tasks_of(db, (task_id,))), None)
+
+
+def tell(db: apsw.Connection, what: str, task_id: int, at: int, **more: Json) -> None:
+    """Write to the journal what happened to a task."""
+    telling.tell(db, at, happened(what, task_id, **more))

@@ -1,0 +1,75 @@
+"""Tasks on SQLite, read only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
+from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
+from keepsaid.domain.turn import Step, StepKind, Usage
+from keepsaid.domain.work import TaskKind
+
+_MESSAGES_MAX = 100
+
+
+def _story(db: apsw.Connection, task_id: int) -> TaskStory | None:
+    task = task_or_none(db, task_id)
+    if task is None:
+        return None
+    waiting = tuple(row[0] for row in every(db, SQL["waiting_for"], (task_id,)))
+    return TaskStory(task, _steps(db, task_id), tasks_of(db, task.after), waiting)
+
+
+def _steps(db: apsw.Connection, task_id: int) -> tuple[Step, ...]:
+    return tuple(
+        Step(n, StepKind(kind), subject, input_hash, state, json.loads(output or "null"), Usage(*spent), bool(again))
+        for n, kind, subject, input_hash, state, output, *spent, again in every(db, SQL["steps"], (task_id,))
+    )
+
+
+def _find(db: apsw.Connection, wanted: TaskFilter) -> list[Task]:
+    lane_id = None if wanted.lane is None else lane_id_of(db, wanted.lane) or 0
+    bound = (wanted.state, wanted.key, lane_id, wanted.limit)
+    return [task_of(row) for row in every(db, SQL["find"], bound)]
+
+
+def _next_ready(db: apsw.Connection, kind: TaskKind) -> int | None:
+    row = one(db, SQL["next_ready"], (str(kind),))
+    return None if row is None else row[0]
+
+
+def _results(db: apsw.Connection, limit: int) -> list[TaskWork]:
+    found = [row[0] for row in every(db, SQL["unremembered"], (limit,))]
+    return [
+        TaskWork(task, tuple(row[0] for row in every(db, SQL["messages_of"], (task.id, _MESSAGES_MAX))))
+        for task in tasks_of(db, found)
+    ]
+
+
+class SqliteTasks:
+    """Tasks, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def task(self, task_id: int) -> TaskStory | None:
+        """One task."""
+        return await self._readers.run(_story, task_id)
+
+    async def find(self, wanted: TaskFilter) -> Sequence[Task]:
+        """Tasks, newest first."""
+        return await self._readers.run(_find, wanted)
+
+    async def next_ready(self, kind: TaskKind) -> int | None:
+        """When the next pending task may be claimed."""
+        return await self._readers.run(_next_ready, kind)
+
+    async def results(self, limit: int) -> Sequence[TaskWork]:
+        """Results that memory does not have yet."""
+        return await self._readers.run(_results, limit)

@@ -1,0 +1,162 @@
+"""Tasks: made, claimed and decided; those that wait for others are let go, or fail with them."""
+
+from __future__ import annotations
+
+import json
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import every, numbers, one, run
+from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.task_ends import ended
+from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tasks_of, tell
+from keepsaid.domain.commits import Prune
+from keepsaid.domain.ids import show
+from keepsaid.domain.retention import Pruned
+from keepsaid.domain.states import move
+from keepsaid.domain.task import (
+    DEPTH_MAX,
+    ENDED,
+    FORGOTTEN,
+    CancelTask,
+    ClaimTasks,
+    CreateTasks,
+    Cycle,
+    DecideTask,
+    NewTask,
+    RenewTask,
+    ResultsKept,
+    RunTask,
+    Task,
+    TellStatus,
+    waves,
+)
+from keepsaid.domain.work import encoded
+
+
+def create(db: apsw.Connection, commit: CreateTasks) -> str:
+    """Make tasks, wave by wave."""
+    try:
+        ordered = [task for wave in waves(commit.tasks) for task in wave]
+    except Cycle as circle:
+        return f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
+    made = {task.id for task in ordered}
+    for task in ordered:
+        if task.depth > DEPTH_MAX:
+            return f"work may make work {DEPTH_MAX} deep"
+        known = {one.id: one for one in tasks_of(db, [number for number in task.after if number not in made])}
+        for number in task.after:
+            found = known.get(number)
+            if number not in made and (found is None or found.state in ("failed", "cancelled")):
+                return f"{show('task', number)} {'does not exist' if found is None else f'is {found.state}'}"
+    for task in ordered:
+        keep(db, task, commit.at)
+    return ""
+
+
+def keep(db: apsw.Connection, task: NewTask, at: int) -> None:
+    """Write one down: it is pending, blocked while it waits for others, or failed with one of them."""
+    earlier = {one.id: one for one in tasks_of(db, task.after)}
+    lost = next((one for one in task.after if _is_lost(earlier.get(one))), None)
+    waits = any(one not in earlier or earlier[one].state != "completed" for one in task.after)
+    state = "failed" if lost is not None else "blocked" if waits else "pending"
+    lane_id = None if task.lane is None else lane_id_of(db, task.lane)
+    place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
+    work = (task.description, encoded(task.terms), task.outside, task.priority)
+    reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
+    db.execute(SQL["keep"], (*place, *work, reason, at, at if lost is not None else None))
+    if task.after:
+        db.execute(SQL["keep_after"], (task.id, numbers(task.after)))
+    tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
+    if lost is not None:
+        tell(db, "failed", task.id, at, attempts=0, upstream=lost)
+
+
+def _is_lost(task: Task | None) -> bool:
+    return task is None or task.state in ("failed", "cancelled")
+
+
+def claim(db: apsw.Connection, commit: ClaimTasks) -> tuple[Task, ...]:
+    """Lease tasks that are due; of one key only one at a time."""
+    claimed: list[int] = []
+    keys: set[str] = set()
+    found = [row[0] for row in every(db, SQL["due"], (str(commit.kind), commit.at, commit.limit))]
+    known = {task.id: task for task in tasks_of(db, found)}
+    for task in (known[task_id] for task_id in found):
+        if task.key not in keys:
+            keys.add(task.key)
+            state = move("task", task.state, "start")
+            db.execute(SQL["claim"], (task.id, state, commit.owner, commit.lease_until, commit.at))
+            tell(db, "started", task.id, commit.at, attempt=task.attempts + 1)
+            claimed.append(task.id)
+    taken = {task.id: task for task in tasks_of(db, claimed)}
+    return tuple(taken[task_id] for task_id in claimed)
+
+
+def renew(db: apsw.Connection, commit: RenewTask) -> bool:
+    """Move the end of a lease that is still held."""
+    return run(db, SQL["renew"], (commit.task_id, commit.fence, commit.lease_until)) == 1
+
+
+def status(db: apsw.Connection, commit: TellStatus) -> bool:
+    """Keep what a worker says of its task."""
+    return run(db, SQL["status"], (commit.task_id, commit.fence, commit.text)) == 1
+
+
+def run_now(db: apsw.Connection, commit: RunTask) -> bool:
+    """Make a pending task due."""
+    return run(db, SQL["soon"], (commit.task_id, commit.at)) == 1
+
+
+def cancel(db: apsw.Connection, commit: CancelTask) -> bool:
+    """End a task by somebody's word."""
+    task = task_or_none(db, commit.task_id)
+    if task is None or task.state in ENDED:
+        return False
+    db.execute(SQL["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
+    tell(db, "cancelled", task.id, commit.at)
+    ended(db, task.id, "cancelled", commit.reason, commit.at)
+    return True
+
+
+def decide(db: apsw.Connection, commit: DecideTask) -> bool:
+    """A person's word on a parked task."""
+    task = task_or_none(db, commit.task_id)
+    if task is None or task.state != "needs_review":
+        return False
+    if not commit.approved:
+        db.execute(SQL["go"], (task.id, move("task", task.state, "fail"), commit.reason, commit.at))
+        tell(db, "failed", task.id, commit.at, attempts=task.attempts)
+        ended(db, task.id, "failed", commit.reason, commit.at)
+        return True
+    left = one(db, SQL["call_left"], (task.id,))
+    if left is not None and commit.result is None:
+        db.execute(SQL["forget_call"], (task.id, left[0]))
+    elif left is not None:
+        state = move("step", "started", "finish")
+        db.execute(SQL["end_call"], (task.id, left[0], state, json.dumps(commit.result), commit.at))
+    db.execute(SQL["anew"], (task.id, move("task", task.state, "approve"), commit.at))
+    return True
+
+
+def kept(db: apsw.Connection, commit: ResultsKept) -> int:
+    """Results are in memory."""
+    return run(db, SQL["remembered"], (numbers(commit.task_ids),))
+
+
+def scrub(db: apsw.Connection, task_id: int, at: int) -> bool:
+    """Forget the words of a task and of its steps; one that has not ended is cancelled. False when there were none."""
+    task = task_or_none(db, task_id)
+    if task is None or not task.description:
+        return False
+    cancel(db, CancelTask(task_id, at, FORGOTTEN))
+    db.execute(SQL["scrub"], (task_id,))
+    db.execute(SQL["forget_steps"], (task_id,))
+    return True
+
+
+def prune(db: apsw.Connection, commit: Prune) -> Pruned:
+    """Remove the oldest that ended; how many went before says that it goes on."""
+    gone = run(db, SQL["forget_ended"], (commit.before, commit.rows_max))
+    before = commit.after[0] if commit.after else 0
+    return Pruned(0, 0, 0, (int(before) + gone,) if gone == commit.rows_max else None)

@@ -1,0 +1,323 @@
+"""Tasks: durable work for a worker or a branch, which may wait for other tasks (seeds 000 and 001; design: 3 and 4.4).
+
+The result is saved in the commit that ends the task, before anybody is told; in the same commit what waited for it
+goes on, or fails with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from keepsaid.domain.commits import Commit, StepEnd
+from keepsaid.domain.fact import Fact
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.states import move
+from keepsaid.domain.turn import Step, Usage
+from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
+
+DEPTH_MAX = 3
+"""How deep work may make work: that of a turn has depth 1 (design: 4.4)."""
+
+CRASHES_MAX = 3
+"""Deaths of the process in a row, without a step done between them, after which a person is asked about a task."""
+
+OPEN = ("blocked", "pending", "running", "needs_review")
+ENDED = ("completed", "failed", "cancelled")
+
+CRASHED = "the process died while it was running"
+FORGOTTEN = "what it was about was forgotten"
+CALL_LEFT = "a call that must not be repeated started and has no result"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A stored task. Times are milliseconds UTC.
+
+    Its steps are recorded under its own id: it has one turn, whatever the number of its attempts. `after` are the
+    tasks that must be completed first. `lane` is where it came from, `turn_id` the turn that made it, `depth` how deep
+    work made work. `outside` says that words of others than the owner stand in its description. `fence` only grows,
+    `attempts` counts what was charged to it, `crashes` the deaths of the process in a row while it was running.
+    `status` is what its worker last said of it, `reason` why it is not running or not completed.
+    """
+
+    id: int
+    key: str
+    state: str
+    description: str
+    kind: TaskKind = TaskKind.WORKER
+    lane: Lane | None = None
+    turn_id: int | None = None
+    depth: int = 0
+    rule: str = ""
+    terms: WorkTerms = WorkTerms()
+    outside: bool = True
+    messages: int = 0
+    priority: int = 100
+    ready_at: int = 0
+    fence: int = 0
+    attempts: int = 0
+    crashes: int = 0
+    deferrals: int = 0
+    deferred_from: int | None = None
+    status: str = ""
+    result: str = ""
+    reason: str = ""
+    usage: Usage = Usage()
+    created_at: int = 0
+    started_at: int | None = None
+    ended_at: int | None = None
+    after: tuple[int, ...] = ()
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether more messages may join it: it was spawned by a rule, and nothing of it was begun."""
+        return self.state == "pending" and self.fence == 0 and self.rule != ""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the owner is sent a message about where it stands now."""
+        wanted = self.terms.notify
+        if self.state == "completed":
+            return wanted is Notify.ALWAYS
+        return self.state in ("failed", "needs_review") and wanted is not Notify.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task to be made; `after` may name tasks of the same commit. Without a `key` it is known by its id alone."""
+
+    id: int
+    description: str
+    key: str = ""
+    kind: TaskKind = TaskKind.WORKER
+    lane: Lane | None = None
+    turn_id: int | None = None
+    depth: int = 0
+    terms: WorkTerms = WorkTerms()
+    outside: bool = True
+    priority: int = 100
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStory:
+    """A task with what its worker did so far, and those that wait for it."""
+
+    task: Task
+    steps: tuple[Step, ...] = ()
+    before: tuple[Task, ...] = ()
+    waiting: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks to list, newest first; None means any."""
+
+    state: str | None = None
+    key: str | None = None
+    lane: Lane | None = None
+    limit: int = 20
+
+
+class Cycle(Exception):
+    """Tasks that wait for one another in a circle; `path` begins and ends with the same."""
+
+    def __init__(self, path: tuple[int, ...]) -> None:
+        super().__init__(f"{len(path) - 1} tasks wait for one another")
+        self.path = path
+
+
+def waves(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], ...]:
+    """The tasks in the order in which they can run: those of a wave wait for earlier waves alone. Raises Cycle."""
+    left = {task.id: task for task in tasks}
+    found: list[tuple[NewTask, ...]] = []
+    while left:
+        wave = tuple(task for task in left.values() if not any(one in left for one in task.after))
+        if not wave:
+            raise Cycle(_circle(left))
+        found.append(wave)
+        for task in wave:
+            del left[task.id]
+    return tuple(found)
+
+
+def _circle(left: Mapping[int, NewTask]) -> tuple[int, ...]:
+    """A circle among tasks each of which waits for another of them."""
+    path = [min(left)]
+    while path.count(path[-1]) == 1:
+        path.append(next(one for one in left[path[-1]].after if one in left))
+    return tuple(path[path.index(path[-1]) :])
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTasks(Commit[str]):
+    """Make tasks, all of them or none; "" when they are made, else why not.
+
+    Refused: a circle, a task to wait for that does not exist, has failed or was cancelled, and work made too deep.
+    """
+
+    tasks: tuple[NewTask, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTasks(Commit[tuple[Task, ...]]):
+    """Lease up to `limit` tasks of a kind that are due: best priority first, then the oldest.
+
+    One whose key another running task has waits until that ends.
+    """
+
+    owner: str
+    limit: int
+    at: int
+    lease_until: int
+    kind: TaskKind = TaskKind.WORKER
+
+
+@dataclass(frozen=True, slots=True)
+class RenewTask(Commit[bool]):
+    """Keep a task; False when it was lost, or cancelled."""
+
+    task_id: int
+    fence: int
+    lease_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class TellStatus(Commit[bool]):
+    """What a worker says of its task while it runs; refused (False) with an old fence."""
+
+    task_id: int
+    fence: int
+    text: str
+
+
+class Ending(StrEnum):
+    """How a run of a task ends: the verb of its move."""
+
+    COMPLETE = "complete"
+    FAIL = "fail"
+    RETRY = "retry"
+    PARK = "park"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class EndTask(Commit[str]):
+    """End a run of a task; returns its new state, "" when the fence is old.
+
+    `text` is the result of a completed task, else why it ended. `retry` charges an attempt and becomes `fail` at the
+    last; `release` charges nothing, and counts an outage when it is `deferred`. What is pending again may be tried
+    at `ready_at`. `ending` is the end of the model call whose answer is the result. The `notice` goes to the owner,
+    where he last wrote in a direct chat, when the task has ended or waits for a person, and its terms say so.
+    """
+
+    task_id: int
+    fence: int
+    how: Ending
+    at: int
+    text: str = ""
+    ready_at: int = 0
+    deferred: bool = False
+    usage: Usage = Usage()
+    ending: StepEnd | None = None
+    notice: ReplyDraft | None = None
+
+
+def settled(task: Task, commit: EndTask) -> Task:
+    """A running task after the end of a run. Raises IllegalMove."""
+    how, attempts = commit.how, task.attempts + (commit.how in (Ending.FAIL, Ending.RETRY))
+    if how is Ending.RETRY and attempts >= task.terms.attempts_max:
+        how = Ending.FAIL
+    state = move("task", task.state, how)
+    done = how is Ending.COMPLETE
+    deferred_from = task.deferred_from
+    if commit.deferred and deferred_from is None:
+        deferred_from = commit.ready_at
+    return replace(
+        task,
+        state=state,
+        attempts=attempts,
+        crashes=task.crashes if how is Ending.RELEASE and not commit.deferred else 0,
+        deferrals=task.deferrals + commit.deferred,
+        deferred_from=deferred_from,
+        ready_at=commit.ready_at or task.ready_at,
+        result=commit.text if done else "",
+        reason="" if done else commit.text,
+        usage=task.usage if how is Ending.RELEASE else commit.usage,
+        ended_at=commit.at if state in ENDED else None,
+    )
+
+
+def verb_after_crash(task: Task, *, call_left: bool) -> tuple[str, str]:
+    """How a task goes on that was running when the process died, and why.
+
+    `call_left` tells of a call that must not be repeated and has no result: then a person is asked, whatever its
+    terms say. So it is after three deaths in a row without a step done between them.
+    """
+    if call_left:
+        return "park", CALL_LEFT
+    if task.terms.on_crash is OnCrash.FAIL:
+        return "fail", CRASHED
+    if task.terms.on_crash is OnCrash.REVIEW or task.crashes + 1 >= CRASHES_MAX:
+        return "park", CRASHED
+    return "expire", CRASHED
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask(Commit[bool]):
+    """End a task that has not ended, by somebody's word; what waits for it fails. False when it had ended.
+
+    A run that is under way is refused from then on, whatever it still does.
+    """
+
+    task_id: int
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask(Commit[bool]):
+    """Make a pending task due at once; False when it is not pending."""
+
+    task_id: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecideTask(Commit[bool]):
+    """A person's word on a task that waits for review; False when it does not.
+
+    Approved it goes on where it stopped: the call without a result is made again, or came to `result` where the person
+    says so. Refused it fails with the `reason`, and so does what waits for it.
+    """
+
+    task_id: int
+    at: int
+    approved: bool
+    reason: str = ""
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """A completed task whose result is not in memory yet, and the messages that it was made of."""
+
+    task: Task
+    messages: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsKept(Commit[int]):
+    """Clear the work of tasks whose results are in memory; returns how many."""
+
+    task_ids: tuple[int, ...]
+
+
+def happened(what: str, task_id: int, **more: Json) -> Fact:
+    """What the journal tells of a task, in ids and numbers: that it was created, started, ended or parked."""
+    return Fact(f"task.{what}", str(task_id), {"task": task_id, **more})

@@ -1,0 +1,67 @@
+"""Work: how a task is to be done, whatever it is about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+
+class TaskKind(StrEnum):
+    """Who does a task: a worker sees the task alone, a branch a copy of its lane's history too (seed 001)."""
+
+    WORKER = "worker"
+    BRANCH = "branch"
+
+
+class OnCrash(StrEnum):
+    """What becomes of a task that was running when the process died."""
+
+    REQUEUE = "requeue"
+    FAIL = "fail"
+    REVIEW = "review"
+
+
+class Notify(StrEnum):
+    """Whether the owner is sent a message about the end of a task; it never enters a prompt (seed 000, Isolation)."""
+
+    NONE = "none"
+    ON_FAILURE = "on_failure"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTerms:
+    """The terms of a task.
+
+    `skill` is a text of the agent's skills that the worker is given, `model` another model than the agent's own,
+    `tools` those it may use (None: all that workers may). `timeout_s` 0 is the limit of the config.
+    A task without `on_crash` is run again, unless a call was under way that must not be repeated: then a person is
+    asked. Its own errors are charged; the last of `attempts_max` fails it.
+    """
+
+    skill: str = ""
+    model: str = ""
+    tools: tuple[str, ...] | None = None
+    timeout_s: int = 0
+    notify: Notify = Notify.NONE
+    on_crash: OnCrash | None = None
+    attempts_max: int = 3
+
+
+def encoded(terms: WorkTerms) -> str:
+    """The terms as JSON, without what is as usual."""
+    usual = asdict(WorkTerms())
+    return json.dumps({name: value for name, value in asdict(terms).items() if value != usual[name]})
+
+
+def decoded(text: str) -> WorkTerms:
+    """Terms that were encoded."""
+    read = json.loads(text)
+    if "tools" in read:
+        read["tools"] = tuple(read["tools"])
+    if "notify" in read:
+        read["notify"] = Notify(read["notify"])
+    if "on_crash" in read:
+        read["on_crash"] = OnCrash(read["on_crash"])
+    return WorkTerms(**read)
