@@ -7,6 +7,8 @@ of its own, imports and all; `began` is the monotonic clock when it was started.
 from __future__ import annotations
 
 import argparse
+import asyncio
+import faulthandler
 import json
 import os
 import signal
@@ -69,6 +71,8 @@ def lived(program: Program, order: Order, began: float) -> int:
 def prepare(order: Order, events: int, began: float) -> None:
     """Arm the points and wrap the ports; `events` is where it is told, `began` when the life began."""
     arm(_armed(order, events, began))
+    signal.signal(signal.SIGUSR2, _tell_what_holds)
+    faulthandler.register(signal.SIGUSR2, chain=True)
     _replace(opened, "LeaseTerms", partial(LeaseTerms, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     if order.full:
         lay(Path(order.full))
@@ -82,6 +86,13 @@ def prepare(order: Order, events: int, began: float) -> None:
     _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
     _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
     _replace(opened.Instance, "start", _visited(opened.Instance.start, order))
+
+
+def _tell_what_holds(*_: object) -> None:
+    """Write to the log where every coroutine is; the threads stand there already."""
+    for task in asyncio.all_tasks():
+        task.print_stack(limit=8, file=sys.stderr)
+    sys.stderr.flush()
 
 
 def _armed(order: Order, events: int, began: float) -> Callable[[str], None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_TAIL_CHARS = 6_000
+_TAIL_CHARS = 16_000
 _FULL = '"code": "KS-DB-FULL"'
 
 

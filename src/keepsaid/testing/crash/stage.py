@@ -26,6 +26,7 @@ from keepsaid.testing.crash.process import environ, running
 _LOOK_S = 0.01
 _READY_S = 30.0
 _STOP_S = 10.0
+_LOOK_BACK_S = 3.0
 _TURNS_MAX = 4
 """Few turns at once, so that a kill makes few suspects, which are worked on one by one."""
 
@@ -205,6 +206,9 @@ class Stage:
         try:
             code = process.wait(within_s)
         except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGUSR2)  # it writes to its log what holds it
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_BACK_S)
             raise StageError(f"not stopped within {within_s:g} s\n{self.logs.tails()}") from None
         if code:
             raise StageError(f"ended with {code}\n{self.logs.tails()}")
