@@ -22,6 +22,7 @@ KeepsaidError
 ├── MessageDamaged          a stored message is not what was stored
 ├── LeaseLost               another owner has the batch now
 ├── ToolError               a tool refused; the model is told
+├── ExtensionError          an extension cannot be let in, or asked for what is not its
 ├── EmbedderError           no vectors can be made; search goes on by words
 └── ModelError              a model call failed
     ├── ModelAuth           the key was refused
@@ -208,6 +209,14 @@ class ToolError(KeepsaidError):
     """A tool refused; the text is for the model."""
 
     code = "KS-TOOL"
+
+
+class ExtensionError(KeepsaidError):
+    """An extension cannot be let in, or asked for what is not its; the others go on."""
+
+    code = "KS-EXT"
+    safe = "Everything else goes on without it."
+    hint = "keepsaid ext ls"
 
 
 class EmbedderError(KeepsaidError):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from tests.docs.markdown import lines_of, table
 
+from keepsaid.config.extensions import ExtensionConfig
 from keepsaid.config.routes import RuleConfig
 from keepsaid.config.tree import CHANNELS, ENV_PREFIX, ChannelConfig, Config, Owner
 
@@ -65,6 +66,12 @@ messages for it come in over HTTP with the token of the running instance, or by 
 
 _BUILT_IN = "The built-in channels are open from the start, and differ from these defaults:\n"
 
+_EXTENSIONS = """\
+One section an extension, under its id ([extensions](../extend/extensions.md)). What lies in the folder
+`extensions/` beside `config.yaml` is let in unless it is disabled here; what an installed package offers is let in
+once it is named here.
+"""
+
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", SecretStr: "secret"}
 
 
@@ -78,6 +85,8 @@ def page() -> str:
         elif name == "channels":
             parts += ["## channels\n", _CHANNELS, _settings(ChannelConfig.model_fields, ("channels", "NAME"))]
             parts += [_BUILT_IN, _built_in()]
+        elif name == "extensions":
+            parts += ["## extensions\n", _EXTENSIONS, _settings(ExtensionConfig.model_fields, ("extensions", "ID"))]
         elif name != "agent":
             parts += _section(name, field)
     return lines_of("\n".join(parts))

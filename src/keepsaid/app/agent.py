@@ -18,6 +18,7 @@ from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.engine.progress import ProgressHub
+from keepsaid.extensions.offers import TurnOffers
 from keepsaid.memory.bulletins import Briefings
 from keepsaid.memory.forget_tool import memory_forget
 from keepsaid.memory.gates import InjectionSettings
@@ -72,6 +73,7 @@ class Agent:
     system: tuple[Clock, Ids]
     hub: ProgressHub
     tools: Sequence[Tool] = ()
+    offers: TurnOffers = TurnOffers(tuple)
 
     def flow(self) -> Flow:
         """The road of its messages."""
@@ -86,7 +88,7 @@ class Agent:
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
         overview = overview_of(config, operations)
-        sources = Sources(skills=SkillFolder(files), overview=overview, bulletins=have.briefings)
+        sources = Sources(SkillFolder(files), None, None, (self.offers,), overview, have.briefings)
         guard = guard_of(config, operations, clock, have.compactor)
         claims = Claims(memories.people, memories.hearing, clock, one_time_code, operations)
         window = config.compaction.window_tokens
@@ -109,8 +111,13 @@ class Agent:
         return Injector(have.recall, memories, have.recorder, clock, settings)
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
+        ours = (*self._of_memory(claimed), ask_for(claimed), *self.tools)
+        taken = {tool.name for tool in ours}
+        return (*ours, *(tool for tool in self.offers.tools(claimed) if tool.name not in taken))
+
+    def _of_memory(self, claimed: Claimed) -> Sequence[Tool]:
         if self.config.memory.injection == "off":
-            return (ask_for(claimed), *self.tools)
+            return ()
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
         listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
         library = memories.library
@@ -118,7 +125,7 @@ class Agent:
         opened_one = memory_open(memories, library, listener)
         deeds = memory_deeds(memories, listener, claimed)
         forget = memory_forget(memories, have.forgetter, listener)
-        return (search, opened_one, *deeds, forget, ask_for(claimed), *self.tools)
+        return (search, opened_one, *deeds, forget)
 
 
 def course_of(config: Config) -> Course:

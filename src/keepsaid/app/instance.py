@@ -22,7 +22,9 @@ from keepsaid.app.channels import channels_of, given_up
 from keepsaid.app.collection import collecting_of
 from keepsaid.app.compaction import compaction_of, copier_of
 from keepsaid.app.embedders import embedder_of, former_of
+from keepsaid.app.extending import Extending, found_in, ours_of, secrets_of, with_channels
 from keepsaid.app.forgetting import forgetter_of
+from keepsaid.app.hosting import Host
 from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
@@ -46,6 +48,8 @@ from keepsaid.engine.sessions import Sleepers
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
+from keepsaid.extensions.discover import Found
+from keepsaid.extensions.offers import TurnOffers
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.inject import LEG_SHARE
@@ -93,6 +97,7 @@ class Outside:
     redactor: PatternRedactor | None = None
     embedder: Embedder | None = None
     former: Former = no_former
+    extensions: Sequence[Found] = ()
 
 
 def embedding_of(outside: Outside, memories: SqliteMemories) -> Embedding | None:
@@ -140,9 +145,12 @@ class Instance:
         self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
         have = Faculties(self.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
         system = self.clock, self.ids
-        self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools).flow()
+        offers = TurnOffers(lambda: self.extending.lifecycle.active)
+        self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools, offers).flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
+        host = Host(config, self.operations, self.telling, self.receive, self.clock, ours_of(outside.extensions))
+        self.extending = Extending(home, outside.extensions, host, model, self.redactor)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
@@ -208,6 +216,7 @@ class Instance:
 
     async def start(self, *, answering: bool = True) -> Recovered:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
+        await self.extending.begin(self.channels, self.hooks)
         outbox, hint = (self.operations, self.operations), self.flow.hints.deliver
         post = Post(*outbox, self.channels, self.clock, self.owner, hint, given_up(self.config))
         turns = self.config.turns
@@ -233,6 +242,7 @@ class Instance:
                 *self._maintain(),
                 *self.collecting.stages(),
                 *self.telling.stages(),
+                *self.extending.stages(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
@@ -273,9 +283,11 @@ class Instance:
         self.halt.ask()
         if self._supervisor is not None:
             supervisor, self._supervisor = self._supervisor, None
+            await self.extending.quiet()
             await self.telling.stop()
             await supervisor.stop(self.config.turns.stop_s)
             await self.compactor.stop()
+        await self.extending.end()
 
 
 def _folders(home: Home, config: Config) -> Sequence[Path]:
@@ -297,10 +309,11 @@ async def opened(
         lock.acquire()
         closing.callback(lock.release)
         paths = home.store(config.buffer.path), home.store(config.memory.path)
-        redactor = redactor_of(config)
+        found = found_in(home, config)
+        config, redactor = with_channels(config, found), redactor_of(config, secrets_of(found))
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else model_of(config, closing)
-        outside = replace(outside or Outside(), redactor=redactor)
+        outside = replace(outside or Outside(), redactor=redactor, extensions=found)
         if outside.embedder is None:
             embedder, former = embedder_of(home, config, closing), former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
@@ -15,10 +15,10 @@ from keepsaid.config import Config
 from keepsaid.ports.redactor import Redactor
 
 
-def redactor_of(config: Config) -> PatternRedactor:
-    """A redactor that knows the config's secrets, the keys in the environment that models read, and its patterns."""
+def redactor_of(config: Config, more: Sequence[str] = ()) -> PatternRedactor:
+    """A redactor that knows the config's secrets, the keys that models read, `more` secrets, and the patterns."""
     patterns = [re.compile(pattern) for pattern in config.redaction.patterns]
-    return PatternRedactor((*_secrets(config), *keys_in(os.environ), *_in_addresses(config)), patterns)
+    return PatternRedactor((*_secrets(config), *keys_in(os.environ), *_in_addresses(config), *more), patterns)
 
 
 def plain_redactor() -> Redactor:

@@ -66,6 +66,16 @@ class Home:
         """The instance lock."""
         return self.run / "lock"
 
+    @property
+    def extensions(self) -> Path:
+        """The folder where extensions are put."""
+        return self.config / "extensions"
+
+    @property
+    def extensions_file(self) -> Path:
+        """What became of each extension, as the runtime saw it last."""
+        return self.state / "extensions.json"
+
     def agent(self, name: str) -> Path:
         """The folder of an agent's identity files."""
         return self.config / "agents" / name

@@ -13,6 +13,7 @@ from keepsaid.config.bulletin import BulletinConfig
 from keepsaid.config.collection import CollectionConfig
 from keepsaid.config.compaction import CompactionConfig
 from keepsaid.config.context import ContextConfig
+from keepsaid.config.extensions import ExtensionConfig
 from keepsaid.config.maintenance import MaintenanceConfig
 from keepsaid.config.routes import RoutesConfig, Unmatched
 from keepsaid.config.section import Section
@@ -336,6 +337,7 @@ class Config(BaseSettings):
     server: ServerConfig = ServerConfig()
     redaction: RedactionConfig = RedactionConfig()
     log: LogConfig = LogConfig()
+    extensions: dict[str, ExtensionConfig] = Field(default_factory=dict)
 
     @classmethod
     def settings_customise_sources(

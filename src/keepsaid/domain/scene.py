@@ -17,11 +17,15 @@ MEMORY_PRIORITY = 100
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What an extension adds to a prompt; a lower `priority` comes earlier and is cut later."""
+    """What an extension adds to a prompt; a lower `priority` comes earlier and is cut later.
+
+    One that has nothing because something is wrong says what (`missing`).
+    """
 
     name: str
     text: str
     priority: int = MEMORY_PRIORITY
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

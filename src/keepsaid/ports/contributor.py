@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
 
 
+@runtime_checkable
 class Contributor(Protocol):
     """Adds to the prompt of a turn (seed 002, context providers)."""
 

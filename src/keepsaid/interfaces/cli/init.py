@@ -18,6 +18,7 @@ from keepsaid.interfaces.cli.models import offered
 from keepsaid.interfaces.cli.output import say, show
 from keepsaid.interfaces.cli.remote import running
 from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.setting_line import replace_file
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home
@@ -152,14 +153,14 @@ def _write_model(home: Home, chosen: str | None) -> bool:
     """Write the choice, and keep the file as it was beside it; False when nothing was chosen or nothing changes."""
     file = home.config_file
     if not file.exists():
-        _replace(file, with_model("", chosen or _AUTO))
+        replace_file(file, with_model("", chosen or _AUTO))
         return True
     text = file.read_bytes().decode("utf-8")
     keys = yaml.safe_load(text) or {}
     if chosen is None or (keys.get("models") or {}).get("chat", _AUTO) == chosen:
         return False
-    _replace(file.with_name(f"{file.name}.bak"), text)
-    _replace(file, with_model(text, chosen))
+    replace_file(file.with_name(f"{file.name}.bak"), text)
+    replace_file(file, with_model(text, chosen))
     return True
 
 
@@ -172,16 +173,5 @@ def _write_templates(folder: Path) -> list[Path]:
         raise HomeError(f"{folder} cannot be made ({error.strerror})") from error
     missing = [folder / name for name in _TEMPLATES if not (folder / name).exists()]
     for file in missing:
-        _replace(file, _TEMPLATES[file.name])
+        replace_file(file, _TEMPLATES[file.name])
     return missing
-
-
-def _replace(file: Path, text: str) -> None:
-    file = file.resolve()  # a link to the file stays a link
-    partial = file.with_name(f"{file.name}.partial")
-    try:
-        partial.touch(mode=0o600)
-        partial.write_text(text, "utf-8")
-        partial.replace(file)
-    except OSError as error:
-        raise HomeError(f"{file} cannot be written ({error.strerror})", safe="The file was not changed.") from error

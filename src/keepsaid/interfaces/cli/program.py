@@ -26,6 +26,7 @@ NOUNS = (
     "people",
     "collect",
     "events",
+    "ext",
     "why",
     "logs",
     "config",

@@ -16,11 +16,16 @@ def extensions(scene: Scene, chars_max: int) -> tuple[Layer, Layer]:
     above: list[str] = []
     below: list[str] = []
     left: list[str] = []
+    full = False
     room = chars_max
     for one in sorted(scene.passing.contributions, key=lambda one: (one.priority, one.name)):
+        if one.missing:
+            left.append(f"{one.name} ({one.missing})")
+            continue
         text = _written(one)
         room -= len(text) + 1
-        if room < 0 or left:
+        full = full or room < 0
+        if full:
             left.append(one.name)
         else:
             (below if one.priority > MEMORY_PRIORITY else above).append(text)

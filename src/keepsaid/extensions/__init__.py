@@ -1,0 +1,10 @@
+"""The door: code from outside the core, described by a manifest, let in one by one and kept from breaking the rest.
+
+What an extension is written with stands here; what it may provide stands in `ports`, on one page in `docs/extend`.
+"""
+
+from keepsaid.domain.reply import Delivered, Reply, SendResult
+from keepsaid.extensions.declare import context, extension, on, schedule, tool
+from keepsaid.ports.inbox import Incoming
+
+__all__ = ["Delivered", "Incoming", "Reply", "SendResult", "context", "extension", "on", "schedule", "tool"]

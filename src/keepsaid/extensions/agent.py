@@ -1,0 +1,66 @@
+"""Agents without code: a model with instructions and a few tools does a task it is given (seed 002)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+
+from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
+from keepsaid.domain.text import cut
+from keepsaid.errors import ExtensionError, ToolError
+from keepsaid.extensions.manifest import Agent
+from keepsaid.ports.model import Model, ModelRequest, Tool
+
+_CHARS_MAX = 20_000
+
+
+class DeclaredAgent:
+    """The agent that a manifest describes. Its tools are looked up when a task begins."""
+
+    def __init__(self, described: Agent, model: Callable[[str], Model], tools: Callable[[], Sequence[Tool]]) -> None:
+        self._described = described
+        self._model = model
+        self._tools = tools
+
+    async def invoke(self, task: str) -> str:
+        """Do a task; raises a ModelError, or ExtensionError when it comes to no answer."""
+        limits, model = self._described.limits, self._model(self._described.model)
+        tools = [tool for tool in self._tools() if tool.name in self._described.tools]
+        prompt = Prompt(self._described.instructions, (), "", task)
+        exchange: list[Record] = []
+        async with asyncio.timeout(limits.time_s):
+            for _ in range(limits.steps_max):
+                request = ModelRequest(prompt, tuple(exchange), tools, limits.tokens_max, limits.time_s)
+                answer = await model.answer(request, _unheard)
+                exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls))
+                if not answer.calls:
+                    return answer.text
+                exchange += [
+                    Record(Role.TOOL, await _said(tools, call), call_id=call.id, speaker=call.name)
+                    for call in answer.calls
+                ]
+        raise ExtensionError(f"the agent made {limits.steps_max} steps without coming to an answer")
+
+
+def _unheard(piece: str) -> None:
+    """Nobody listens to pieces."""
+
+
+async def _said(tools: Sequence[Tool], call: ToolCall) -> str:
+    """What a tool says, or what is wrong with the call."""
+    tool = next((one for one in tools if one.name == call.name), None)
+    if tool is None:
+        return f"error: there is no tool {call.name!r}"
+    try:
+        arguments = json.loads(call.arguments or "{}")
+        if not isinstance(arguments, dict):
+            return "error: the arguments must be an object"
+        async with asyncio.timeout(tool.limit_s):
+            return cut(await tool.run(arguments), _CHARS_MAX)
+    except ToolError as error:
+        return f"error: {error.what}"
+    except TimeoutError:
+        return f"error: {tool.name} took longer than {tool.limit_s:g} s"
+    except Exception as error:  # noqa: BLE001  # guard: extension - a broken tool is the agent's to work around
+        return f"error: {tool.name} failed ({type(error).__name__})"

@@ -1,0 +1,162 @@
+"""Discover: which extensions there are, read off manifests and sources. Nothing of theirs is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.machinery import ModuleSpec
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from keepsaid.domain.text import normalise
+from keepsaid.errors import ExtensionError
+from keepsaid.extensions.manifest import FILE, Manifest, manifest_of, read_manifest
+from keepsaid.extensions.outline import Outline, outline
+
+GROUP = "keepsaid.extensions"
+"""The group of entry points by which packages offer extensions."""
+
+_HIDDEN = (".", "_")
+
+
+class Source(StrEnum):
+    """Where an extension comes from."""
+
+    BUILT_IN = "built-in"
+    FOLDER = "folder"
+    PACKAGE = "package"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An extension that is there: what it says of itself, or what is wrong with that, and where its code is.
+
+    `module` is what is imported for it, `place` its file or folder; `enabled` says whether it is wanted.
+    """
+
+    id: str
+    source: Source
+    place: Path
+    manifest: Manifest | None = None
+    problem: str = ""
+    enabled: bool = True
+
+
+def in_folder(folder: Path) -> list[Found]:
+    """Those in a folder, by name: `NAME.py`, or `NAME/` with a manifest; what is neither is left alone."""
+    try:
+        inside = sorted(one for one in folder.iterdir() if not one.name.startswith(_HIDDEN))
+    except OSError:
+        return []
+    found = []
+    for one in inside:
+        if one.suffix == ".py" and one.is_file():
+            found.append(_read(one.stem, Source.FOLDER, one, lambda file=one: of_file(file)))
+        elif one.is_dir() and (one / FILE).is_file():
+            found.append(_read(one.name, Source.FOLDER, one, lambda place=one: of_folder(place)))
+    return found
+
+
+def in_packages(offered: Iterable[EntryPoint] | None = None) -> list[Found]:
+    """Those that installed packages offer, by name."""
+    points = sorted(entry_points(group=GROUP) if offered is None else offered, key=lambda one: one.name)
+    return [_read(one.name, Source.PACKAGE, Path(one.value), lambda point=one: of_entry_point(point)) for one in points]
+
+
+def _read(name: str, source: Source, place: Path, read: Any) -> Found:
+    try:
+        manifest: Manifest = read()
+    except ExtensionError as error:
+        return Found(normalise(name), source, place, problem=error.what)
+    except OSError as error:
+        return Found(normalise(name), source, place, problem=f"it cannot be read ({error.strerror})")
+    return Found(manifest.id, source, place, manifest)
+
+
+def of_file(file: Path) -> Manifest:
+    """The manifest of an extension in one file. Raises ExtensionError, or OSError."""
+    seen = outline(file.read_bytes())
+    return _completed(seen.manifest(file.stem), seen)
+
+
+def of_folder(folder: Path) -> Manifest:
+    """The manifest of an extension in a folder. Raises ExtensionError, or OSError."""
+    data = _manifest_in(folder)
+    module, _, named = str(data.get("entrypoint") or "").partition(":")
+    if not named:
+        return _completed(data, None)
+    file = _module_file(folder, module.split("."))
+    if file is None:
+        raise ExtensionError(f"there is no module for its entrypoint {data['entrypoint']}")
+    return _completed(data, outline(file.read_bytes(), named))
+
+
+def of_entry_point(point: EntryPoint) -> Manifest:
+    """The manifest of an extension that a package offers: beside its module, or in the module itself."""
+    parts = point.module.split(".")
+    file = _installed(parts)
+    if file is None:
+        raise ExtensionError(f"the module {point.module} is not installed")
+    seen = outline(file.read_bytes(), point.attr)
+    if (len(parts) > 1 or file.name == "__init__.py") and (file.parent / FILE).is_file():
+        return _completed({"entrypoint": point.value, **_manifest_in(file.parent)}, seen)
+    return _completed(seen.manifest(point.module), seen)
+
+
+def _installed(parts: list[str]) -> Path | None:
+    """The file of a module, found without importing what stands above it."""
+    try:
+        spec: ModuleSpec | None = find_spec(parts[0])
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    if len(parts) == 1:
+        return Path(spec.origin) if spec.origin else None
+    for place in spec.submodule_search_locations or ():
+        file = _module_file(Path(place), parts[1:])
+        if file is not None:
+            return file
+    return None
+
+
+def _module_file(folder: Path, parts: list[str]) -> Path | None:
+    base = folder.joinpath(*parts)
+    return next((one for one in (base.with_suffix(".py"), base / "__init__.py") if one.is_file()), None)
+
+
+def _manifest_in(folder: Path) -> Mapping[str, Any]:
+    try:
+        return read_manifest((folder / FILE).read_text("utf-8"))
+    except UnicodeDecodeError:
+        raise ExtensionError("the manifest is not UTF-8") from None
+
+
+def _completed(data: Mapping[str, Any], seen: Outline | None) -> Manifest:
+    """The manifest, with what its class shows: what it provides, who of it is told and run."""
+    keys = dict(data)
+    if seen is not None:
+        keys.setdefault("provides", seen.kinds)
+        events = dict(keys.get("events") or {})
+        if seen.subscribes:
+            keys["events"] = {**events, "subscribes": [*(events.get("subscribes") or ()), *seen.subscribes]}
+        if seen.schedules:
+            keys["schedules"] = [*(keys.get("schedules") or ()), *seen.schedules]
+    if keys.get("agent"):
+        keys["provides"] = tuple(sorted({*(keys.get("provides") or ()), "agent"}))
+    return manifest_of(keys)
+
+
+def unique(found: Iterable[Found]) -> Iterator[Found]:
+    """Each id once; of two, the first stays, and the second says who has its name."""
+    first: dict[str, Found] = {}
+    for one in found:
+        taken = first.setdefault(one.id, one)
+        if taken is one:
+            yield one
+        else:
+            why = f"its id {one.id} is taken: {taken.source} {taken.place.name}"
+            yield Found(f"{one.id}@{one.source}:{one.place.name}", one.source, one.place, None, why, one.enabled)

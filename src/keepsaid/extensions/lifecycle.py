@@ -1,0 +1,237 @@
+"""The lifecycle: extensions are let in one after another as they depend on each other, and let out the other way round.
+
+One that fails is quarantined with phase, reason and traceback, and what depends on it says why it is not there. The
+others, and the runtime, go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keepsaid.errors import ExtensionError
+from keepsaid.extensions.discover import Found
+from keepsaid.extensions.given import GuestContext
+from keepsaid.extensions.guest import Fault, Guest, Phase, State
+from keepsaid.extensions.loading import loaded
+from keepsaid.extensions.manifest import Manifest
+from keepsaid.extensions.order import ordered
+from keepsaid.extensions.provided import provided_by
+from keepsaid.extensions.trying import tried
+from keepsaid.extensions.wishes import wish_all
+from keepsaid.ports.agent_provider import AgentProvider
+from keepsaid.ports.clock import Clock
+
+_log = logging.getLogger("keepsaid.extensions")
+_UNWELL_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds each phase of an extension may take."""
+
+    import_s: float = 10.0
+    initialize_s: float = 5.0
+    start_s: float = 5.0
+    stop_s: float = 5.0
+    health_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the lifecycle is given: the context of each extension, the agent a manifest describes, the time.
+
+    `context` raises ExtensionError for settings that are wrong; `redacted` takes secrets out of a text; `changed` is
+    told of every extension whose standing changed.
+    """
+
+    context: Callable[[Manifest, Callable[[str], Any]], GuestContext]
+    agent: Callable[[Guest], AgentProvider | None]
+    clock: Clock
+    redacted: Callable[[str], str]
+    changed: Callable[[Guest], Awaitable[None]]
+    limits: Limits = Limits()
+
+
+class Lifecycle:
+    """The extensions of one runtime."""
+
+    def __init__(self, found: Iterable[Found], surroundings: Surroundings) -> None:
+        self.guests = {one.id: Guest(one) for one in found}
+        self._around = surroundings
+        self._waves: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def active(self) -> Sequence[Guest]:
+        """Those whose provisions are to be used, in the order they were let in."""
+        order = [self.guests[id_] for wave in self._waves for id_ in wave]
+        return [one for one in order if one.active]
+
+    async def begin(self) -> None:
+        """Let in all that are wanted. Never raises for what one of them does."""
+        await self._sort()
+        for step in (self._load, self._initialize, self._start):
+            for wave in self._waves:
+                await asyncio.gather(*(self._step(self.guests[id_], step) for id_ in wave))
+        for guest in self.active:
+            assert guest.context is not None, "what is active has a context"
+            await guest.context.open()
+
+    async def end(self) -> None:
+        """Let all out, those that depend on others first."""
+        for wave in reversed(self._waves):
+            await asyncio.gather(*(self._stop(self.guests[id_]) for id_ in reversed(wave)))
+
+    async def look(self) -> int | None:
+        """Ask each for its health; one that says nothing good three times is quarantined and stopped."""
+        await asyncio.gather(*(self._examine(guest) for guest in self.active))
+        return None
+
+    def peer(self, id_: str) -> Any:
+        """The object of an extension that is up. Raises ExtensionError saying why it is not."""
+        guest = self.guests.get(id_)
+        if guest is None or guest.state not in (State.READY, State.ACTIVE):
+            raise ExtensionError(f"{id_} is not there: {guest.why if guest else 'nothing with this id is'}")
+        return guest.made
+
+    async def _sort(self) -> None:
+        for guest in self.guests.values():
+            if not guest.found.enabled:
+                guest.state = State.OFF
+            elif guest.found.manifest is None:
+                await self._quarantine(guest, Fault(Phase.MANIFEST, guest.found.problem))
+        wanted = {id_: one.manifest.depends_on for id_, one in self.guests.items() if one.state is State.FOUND}
+        out = {id_: one.why for id_, one in self.guests.items() if id_ not in wanted}
+        order = ordered(wanted, out)
+        self._waves = order.waves
+        for id_, reason in order.faults.items():
+            await self._quarantine(self.guests[id_], Fault(Phase.DEPENDENCIES, reason))
+
+    async def _step(self, guest: Guest, step: Callable[[Guest], Awaitable[None]]) -> None:
+        if guest.state not in (State.FOUND, State.LOADED, State.READY):
+            return
+        out = [one for one in guest.manifest.depends_on if not self._reached(self.guests[one])]
+        if out:
+            why = self.guests[out[0]].why
+            await self._quarantine(guest, Fault(Phase.DEPENDENCIES, f"it depends on {out[0]}: {why}"))
+        else:
+            await step(guest)
+
+    def _reached(self, guest: Guest) -> bool:
+        return guest.state in (State.LOADED, State.READY, State.ACTIVE)
+
+    async def _load(self, guest: Guest) -> None:
+        async def settle() -> None:
+            guest.context = self._around.context(guest.manifest, self.peer)
+
+        async def fetch() -> None:
+            classes.append(await loaded(guest.found))
+
+        async def make() -> None:
+            guest.made = classes[0]() if classes[0] is not None else object()
+
+        classes: list[type | None] = []
+        limits = self._around.limits
+        steps = ((Phase.SETTINGS, settle), (Phase.IMPORT, fetch), (Phase.CREATE, make))
+        if await self._all(guest, steps, limits.import_s):
+            guest.state = State.LOADED
+
+    async def _initialize(self, guest: Guest) -> None:
+        async def provide() -> None:
+            guest.provided = provided_by(guest.made, guest.manifest, self._around.agent(guest))
+            self._check_names(guest)
+            await wish_all(guest)
+
+        async def ask() -> None:
+            guest.needs = tuple(map(str, guest.made.needs())) if hasattr(guest.made, "needs") else ()
+
+        initialize = guest.call("initialize", guest.context) or _nothing
+        steps = ((Phase.INITIALIZE, initialize), (Phase.PROVIDE, provide), (Phase.PROVIDE, ask))
+        if await self._all(guest, steps, self._around.limits.initialize_s):
+            guest.state = State.UNREADY if guest.needs else State.READY
+            if guest.needs:
+                await self._around.changed(guest)
+
+    async def _start(self, guest: Guest) -> None:
+        start = guest.call("start") or _nothing
+        if await self._all(guest, ((Phase.START, start),), self._around.limits.start_s):
+            guest.state = State.ACTIVE
+            await self._around.changed(guest)
+
+    async def _stop(self, guest: Guest, fault: Fault | None = None) -> None:
+        """Stop one that was initialized; `fault` says what it is stopped for."""
+        if guest.state not in (State.READY, State.UNREADY, State.ACTIVE):
+            return
+        guest.state = State.STOPPED
+        ended = await tried(Phase.STOP, guest.call("stop") or _nothing, self._around.limits.stop_s)
+        if fault or ended:
+            await self._quarantine(guest, fault or ended)
+
+    async def _examine(self, guest: Guest) -> None:
+        answers: list[object] = []
+
+        async def ask() -> None:
+            health = guest.call("health")
+            answers.append(True if health is None else await health())
+
+        fault = await tried(Phase.HEALTH, ask, self._around.limits.health_s)
+        if fault is None and answers[0]:
+            guest.unwell = 0
+            return
+        guest.unwell += 1
+        _log.warning("the extension %s is not well (%d of %d)", guest.id, guest.unwell, _UNWELL_MAX)
+        if guest.unwell >= _UNWELL_MAX and guest.active:
+            await self._stop(guest, fault or Fault(Phase.HEALTH, "it said three times that it is not well"))
+            await self._let_down(guest)
+
+    async def _let_down(self, guest: Guest) -> None:
+        """Stop what depends on one that is gone."""
+        for one in reversed(self.active):
+            if guest.id in one.manifest.depends_on:
+                await self._stop(one, Fault(Phase.DEPENDENCIES, f"it depends on {guest.id}: {guest.why}"))
+                await self._let_down(one)
+
+    async def _all(
+        self, guest: Guest, steps: Sequence[tuple[Phase, Callable[[], Awaitable[Any]]]], limit_s: float
+    ) -> bool:
+        clock = self._around.clock
+        for phase, work in steps:
+            began = clock.monotonic_ms()
+            fault = await tried(phase, work, limit_s)
+            guest.took_ms[phase] = guest.took_ms.get(phase, 0.0) + clock.monotonic_ms() - began
+            if fault is not None:
+                await self._quarantine(guest, fault)
+                return False
+        return True
+
+    def _check_names(self, guest: Guest) -> None:
+        """Raise ExtensionError where a name is another's."""
+        for other in self.guests.values():
+            if other is guest or not self._reached(other):
+                continue
+            for what, ours, theirs in _names(guest, other):
+                both = sorted(ours & theirs)
+                if both:
+                    raise ExtensionError(f"the {what} {both[0]} is {other.id}'s")
+
+    async def _quarantine(self, guest: Guest, fault: Fault | None) -> None:
+        assert fault is not None, "nothing is quarantined without a reason"
+        redacted = self._around.redacted
+        guest.fault = Fault(fault.phase, redacted(fault.reason), redacted(fault.trace))
+        guest.state = State.QUARANTINED
+        _log.warning("the extension %s is quarantined: %s: %s", guest.id, fault.phase, guest.fault.reason)
+        await self._around.changed(guest)
+
+
+async def _nothing() -> None:
+    """What an extension does that has no such method."""
+
+
+def _names(one: Guest, other: Guest) -> Iterable[tuple[str, set[str], set[str]]]:
+    ours, theirs = one.provided, other.provided
+    yield "channel", set(ours.channels), set(theirs.channels)
+    yield "hook", set(ours.hooks), set(theirs.hooks)
+    yield "tool", {tool.name for tool in ours.tools}, {tool.name for tool in theirs.tools}

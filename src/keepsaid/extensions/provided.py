@@ -1,0 +1,149 @@
+"""What an extension provides, read off its object once it is ready."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.turn import Claimed
+from keepsaid.errors import ExtensionError
+from keepsaid.extensions.declare import MARK, ContextMark, ToolMark
+from keepsaid.extensions.manifest import Manifest, ScheduleEntry
+from keepsaid.extensions.tooling import tool_of
+from keepsaid.ports.agent_provider import AgentProvider
+from keepsaid.ports.channel import Channel, Hook
+from keepsaid.ports.channel_provider import ChannelProvider, ChannelsProvider, HookProvider, ListeningProvider
+from keepsaid.ports.contributor import Contributor
+from keepsaid.ports.embedder_provider import EmbedderProvider
+from keepsaid.ports.extractor_provider import ExtractorProvider
+from keepsaid.ports.inbox import Inbox
+from keepsaid.ports.model import Tool
+from keepsaid.ports.schedule_provider import ScheduleProvider
+from keepsaid.ports.setup_provider import SetupProvider
+from keepsaid.ports.streaming_provider import StreamingProvider
+from keepsaid.ports.tool_provider import ToolProvider
+
+Say = Callable[[Claimed], Awaitable[str | None]]
+"""Makes a text for a prompt, or nothing."""
+
+_ASYNC = ("initialize", "start", "stop", "health", "send", "listen", "stream", "execute", "invoke", "contribute")
+_PROTOCOLS: Mapping[str, tuple[type, ...]] = {
+    "channel": (ChannelProvider, ChannelsProvider),
+    "streaming": (StreamingProvider,),
+    "hook": (HookProvider,),
+    "tool": (ToolProvider,),
+    "context": (Contributor,),
+    "schedule": (ScheduleProvider,),
+    "agent": (AgentProvider,),
+    "embedder": (EmbedderProvider,),
+    "extractor": (ExtractorProvider,),
+    "setup": (SetupProvider,),
+}
+
+
+class OutwardChannel:
+    """The channel that a `ChannelProvider` is: named after its extension, pushing."""
+
+    sending = Sending.PUSH
+
+    def __init__(self, name: str, provider: ChannelProvider) -> None:
+        self.name = name
+        self._provider = provider
+
+    async def send(self, reply: Reply) -> SendResult:
+        """Try once to deliver."""
+        result = await self._provider.send(reply)
+        return SendResult(Delivered.CONFIRMED) if result is None else result
+
+    async def close(self) -> None:
+        """Do nothing: the extension closes what it holds when it is stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """What one extension provides. `turn_tools` makes tools for a turn, `says` are texts for prompts by priority."""
+
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    hooks: Mapping[str, Hook] = field(default_factory=dict)
+    listen: Callable[[Inbox], Awaitable[None]] | None = None
+    streaming: StreamingProvider | None = None
+    tools: tuple[Tool, ...] = ()
+    turn_tools: ToolProvider | None = None
+    says: tuple[tuple[int, Say], ...] = ()
+    contributor: Contributor | None = None
+    schedules: Mapping[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)
+    agent: AgentProvider | None = None
+    embedder: EmbedderProvider | None = None
+    extractor: ExtractorProvider | None = None
+
+
+def provided_by(made: Any, manifest: Manifest, agent: AgentProvider | None) -> Provided:
+    """What an extension provides; `agent` is the one its manifest describes. Raises ExtensionError."""
+    _check_async(made)
+    marked = list(_marked(made))
+    tools = tuple(tool_of(method, mark) for method, mark in marked if isinstance(mark, ToolMark))
+    says = tuple((mark.priority, method) for method, mark in marked if isinstance(mark, ContextMark))
+    agent = made if isinstance(made, AgentProvider) else agent
+    _check_kinds(made, manifest, {"tool": bool(tools), "context": bool(says), "agent": agent is not None})
+    channels: dict[str, Channel] = dict(made.channels()) if isinstance(made, ChannelsProvider) else {}
+    if isinstance(made, ChannelProvider):
+        channels[manifest.id] = OutwardChannel(manifest.id, made)
+    return Provided(
+        channels,
+        made.hooks() if isinstance(made, HookProvider) else {},
+        made.listen if isinstance(made, ListeningProvider) else None,
+        _if_is(made, StreamingProvider),
+        tools,
+        _if_is(made, ToolProvider),
+        says,
+        _if_is(made, Contributor),
+        {one.name: _executing(made, one, agent) for one in manifest.schedules},
+        agent,
+        _if_is(made, EmbedderProvider),
+        _if_is(made, ExtractorProvider),
+    )
+
+
+def _if_is(made: Any, protocol: type) -> Any:
+    return made if isinstance(made, protocol) else None
+
+
+def _marked(made: Any) -> Iterator[tuple[Any, object]]:
+    for name, function in inspect.getmembers(type(made), inspect.isfunction):
+        mark = getattr(function, MARK, None)
+        if mark is not None:
+            yield getattr(made, name), mark
+
+
+def _check_async(made: Any) -> None:
+    wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
+    if wrong:
+        raise ExtensionError(f"{wrong[0]} must be an async method")
+
+
+def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> None:
+    by_method = {one.method for one in manifest.schedules if not one.task}
+    missing = [name for name in by_method if not hasattr(made, name)]
+    missing += [
+        one.method for one in manifest.events.subscribes if one.handler == "custom" and not hasattr(made, one.method)
+    ]
+    if missing:
+        raise ExtensionError(f"its manifest names the method {missing[0]}, which it does not have")
+    for kind in manifest.provides:
+        there = any(isinstance(made, one) for one in _PROTOCOLS[kind]) or marked.get(kind, False)
+        if not there and not (kind == "schedule" and manifest.schedules):
+            names = " or ".join(one.__name__ for one in _PROTOCOLS[kind])
+            raise ExtensionError(f"its manifest says that it provides {kind}, but it is no {names}")
+
+
+def _executing(made: Any, entry: ScheduleEntry, agent: AgentProvider | None) -> Callable[[], Awaitable[str | None]]:
+    """What is done when a schedule is due."""
+    if entry.task:
+        if agent is None:
+            raise ExtensionError(f"nobody can do the task of the schedule {entry.name}: there is no agent")
+        return lambda: agent.invoke(entry.task)
+    method = getattr(made, entry.method)
+    return (lambda: method(entry.name)) if entry.method == "execute" else method

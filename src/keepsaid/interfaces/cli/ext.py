@@ -1,0 +1,115 @@
+"""`keepsaid ext`: code from outside the core: what there is, what became of it, and which of it is let in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import Table, facts, say, show
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.extensions.discover import Found
+
+app = typer.Typer(help="Extensions: what there is, and what became of it.", rich_markup_mode=None)
+Named = Annotated[str, typer.Argument(metavar="NAME", help="The id, as `ext ls` shows it.")]
+_LIST = "keepsaid ext ls"
+
+
+@app.command("ls")
+def ls() -> None:
+    """List what there is. Nothing of it is run; how it fares is what a runtime wrote down."""
+    shapes = list(_shapes().values())
+    rows = tuple(
+        (one["id"], one["version"] or "-", one["source"], one["state"], " ".join(one["provides"]) or "-", _why(one))
+        for one in shapes
+    )
+    show({"extensions": shapes}, Table(("EXTENSION", "VERSION", "FROM", "STATE", "PROVIDES", "WHY"), rows))
+    if not shapes:
+        say(f"no extensions: put one into {session().home.extensions}, or: keepsaid ext new channel my-channel")
+
+
+@app.command("show")
+def show_one(name: Named) -> None:
+    """Show one: what it says of itself, and what became of it."""
+    one = _named(name)
+    lines = [
+        ("extension", f"{one['id']}  {one['version'] or ''}  {one['name']}".rstrip()),
+        ("about", one["description"] or "-"),
+        ("from", f"{one['source']}  {one['place']}"),
+        ("state", one["state"] + (f"  {_why(one)}" if _why(one) else "")),
+        ("provides", " ".join(one["provides"]) or "-"),
+        ("needs", " ".join(one["depends_on"]) or "-"),
+        ("tools", " ".join(one.get("tools", ())) or "-"),
+        ("told of", " ".join(sub["topic"] for sub in one["subscribes"]) or "-"),
+        ("schedules", "  ".join(_schedule(entry) for entry in one["schedules"]) or "-"),
+        ("settings", " ".join(one["config"]) or "-"),
+        ("secrets", " ".join(f"{key} ({variable})" for key, variable in one["secrets"].items()) or "-"),
+    ]
+    show({"extension": one}, facts(lines), *([one["trace"].rstrip()] if one["trace"] else []))
+
+
+@app.command("enable")
+def enable(name: Named) -> None:
+    """Let one in from the next start on."""
+    _switch(name, on=True)
+
+
+@app.command("disable")
+def disable(name: Named) -> None:
+    """Let one in no more from the next start on; what it stored stays."""
+    _switch(name, on=False)
+
+
+def _switch(name: str, *, on: bool) -> None:
+    from keepsaid.interfaces.cli.setting_line import replace_file, with_setting  # noqa: PLC0415
+
+    one, file = _named(name), session().home.config_file
+    session().home.make()
+    text = file.read_bytes().decode("utf-8") if file.exists() else ""
+    replace_file(file, with_setting(text, ("extensions", one["id"], "enabled"), on, str(on).lower()))
+    done = "is let in" if on else "is let in no more"
+    show({"extension": one["id"], "enabled": on}, f"{one['id']}  {done} from the next start on")
+
+
+def found() -> list[Found]:
+    """What there is in this home."""
+    from keepsaid.app.extending import found_in  # noqa: PLC0415
+
+    return found_in(session().home, session().config())
+
+
+def _named(name: str) -> Mapping[str, Any]:
+    shapes = _shapes()
+    if name not in shapes:
+        raise InputError(f"there is no extension {name}", safe="Nothing was changed.", hint=_LIST)
+    return shapes[name]
+
+
+def _shapes() -> dict[str, dict[str, Any]]:
+    """What there is by id; where a runtime wrote down how it fares, that too."""
+    from keepsaid.extensions import account  # noqa: PLC0415
+
+    fared = account.read(session().home.extensions_file)
+    shapes = {}
+    for one in found():
+        shape = account.found_shape(one)
+        last = fared.get(one.id)
+        if last is not None and one.enabled and not one.problem:
+            shape |= {key: last.get(key) for key in ("state", "phase", "reason", "trace", "needs", "tools", "took_ms")}
+        shapes[one.id] = shape
+    return shapes
+
+
+def _why(one: Mapping[str, Any]) -> str:
+    if one["reason"]:
+        return f"{one['phase']}: {one['reason']}"
+    return "; ".join(one["needs"])
+
+
+def _schedule(entry: Mapping[str, Any]) -> str:
+    when = entry.get("cron") or f"every {entry['every_s']:g} s"
+    return f"{entry['name']} ({when})"

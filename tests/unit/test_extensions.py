@@ -1,0 +1,188 @@
+"""Extensions in a running instance: their channels, tools and texts work, over restarts; what is broken is left out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.extension_cast import put, put_broken
+
+from keepsaid import InputError, Keepsaid
+from keepsaid.app.instance import Instance, opened
+from keepsaid.config import Home, load
+from keepsaid.extensions import account
+from keepsaid.testing.model_script import Call, Say, Script
+from keepsaid.testing.model_server import ModelServer
+
+SETTINGS: dict[str, Any] = {
+    "models": {"chat": "none"},
+    "buffer": {"window_ms": 0},
+    "bulletin": {"enabled": False},
+    "collection": {"extractor": "none"},
+}
+
+POSTBOX = '''
+import asyncio
+from keepsaid.extensions import Incoming
+
+@extension(id="postbox", channel={"window_ms": 0})
+class Postbox:
+    """A medium in memory."""
+
+    async def initialize(self, context):
+        self.arrived, self.sent, self.news = asyncio.Queue(), [], asyncio.Event()
+        self.context = context
+
+    async def listen(self, inbox):
+        while True:
+            await inbox.put(await self.arrived.get())
+
+    async def send(self, reply):
+        self.sent.append(reply.draft.text)
+        self.news.set()
+'''
+
+DICE = '''
+@extension(id="dice", secrets={"token": "DICE_TOKEN"})
+class Dice:
+    """Rolls dice."""
+
+    async def initialize(self, context):
+        context.log.warning("the token is %s", context.secret("token"))
+
+    @tool(kind="pure", chars_max=12)
+    async def roll(self, sides: int = 6) -> str:
+        """Roll one die."""
+        return f"{sides} sides, it shows 4"
+
+    @context(priority=20)
+    async def weather(self, claimed):
+        return "It rains."
+
+@extension
+class NotThis: ...
+'''
+
+
+@asynccontextmanager
+async def runtime(folder: Path, settings: dict[str, Any] | None = None) -> AsyncIterator[Instance]:
+    """An instance at work in a home."""
+    home = Home.at(folder)
+    config, _ = load(home.config_file, settings or SETTINGS)
+    async with opened(home, config) as instance:
+        await instance.start()
+        yield instance
+
+
+def made(instance: Instance, id_: str) -> Any:
+    """The object of an extension."""
+    return instance.extending.lifecycle.guests[id_].made
+
+
+async def test_a_channel_hears_and_answers_with_a_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DICE_TOKEN", "tok-3f9a77c2b1")
+    home = Home.at(tmp_path)
+    put(home.extensions, "postbox", POSTBOX)
+    put(home.extensions, "dice", DICE.partition("\n@extension\n")[0])
+    put_broken(home.extensions, but="hangs_start")
+    script = Script(Call("roll", {"sides": 20}), Say("It shows 4."))
+    async with ModelServer(script) as server:
+        models = {"chat": "openai/any", "base_url": server.url}
+        async with runtime(tmp_path, {**SETTINGS, "models": models}) as instance:
+            postbox = made(instance, "postbox")
+            incoming = __import__("keepsaid.extensions").extensions.Incoming
+            await postbox.arrived.put(incoming("roll a die", "ann", "room", "one"))
+            await asyncio.wait_for(postbox.news.wait(), 20)
+        requests = await server.wait_for(2)
+    assert postbox.sent == ["It shows 4."]
+    assert "roll" in requests[0].tool_names
+    assert "It rains." in requests[0].raw.decode()
+    said = requests[1].last("tool")
+    assert said.startswith("20 sides")
+    assert len(said) <= 12
+
+
+async def test_the_account_tells_another_process_what_became_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("LEAK_TOKEN", "tok-3f9a77c2b1")
+    home = Home.at(tmp_path)
+    source = """
+    @extension(id='leak', secrets={'token': 'LEAK_TOKEN'})
+    class A:
+        async def initialize(self, context): raise ValueError(context.secret('token'))
+    """
+    put(home.extensions, "leak", source)
+    put(home.extensions, "good", "@extension(id='good')\nclass A: ...\n")
+    async with runtime(tmp_path):
+        told = account.read(home.extensions_file)
+    assert [told[name]["state"] for name in ("good", "leak")] == ["active", "quarantined"]
+    assert told["leak"]["phase"] == "initialize"
+    assert "ValueError" in told["leak"]["reason"]
+    assert "tok-3f9a77c2b1" not in home.extensions_file.read_text("utf-8")
+    assert "tok-3f9a77c2b1" not in caplog.text
+
+
+async def test_a_subscription_outlives_the_process(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    source = """
+    import asyncio
+
+    @extension(id='ear')
+    class Ear:
+        heard = asyncio.Queue()
+
+        @on('deploy.*')
+        async def deployed(self, event):
+            await self.heard.put(event.payload['build'])
+    """
+    file = put(home.extensions, "ear", source)
+    async with runtime(tmp_path) as instance:
+        await instance.telling.emit("deploy.finished", {"build": 1})
+        assert await asyncio.wait_for(made(instance, "ear").heard.get(), 20) == 1
+    file.rename(file.with_suffix(".off"))
+    async with runtime(tmp_path) as instance:
+        assert not instance.extending.lifecycle.active
+        await instance.telling.emit("deploy.finished", {"build": 2})
+    file.with_suffix(".off").rename(file)
+    async with runtime(tmp_path) as instance:
+        assert await asyncio.wait_for(made(instance, "ear").heard.get(), 20) == 2
+
+
+async def test_a_user_message_goes_into_the_buffer_once(tmp_path: Path) -> None:
+    put(Home.at(tmp_path).extensions, "postbox", POSTBOX)
+    async with runtime(tmp_path) as instance:
+        emit = made(instance, "postbox").context.emit
+        said = {"text": "hello", "user_id": "ann", "channel_id": "postbox"}
+        for _ in range(2):
+            await emit("user.message", said, "delivery-1")
+        seen = await instance.operations.overview()
+        assert seen.messages == 1
+        with pytest.raises(InputError, match="terminal is no channel of an extension"):
+            await emit("user.message", {**said, "channel_id": "terminal"})
+        with pytest.raises(InputError, match="needs text and user_id"):
+            await emit("user.message", {"text": "hello"})
+
+
+async def test_a_text_for_the_prompt_that_fails_is_left_out_and_named(tmp_path: Path) -> None:
+    source = """
+    import asyncio
+
+    @extension(id='slow')
+    class A:
+        @context()
+        async def about(self, claimed): await asyncio.Event().wait()
+    """
+    put(Home.at(tmp_path).extensions, "slow", source)
+    async with Keepsaid.open(tmp_path, answering=True, settings=SETTINGS) as ks:
+        from keepsaid import Message  # noqa: PLC0415
+
+        receipt = await ks.inbox.put(Message("hello", "ann", "room"))
+        story = await ks._instance.hub_wait(receipt) if hasattr(ks._instance, "hub_wait") else None
+        assert story is None
+        assert json.dumps(SETTINGS)
