@@ -18,6 +18,7 @@ from keepsaid.domain.commits import Tell
 from keepsaid.domain.event import Event, several, wants
 from keepsaid.domain.ids import PREFIXES
 from keepsaid.engine.subscriber import Subscriber, Terms
+from keepsaid.engine.subscribers import Subscribers
 from keepsaid.events.bell import Bell
 from keepsaid.events.dispatcher import Dispatcher
 from keepsaid.events.schema import Holds
@@ -135,6 +136,37 @@ async def test_who_is_stopped_leaves_what_was_not_tried_uncharged() -> None:
     [waiting] = await scene.store.journal.deliveries(("pending", "processing"), "two", 10)
     assert (heard, waiting.topic) == (["a.one", "a.two"], "a.three")
     assert (waiting.state, waiting.attempts) == ("pending", 0)
+
+
+async def test_what_was_taken_with_a_slow_one_is_put_back_untried() -> None:
+    scene = Scene()
+    heard: list[str] = []
+
+    async def hear(event: Event) -> None:
+        heard.append(event.topic)
+        if event.topic == "a.slow":
+            await scene.clock.advance(2_500)
+
+    subscriber = Subscriber("one", hear, (scene.store, scene.store.journal), scene.clock, CountingIds())
+    await subscriber.subscribe(("a.*",), from_start=False)
+    for _ in range(3):  # all goes well, so that more are taken at once each time
+        await scene.happen(*["a.quick"] * 4)
+        while await subscriber.work() == 0:
+            pass
+    await scene.happen("a.slow", *["a.next"] * 3)
+    assert await subscriber.work() == 0
+    waiting = await scene.store.journal.deliveries(("pending", "processing"), "one", 10)
+    assert heard[12:] == ["a.slow"]
+    assert [(one.topic, one.state, one.attempts) for one in waiting] == [("a.next", "pending", 0)] * 3
+
+
+async def test_who_waits_is_woken_though_nobody_has_subscribed() -> None:
+    scene = Scene()
+    hint = asyncio.Event()
+    subscribers = Subscribers(scene.store, scene.store.journal, scene.clock, hint)
+    with subscribers.bell.listening() as rung:
+        assert await subscribers.work() is None
+        assert rung.is_set()
 
 
 async def test_the_library_is_told_and_tells(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.decay import DAY_MS, Curve
-from keepsaid.domain.forgetting import Forgetting, Wish
+from keepsaid.domain.forgetting import DropAside, Forgetting, Wish
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
@@ -253,6 +253,26 @@ async def test_what_was_not_undone_in_time_is_gone_for_good(tmp_path: Path) -> N
         after = await instance.operations.forgettings.one(begun.id)
         assert after is not None
         assert (after.state, after.undo_until) == ("done", None)
+
+
+async def test_what_a_crash_left_in_the_log_goes_at_the_next_start(tmp_path: Path) -> None:
+    home, clock, begun = tmp_path / "home", VirtualClock(1_795_132_800_000), 0
+    async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
+        [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
+        asked = await forget(instance, Wish(memories=(kept,)), "owner", DAY_MS)
+        assert asked is not None
+        begun = asked.id
+        with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:
+            images = [bytes(row[0])[-24:] for row in db.execute("SELECT images FROM memory_aside")]
+        await clock.advance(DAY_MS)
+        await instance.memories.aside.drop(begun)
+        await instance.operations.apply(DropAside(begun))  # here the process dies
+        assert any(residue(home, one) for one in images)
+        assert await instance.forgetter.work() is None
+        assert not any(residue(home, one) for one in images)
+        after = await instance.operations.forgettings.one(begun)
+        assert after is not None
+        assert after.undo_until is None
 
 
 def residue(home: Path, word: bytes) -> list[str]:

@@ -55,11 +55,11 @@ class Telling:
         tell = Stage("tell", self._subscribers.work, self._hint, poll_ms=_LOOK_MS, vital=False)
         if self._news is None:
             return (tell,)
-        following = Newsteller(self._news, self._store, self._clock)
+        following = Newsteller(self._news, self._store, self._clock, self._hint)
         return tell, Stage("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
-        """An event that is set when subscribers are about to be told; without any, whoever listens has to look."""
+        """An event that is set when something may have been told; whoever listens looks now and then besides."""
         return self._subscribers.bell.listening()
 
     async def subscribe(

@@ -176,9 +176,14 @@ class PutBack(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class DropAside(Commit[bool]):
-    """Delete what a forgetting kept aside: it cannot be undone any more; whether anything was kept."""
+    """Delete what a forgetting kept aside; whether anything was kept.
+
+    With `emptied` the logs that may still hold it are empty, too: it is gone for good. Until then its deletion stays
+    due, and is made again after a crash.
+    """
 
     id: int
+    emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,10 @@ class Forgetter:
         return await self.finish(number)
 
     async def purge(self) -> int | None:
-        """Delete what was kept aside and can be undone no more; returns when the next is due."""
+        """Delete what was kept aside and can be undone no more; returns when the next is due.
+
+        A crash on the way leaves it due: it is deleted again, and the logs that hold it are emptied.
+        """
         now = self._clock.now_ms()
         kept = await self._view.undoable()
         over = [one for one in kept if one.state != "restoring" and now >= (one.undo_until or 0)]
@@ -97,8 +100,10 @@ class Forgetter:
             await self._aside.drop(one.id)
             await self._operations.apply(DropAside(one.id))
         if over:
-            await self._operations.apply(EmptyLog())
-            await self._memory.empty_log()
+            if not (await self._operations.apply(EmptyLog()) and await self._memory.empty_log()):
+                return self._clock.due_ms() + _AGAIN_MS
+            for one in over:
+                await self._operations.apply(DropAside(one.id, emptied=True))
         left = [one.undo_until for one in kept if one not in over and one.undo_until is not None]
         return min(left, default=None)
 

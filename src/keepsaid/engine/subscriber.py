@@ -27,6 +27,9 @@ _SETTLE_MS = 100
 _QUICK_MS = 20
 """One that takes longer is told of few at a time, so that few are left half done when the process ends."""
 
+_HELD_MS = 2_000
+"""What was taken and is not begun after so long is put back: the process may end while something slow is told."""
+
 _STOP_S = 1.0
 _ERROR_CHARS_MAX = 500
 _SPREAD = 1_000
@@ -108,16 +111,18 @@ class Subscriber:
             return await self._journal.next_delivery(self.name)
         settled: list[Settled] = []
         began = since = clock.monotonic_ms()
+        told = 0
         for n, delivery in enumerate(taken):
-            if self._halt.asked:
+            if self._halt.asked or clock.monotonic_ms() - began > _HELD_MS:
                 settled += [Settled(one.id, tried=False) for one in taken[n:]]
                 break
             settled.append(await self._told(delivery))
+            told += 1
             if clock.monotonic_ms() - since > _SETTLE_MS:
                 await self._settle(taken[0].fence, settled)
                 since = clock.monotonic_ms()
         await self._settle(taken[0].fence, settled)
-        each_ms = (clock.monotonic_ms() - began) / len(taken)
+        each_ms = (clock.monotonic_ms() - began) / max(1, told)
         self._at_once = min(2 * self._at_once, _TAKEN_MAX) if each_ms <= _QUICK_MS else 1
         return 0
 

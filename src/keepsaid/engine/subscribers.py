@@ -47,10 +47,16 @@ class Subscribers:
         return await self._operations.apply(Unsubscribe(name))
 
     async def work(self) -> int | None:
-        """Make deliveries of what was told, for those who are here and those who may come back."""
+        """Make deliveries of what was told, for those who are here and those who may come back.
+
+        With nobody to tell, those who wait for something to happen are woken at once.
+        """
         if self._anybody is None:
             self._anybody = bool(await self._journal.subscribers())
-        return await self._dispatcher.work() if self._anybody else None
+        if self._anybody:
+            return await self._dispatcher.work()
+        self.bell.ring()
+        return None
 
     async def stop(self) -> None:
         """Tell nobody any more; what was not told to its end is told again by the next start."""

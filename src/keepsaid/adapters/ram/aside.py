@@ -81,6 +81,7 @@ def for_good(state: State, number: int) -> None:
 
 
 def drop_aside(state: State, commit: DropAside) -> bool:
-    """Delete what was kept aside."""
-    for_good(state, commit.id)
+    """Delete what was kept aside; known to be gone once the logs are empty."""
+    if commit.emptied:
+        for_good(state, commit.id)
     return bool(state.aside.pop(commit.id, []))

@@ -94,8 +94,9 @@ def back(db: apsw.Connection, commit: PutBack) -> bool:
 
 
 def drop_aside(db: apsw.Connection, commit: DropAside) -> bool:
-    """It cannot be undone any more."""
-    run(db, SQL["for_good"], (commit.id,))
+    """Nothing is kept of it; known to be gone once the logs are empty."""
+    if commit.emptied:
+        run(db, SQL["for_good"], (commit.id,))
     return bool(run(db, SQL["drop_aside"], (commit.id,)))
 
 

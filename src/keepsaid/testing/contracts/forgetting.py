@@ -141,9 +141,11 @@ class ForgettingContract:
         await request(store, gone, undo_until=900)
         assert await store.apply(DropAside(_REQUEST))
         assert not await store.apply(DropAside(_REQUEST))
+        assert [one.id for one in await store.forgettings.undoable()] == [_REQUEST]
+        assert not await store.apply(DropAside(_REQUEST, emptied=True))
+        assert await store.forgettings.undoable() == []
         assert not await store.apply(PutBack(_REQUEST, 81))
         assert (await Road(store).story(gone)).message.text == ""
-        assert await store.forgettings.undoable() == []
 
     async def test_a_redelivery_of_it_is_a_duplicate(self, store: Store) -> None:
         """The hashes of its name and of its content outlive it."""
