@@ -33,14 +33,17 @@ from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Action
 from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
+from keepsaid.domain.task import CancelTask, NewTask
 from keepsaid.engine.gauge import Gauge, Marks
 from keepsaid.events.topics import CORE
+from keepsaid.testing import contracts
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, lane_of, outcome, said, verdict
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.collection import claim, ends, talked
 from keepsaid.testing.contracts.forgetting import request, told
 from keepsaid.testing.contracts.news import ARCHIVED, SAVED, SAVED_TOO, SUPERSEDED
 from keepsaid.testing.contracts.road import Road
+from keepsaid.testing.contracts.tasks import Desk
 
 _HOUR = 3_600_000
 _TESTS = Path(__file__).resolve().parents[1]
@@ -130,6 +133,13 @@ async def _remembered(road: Road) -> None:
     assert await road.store.apply(TellNews((SAVED, SAVED_TOO, SUPERSEDED, ARCHIVED), 5)) == 4
 
 
+async def _called_off(road: Road) -> None:
+    """A task is called off."""
+    desk = Desk(road.store)
+    assert await desk.make(NewTask(1, "look at it")) == ""
+    assert await road.store.apply(CancelTask(1, 8, "not wanted"))
+
+
 async def _crowded(road: Road) -> None:
     """More waits than may."""
     for _ in range(3):
@@ -150,6 +160,7 @@ SCENES: dict[Scene, frozenset[str]] = {
     _read: frozenset(["memory.session_completed", "memory.session_parked"]),
     _forgotten: frozenset(["memory.forgotten"]),
     _remembered: frozenset(["memory.saved", "memory.superseded", "memory.archived"]),
+    _called_off: frozenset(["task.created", "task.cancelled"]),
     _crowded: frozenset(["buffer.backlog"]),
 }
 """What happens, and the topics that tell of it."""
@@ -173,7 +184,8 @@ async def test_a_line_that_is_not_what_its_schema_says_is_found() -> None:
 
 def test_every_topic_is_met_by_a_test() -> None:
     shown = frozenset().union(*SCENES.values())
-    tested = "\n".join(path.read_text("utf-8") for path in _TESTS.rglob("test_*.py") if path != Path(__file__))
+    files = (*_TESTS.rglob("test_*.py"), *Path(contracts.__file__).parent.glob("*.py"))
+    tested = "\n".join(path.read_text("utf-8") for path in files if path != Path(__file__))
     assert [topic for topic in CORE if topic not in shown and f'"{topic}"' not in tested] == []
 
 
