@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.extension_cast import put, put_broken
+from tests.unit.extension_cast import Lobby, lifecycle, put, put_broken, put_folder
+from tests.unit.golden_prompts import EVERYTHING
 
-from keepsaid import InputError, Keepsaid
+from keepsaid import InputError
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
+from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.scene import Passing
+from keepsaid.errors import ExtensionError
 from keepsaid.extensions import account
+from keepsaid.extensions.offers import TurnOffers
+from keepsaid.pipeline.context.extensions import extensions
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
 
@@ -63,9 +69,6 @@ class Dice:
     @context(priority=20)
     async def weather(self, claimed):
         return "It rains."
-
-@extension
-class NotThis: ...
 '''
 
 
@@ -88,7 +91,7 @@ async def test_a_channel_hears_and_answers_with_a_tool(tmp_path: Path, monkeypat
     monkeypatch.setenv("DICE_TOKEN", "tok-3f9a77c2b1")
     home = Home.at(tmp_path)
     put(home.extensions, "postbox", POSTBOX)
-    put(home.extensions, "dice", DICE.partition("\n@extension\n")[0])
+    put(home.extensions, "dice", DICE)
     put_broken(home.extensions, but="hangs_start")
     script = Script(Call("roll", {"sides": 20}), Say("It shows 4."))
     async with ModelServer(script) as server:
@@ -178,11 +181,38 @@ async def test_a_text_for_the_prompt_that_fails_is_left_out_and_named(tmp_path: 
         @context()
         async def about(self, claimed): await asyncio.Event().wait()
     """
-    put(Home.at(tmp_path).extensions, "slow", source)
-    async with Keepsaid.open(tmp_path, answering=True, settings=SETTINGS) as ks:
-        from keepsaid import Message  # noqa: PLC0415
+    put(tmp_path / "x", "slow", source)
+    put(tmp_path / "x", "dice", DICE.replace("context.secret", "str"))
+    life = lifecycle(tmp_path / "x", Lobby())
+    await life.begin()
+    added = await TurnOffers(lambda: life.active, limit_s=0.01).contribute(EVERYTHING.claimed)
+    assert [(one.name, one.text, one.missing) for one in added] == [
+        ("dice", "It rains.", ""),
+        ("slow", "", "it took longer than 0.01 s"),
+    ]
+    above, _ = extensions(replace(EVERYTHING, passing=Passing(contributions=added)), 1_000)
+    assert "It rains." in above.text
+    assert above.cut == "left out: slow (it took longer than 0.01 s)"
 
-        receipt = await ks.inbox.put(Message("hello", "ann", "room"))
-        story = await ks._instance.hub_wait(receipt) if hasattr(ks._instance, "hub_wait") else None
-        assert story is None
-        assert json.dumps(SETTINGS)
+
+async def test_the_owner_is_told_in_his_direct_chat_by_an_event(tmp_path: Path) -> None:
+    manifest = """
+    id: herald
+    api: 1
+    agent: {instructions: Say what happened.}
+    events:
+      subscribes:
+        - {topic: deploy.finished, handler: notify_user}
+    """
+    put_folder(Home.at(tmp_path).extensions, "herald", manifest)
+    async with runtime(tmp_path) as instance:
+        with pytest.raises(ExtensionError, match="the owner has not written here yet"):
+            await instance.extending.host.notify("herald", "early", "")
+        owner = Origin("terminal", "default", "terminal", "owner", direct=True, trust=Trust.OWNER)
+        await instance.receive(Inbound(owner, Content(b"hello", "hello")))
+        await instance.telling.emit("deploy.finished", {"text": "The deploy is done."})
+        async with asyncio.timeout(20):
+            while not any(one.draft.notice for one in await instance.operations.unseen("terminal", "terminal")):
+                await instance.clock.wait(asyncio.Event(), 20)
+        notices = [one for one in await instance.operations.unseen("terminal", "terminal") if one.draft.notice]
+        assert [one.draft.text for one in notices] == ["The deploy is done."]

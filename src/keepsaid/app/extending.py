@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from keepsaid.extensions.given import GuestContext
 from keepsaid.extensions.guest import Guest, State
 from keepsaid.extensions.lifecycle import Lifecycle, Surroundings
 from keepsaid.extensions.listening import Listeners
-from keepsaid.extensions.manifest import Manifest
+from keepsaid.extensions.manifest import Manifest, ScheduleEntry
 from keepsaid.extensions.offers import TurnOffers
 from keepsaid.extensions.settings import settings_of
 from keepsaid.ports.agent_provider import AgentProvider
@@ -73,7 +73,7 @@ class Extending:
 
     def __init__(self, home: Home, found: Sequence[Found], host: Host, model: Model, redactor: Redactor) -> None:
         self._home = home
-        self._host = host
+        self.host = host
         self._model = model
         around = Surroundings(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(found, around)
@@ -91,6 +91,14 @@ class Extending:
             if guest.provided.listen is not None:
                 self.listeners.begin(guest)
         self._write()
+
+    def schedules(self) -> Sequence[tuple[str, ScheduleEntry, Callable[[], Awaitable[str | None]]]]:
+        """The schedules of those that are active: whose, when, and what is done then; a result is for the owner."""
+        return [
+            (guest.id, entry, guest.provided.schedules[entry.name])
+            for guest in self.lifecycle.active
+            for entry in guest.manifest.schedules
+        ]
 
     def stages(self) -> Sequence[Stage]:
         """What looks after their health."""
@@ -112,10 +120,10 @@ class Extending:
         return await self.lifecycle.look()
 
     def _context(self, manifest: Manifest, peer: Callable[[str], Any]) -> GuestContext:
-        given = self._host.config.extensions.get(manifest.id)
+        given = self.host.config.extensions.get(manifest.id)
         settings = settings_of(manifest, given.config if given else {})
         data = self._home.data / "extensions" / manifest.id
-        return GuestContext(manifest, settings, self._host, peer, data)
+        return GuestContext(manifest, settings, self.host, peer, data)
 
     def _agent(self, guest: Guest) -> AgentProvider | None:
         described = guest.manifest.agent
@@ -134,10 +142,10 @@ class Extending:
     async def _changed(self, guest: Guest) -> None:
         if guest.fault is not None:
             told = {"extension": guest.id, "phase": guest.fault.phase.value}
-            await self._host.told("extension.quarantined", told, guest.id)
+            await self.host.told("extension.quarantined", told, guest.id)
             await self.listeners.end(guest.id)
         elif guest.state is State.ACTIVE:
-            await self._host.told("extension.started", {"extension": guest.id}, guest.id)
+            await self.host.told("extension.started", {"extension": guest.id}, guest.id)
         if self._begun:
             self._write()
 

@@ -12,14 +12,21 @@ from keepsaid.domain.commits import Intake, Received
 from keepsaid.domain.commits import Tell as Told
 from keepsaid.domain.event import Event
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.note import NotifyOwner
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.text import normalise
 from keepsaid.errors import ExtensionError, InputError
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.hints import Hints
 from keepsaid.ports.inbox import Incoming
 from keepsaid.ports.operations import Operations
 
 USER_MESSAGE = "user.message"
 """What seed 002's channels emit for what somebody said."""
+
+_KNOWN_MS = 30 * 86_400_000
+"""So long it is known what the owner was told."""
 
 _SAID = ("text", "user_id", "channel_id", "conversation_id")
 
@@ -33,6 +40,8 @@ class Host:
     telling: Telling
     receiving: Callable[[Inbound], Awaitable[Received]]
     clock: Clock
+    ids: Ids
+    hints: Hints
     ours: frozenset[str] = frozenset()
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
@@ -48,7 +57,12 @@ class Host:
 
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Put a notice to the owner in the outbox."""
-        raise ExtensionError(f"{extension} has something to tell ({about or len(text)}), and nobody can be told yet")
+        now = self.clock.now_ms()
+        draft = ReplyDraft(self.ids.next(), normalise(text), notice=True)
+        name = f"notice:{extension}:{about}" if about else f"notice:{extension}:{draft.id:x}"
+        if not await self.store.apply(NotifyOwner(draft, normalise(name), now + _KNOWN_MS, now)):
+            raise ExtensionError(f"{extension} has something to tell, and the owner has not written here yet")
+        self.hints.deliver.set()
 
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message that an extension's channel brought."""

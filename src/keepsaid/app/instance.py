@@ -149,7 +149,8 @@ class Instance:
         self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools, offers).flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
-        host = Host(config, self.operations, self.telling, self.receive, self.clock, ours_of(outside.extensions))
+        ours = ours_of(outside.extensions)
+        host = Host(config, self.operations, self.telling, self.receive, *system, self.flow.hints, ours)
         self.extending = Extending(home, outside.extensions, host, model, self.redactor)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"

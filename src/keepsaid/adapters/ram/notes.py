@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.state import State
-from keepsaid.domain.note import Note
+from keepsaid.domain.note import Note, NotifyOwner
 
 
 def keep(state: State, commit: Note) -> None:
@@ -11,6 +14,17 @@ def keep(state: State, commit: Note) -> None:
     for name in [name for name, (_, until) in state.notes.items() if until <= commit.at]:
         del state.notes[name]
     state.notes[commit.name] = commit.text, commit.until
+
+
+def notify(state: State, commit: NotifyOwner) -> bool:
+    """Tell the owner, unless he was told."""
+    _, until = state.notes.get(commit.name, ("", commit.at))
+    if until > commit.at:
+        return True
+    if not keep_for_owner(state, replace(commit.notice, notice=True), commit.at):
+        return False
+    keep(state, Note(commit.name, "told", commit.until, commit.at))
+    return True
 
 
 class RamNotes:

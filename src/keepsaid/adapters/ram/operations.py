@@ -32,7 +32,7 @@ from keepsaid.adapters.ram.views import RamLanes
 from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.note import Note
+from keepsaid.domain.note import Note, NotifyOwner
 from keepsaid.ports.points import point
 
 R = TypeVar("R")
@@ -80,6 +80,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.Tell: turns.tell,
         news.TellNews: journal.tell_news,
         Note: notes.keep,
+        NotifyOwner: notes.notify,
         forgetting.RequestForgetting: forgetful.request,
         forgetting.ScrubForgotten: forgetful.scrub,
         forgetting.MoveForgetting: forgetful.move_on,

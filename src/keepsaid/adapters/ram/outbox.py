@@ -22,14 +22,15 @@ def keep_reply(state: State, batch: BatchRow, draft: ReplyDraft, made: tuple[int
     batch.replies.append(reply)
 
 
-def keep_for_owner(state: State, draft: ReplyDraft, at: int) -> None:
-    """Put a reply in the outbox of where the owner last wrote in a direct chat, if he ever did."""
+def keep_for_owner(state: State, draft: ReplyDraft, at: int) -> bool:
+    """Put a reply in the outbox of where the owner last wrote in a direct chat; False when he never did."""
     for _, message in sorted(state.messages.items(), reverse=True):
         origin = message.inbound.origin
         if origin.trust is Trust.OWNER and origin.direct:
             reply = ReplyRow(draft, message.lane, 0, None, at, at)
             state.replies[draft.id] = state.unsettled[draft.id] = reply
-            return
+            return True
+    return False
 
 
 def keep_notices(

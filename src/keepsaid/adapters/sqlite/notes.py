@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import apsw
 
+from keepsaid.adapters.sqlite.outbox import keep_reply
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.note import Note
+from keepsaid.domain.note import Note, NotifyOwner
 
 SQL = load("notes")
 
@@ -16,6 +19,18 @@ def keep(db: apsw.Connection, commit: Note) -> None:
     """Apply one commit."""
     db.execute(SQL["over"], (commit.at,))
     db.execute(SQL["keep"], (commit.name, commit.text, commit.until))
+
+
+def notify(db: apsw.Connection, commit: NotifyOwner) -> bool:
+    """Tell the owner, unless he was told."""
+    if one(db, SQL["read"], (commit.name, commit.at)) is not None:
+        return True
+    lane = one(db, SQL["owner_lane"])
+    if lane is None:
+        return False
+    keep_reply(db, lane[0], (None, None), replace(commit.notice, notice=True), commit.at)
+    keep(db, Note(commit.name, "told", commit.until, commit.at))
+    return True
 
 
 class SqliteNotes:

@@ -53,7 +53,7 @@ from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.note import Note
+from keepsaid.domain.note import Note, NotifyOwner
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -99,6 +99,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Tell: journal.tell,
     news.TellNews: journal.tell_news,
     Note: notes.keep,
+    NotifyOwner: notes.notify,
     commits.EpisodesKept: episodes.kept,
     commits.Judge: receipts.judge,
     forgetting.MoveForgetting: forgetful.move_on,

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.note import Note
-from keepsaid.testing.contracts.road import Store
+from dataclasses import replace
+
+from keepsaid.domain.message import Trust
+from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.testing.builders import CHANNEL, said
+from keepsaid.testing.contracts.road import Road, Store
 
 
 class NoteContract:
@@ -23,3 +28,15 @@ class NoteContract:
         await store.apply(Note("code", "first", 50, 1))
         await store.apply(Note("other", "text", 90, 50))
         assert [await store.note(name, 0) for name in ("code", "other")] == ["", "text"]
+
+    async def test_the_owner_is_told_once_where_he_last_wrote_in_a_direct_chat(self, store: Store) -> None:
+        """And nowhere, while he has not written."""
+        notice = NotifyOwner(ReplyDraft(901, "the disk is full"), "notice:1", 100, 5)
+        assert not await store.apply(notice)
+        road, inbound = Road(store, 100), said(room="study")
+        await road.hear(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER, direct=True)))
+        await road.hear(said(room="elsewhere"))
+        assert await store.apply(notice)
+        assert await store.apply(replace(notice, notice=ReplyDraft(902, "the disk is full"), at=6))
+        [reply] = await store.unseen(CHANNEL, "study")
+        assert (reply.id, reply.draft.notice, reply.draft.text) == (901, True, "the disk is full")

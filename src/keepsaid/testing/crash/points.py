@@ -86,6 +86,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "finding.",
                 "commit.Collected.",
                 "commit.Note.",
+                "commit.NotifyOwner.",
                 "commit.CollectionFailed.",
                 "commit.RequeueCollection.",
                 "commit.Invalidate.",
