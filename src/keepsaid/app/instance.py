@@ -29,6 +29,7 @@ from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
+from keepsaid.app.scheduling import Scheduling
 from keepsaid.app.telling import Telling
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
@@ -152,6 +153,8 @@ class Instance:
         ours = ours_of(outside.extensions)
         host = Host(config, self.operations, self.telling, self.receive, *system, self.flow.hints, ours)
         self.extending = Extending(home, outside.extensions, host, model, self.redactor)
+        self.telling = Telling(self.operations, self.clock, self.ids, self.flow.hints.tell)
+        self.scheduling = Scheduling(config, self.operations, self.clock, self.ids)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
@@ -244,6 +247,7 @@ class Instance:
                 *self.collecting.stages(),
                 *self.telling.stages(),
                 *self.extending.stages(),
+                *await self.scheduling.start(self.receive, hint, self.channels),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
@@ -286,6 +290,7 @@ class Instance:
             supervisor, self._supervisor = self._supervisor, None
             await self.extending.quiet()
             await self.telling.stop()
+            await self.scheduling.stop()
             await supervisor.stop(self.config.turns.stop_s)
             await self.compactor.stop()
         await self.extending.end()

@@ -16,6 +16,7 @@ from keepsaid.config.context import ContextConfig
 from keepsaid.config.extensions import ExtensionConfig
 from keepsaid.config.maintenance import MaintenanceConfig
 from keepsaid.config.routes import RoutesConfig, Unmatched
+from keepsaid.config.schedules import SchedulesConfig
 from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.domain.batch import Window
@@ -332,6 +333,7 @@ class Config(BaseSettings):
     memory: MemoryConfig = MemoryConfig()
     bulletin: BulletinConfig = BulletinConfig()
     maintenance: MaintenanceConfig = MaintenanceConfig()
+    schedules: SchedulesConfig = SchedulesConfig()
     turns: TurnsConfig = TurnsConfig()
     priority: PriorityConfig = PriorityConfig()
     server: ServerConfig = ServerConfig()

@@ -62,7 +62,7 @@ class Inbound:
 
     `priority`: 10 people, 50 webhooks, 100 schedules; lower is served first (seed 000).
     `topic` is the channel's id of a strand, if it has strands. `reply_url` is where to push the
-    reply, for channels that can.
+    reply, for channels that can. `key` is that of the lane it is bound to, for what knows it; not stored.
     """
 
     origin: Origin
@@ -71,11 +71,14 @@ class Inbound:
     priority: int = 10
     topic: str | None = None
     reply_url: str | None = None
+    key: str | None = None
 
     @property
     def lane(self) -> Lane:
         """The lane this message opens or joins when its reply target is unknown."""
         origin = self.origin
+        if self.key is not None:
+            return Lane(origin.channel, origin.account, origin.conversation, self.key)
         key = lane_key(origin.conversation, self.topic, self.marks.reply_to)
         return Lane(origin.channel, origin.account, origin.conversation, key)
 

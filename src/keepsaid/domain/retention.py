@@ -30,6 +30,8 @@ class Stale(StrEnum):
     """What was found in a reading, once all of it was in memory so long ago."""
     KEYS = "keys"
     """De-duplication keys of messages that are gone."""
+    RUNS = "runs"
+    """Runs of schedules that ended, with what they posted, and schedules that come no more."""
     EVENTS = "events"
     """Deliveries that were settled, and the lines of the journal that nobody has to be told of any more."""
 

@@ -6,11 +6,13 @@ A time that was missed is caught up with once, and only if less than half the pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
+from keepsaid.domain.states import move
 from keepsaid.domain.timing import Once, Timing, last_due, next_due
 
 FAILURES_MAX = 3
@@ -62,6 +64,10 @@ class NewSchedule:
     trust: Trust = Trust.OWNER
     urgent: bool = False
     whenever: bool = False
+
+    def same(self, other: NewSchedule) -> bool:
+        """Whether the other asks for the same, whatever its id."""
+        return replace(self, id=0) == replace(other, id=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +150,48 @@ def astray(schedule: Schedule, now: int) -> Fire | None:
         return None
     sooner = next_due(timing, now, now)
     return Fire(schedule.id, due, sooner) if sooner is not None and sooner < due else None
+
+
+class Charged(NamedTuple):
+    """Where a schedule stands after one of its runs, and whether it was disabled by it."""
+
+    state: str
+    failures: int
+    disabled: bool = False
+
+
+def charged(state: str, failures: int, *, failed: bool) -> Charged:
+    """Count a run that failed, or end the count; the third failure in a row disables an active schedule."""
+    if not failed:
+        return Charged(state, 0)
+    if state == "active" and failures + 1 >= FAILURES_MAX:
+        return Charged(move("schedule", state, "disable"), failures + 1, disabled=True)
+    return Charged(state, failures + 1)
+
+
+class Heard(NamedTuple):
+    """What became of a run's output so far: the batch that its question is in, and the reply, where there are."""
+
+    schedule_id: int
+    due_at: int
+    output: str
+    batch: str = ""
+    reason: str = ""
+    reply_id: int | None = None
+    reply: str = ""
+    detail: str = ""
+
+
+_ENDS = {"sent": "deliver", "dead": "lose", "not_deliverable": "lose"}
+
+
+def verdict_on(heard: Heard) -> tuple[str, str]:
+    """The verb of what became of an output, and why; "" while nothing did."""
+    if heard.output == "asked" and heard.batch in ("dead", "dropped"):
+        return "lose", heard.reason or f"what was asked is {heard.batch}"
+    if heard.output == "asked" and heard.batch in ("done", "") and heard.reply_id is None:
+        return "end", "there was no answer"
+    verb = _ENDS.get(heard.reply, "")
+    if verb:
+        return verb, heard.detail if verb == "lose" else ""
+    return ("answer", "") if heard.output == "asked" and heard.reply_id is not None else ("", "")

@@ -51,8 +51,8 @@ class Spoken:
 
 
 def inferable(inbound: Inbound) -> bool:
-    """Whether its lane is to be inferred: words in a group, with neither topic nor reply target."""
-    spoken = not inbound.origin.direct and not inbound.content.event
+    """Whether its lane is to be inferred: words in a group, with neither topic nor reply target, bound to no lane."""
+    spoken = not inbound.origin.direct and not inbound.content.event and inbound.key is None
     return spoken and not inbound.topic and inbound.marks.reply_to is None
 
 

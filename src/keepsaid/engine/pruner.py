@@ -100,6 +100,7 @@ class Pruner:
         passes = [(Stale.MESSAGES, now - terms.messages_ms), (Stale.RECORDS, now - terms.records_ms)]
         passes.append((Stale.FINDINGS, now - terms.records_ms))
         passes.append((Stale.TASKS, now - terms.records_ms))
+        passes.append((Stale.RUNS, now - terms.records_ms))
         passes.append((Stale.EVENTS, now - terms.messages_ms))
         if terms.keys_ms is not None:
             passes.append((Stale.KEYS, history.known_by(now - terms.keys_ms)))

@@ -16,6 +16,7 @@ from keepsaid.ports.outbox import OutboxView
 from keepsaid.ports.personalities import PersonalityView
 from keepsaid.ports.receipts import ReceiptView
 from keepsaid.ports.retention import RetentionView
+from keepsaid.ports.schedules import ScheduleView
 from keepsaid.ports.sessions import SessionView
 from keepsaid.ports.tasks import TaskView
 
@@ -49,6 +50,11 @@ class Store(
     @property
     def journal(self) -> JournalView:
         """What happened, and what is on its way to whom."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleView:
+        """What comes at a time."""
         ...
 
     @property

@@ -18,6 +18,7 @@ from keepsaid.adapters.ram import (
     pruning,
     receipts,
     routing,
+    schedules,
     sessions,
     summaries,
     task_ends,
@@ -29,7 +30,7 @@ from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session, task
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, scheduling, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note, NotifyOwner
@@ -102,6 +103,15 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         event.TakeDeliveries: journal.take,
         event.SettleDeliveries: journal.settle,
         event.DecideDelivery: journal.decide,
+        scheduling.AddSchedule: schedules.add,
+        scheduling.ReplaceSchedules: schedules.replace_all,
+        scheduling.FireSchedules: schedules.fire,
+        scheduling.RunNow: schedules.run_now,
+        scheduling.BeginRun: schedules.begin,
+        scheduling.EndRun: schedules.end,
+        scheduling.SettleRun: schedules.settle,
+        scheduling.MoveSchedule: schedules.move_one,
+        scheduling.RecoverRuns: schedules.recover,
     }
 )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from keepsaid.adapters.ram import journal, tasks
+from keepsaid.adapters.ram import journal, schedules, tasks
 from keepsaid.adapters.ram.state import BatchRow, State
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.message import Message, Trust
@@ -15,6 +15,11 @@ from keepsaid.domain.task import ENDED
 from keepsaid.domain.turn import NO_MODEL
 
 _SETTLED = ("sent", "not_deliverable")
+_OTHERS: Mapping[Stale, Callable[[State, Prune], Pruned]] = {
+    Stale.EVENTS: journal.prune,
+    Stale.TASKS: tasks.prune,
+    Stale.RUNS: schedules.prune,
+}
 
 
 def begin(state: State, commit: BeginPruning) -> None:
@@ -51,10 +56,8 @@ def prune(state: State, commit: Prune) -> Pruned:
         return _forget_keys(state, commit.before)
     if commit.what is Stale.FINDINGS:
         return _forget_findings(state, commit.before)
-    if commit.what is Stale.TASKS:
-        return tasks.prune(state, commit)
-    if commit.what is Stale.EVENTS:
-        return journal.prune(state, commit)
+    if commit.what in _OTHERS:
+        return _OTHERS[commit.what](state, commit)
     emptied = commit.what is Stale.RECORDS
     found = sorted((_ended(batch), batch.id) for batch in _going(state) if bool(batch.messages) is not emptied)
     left = [place for place in found if place[0] < commit.before and place > commit.after]

@@ -13,6 +13,7 @@ from typing import Any
 
 from keepsaid.adapters.ram.context_row import ContextRow
 from keepsaid.adapters.ram.journal_row import DeliveryRow, SubscriptionRow
+from keepsaid.adapters.ram.schedule_row import RunRow, ScheduleRow
 from keepsaid.adapters.ram.session_row import FindingRow, SessionRow
 from keepsaid.adapters.ram.step_row import StepRow
 from keepsaid.adapters.ram.task_row import TaskRow
@@ -267,6 +268,8 @@ class State:
     replies: dict[int, ReplyRow] = field(default_factory=dict)
     unsettled: dict[int, ReplyRow] = field(default_factory=dict)
     tasks: dict[int, TaskRow] = field(default_factory=dict)
+    schedules: dict[int, ScheduleRow] = field(default_factory=dict)
+    runs: dict[tuple[int, int], RunRow] = field(default_factory=dict)
     journal: list[Line] = field(default_factory=list)
     subscriptions: dict[str, SubscriptionRow] = field(default_factory=dict)
     deliveries: dict[int, DeliveryRow] = field(default_factory=dict)

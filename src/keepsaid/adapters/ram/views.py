@@ -18,6 +18,7 @@ from keepsaid.adapters.ram.lane_list import RamLaneList
 from keepsaid.adapters.ram.notes import RamNotes
 from keepsaid.adapters.ram.outbox import first_to_push
 from keepsaid.adapters.ram.receipts import RamReceipts, feedback_of_turn
+from keepsaid.adapters.ram.schedule_view import RamSchedules
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State, TurnRow
 from keepsaid.adapters.ram.tasks import RamTasks
@@ -138,6 +139,11 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
     def journal(self) -> RamJournal:
         """What happened, and what is on its way to whom."""
         return RamJournal(self._state)
+
+    @property
+    def schedules(self) -> RamSchedules:
+        """What comes at a time."""
+        return RamSchedules(self._state)
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""

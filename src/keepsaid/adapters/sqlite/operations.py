@@ -23,6 +23,7 @@ from keepsaid.adapters.sqlite import (
     pruning,
     receipts,
     routing,
+    schedules,
     sessions,
     steps,
     summaries,
@@ -44,11 +45,12 @@ from keepsaid.adapters.sqlite.lane_list import SqliteLaneList
 from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger, emptied
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.schedule_view import SqliteSchedules
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.task_view import SqliteTasks
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, session, task
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, scheduling, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
@@ -121,6 +123,15 @@ _COMMITS: Mapping[type, ApplyOne] = {
     event.TakeDeliveries: journal.take,
     event.SettleDeliveries: journal.settle,
     event.DecideDelivery: journal.decide,
+    scheduling.AddSchedule: schedules.add,
+    scheduling.ReplaceSchedules: schedules.replace_all,
+    scheduling.FireSchedules: schedules.fire,
+    scheduling.RunNow: schedules.run_now,
+    scheduling.BeginRun: schedules.begin,
+    scheduling.EndRun: schedules.end,
+    scheduling.SettleRun: schedules.settle,
+    scheduling.MoveSchedule: schedules.move_one,
+    scheduling.RecoverRuns: schedules.recover,
 }
 
 
@@ -228,6 +239,11 @@ class SqliteLanes(
     def journal(self) -> SqliteJournal:
         """What happened, and what is on its way to whom."""
         return SqliteJournal(self._readers)
+
+    @property
+    def schedules(self) -> SqliteSchedules:
+        """What comes at a time."""
+        return SqliteSchedules(self._readers)
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""

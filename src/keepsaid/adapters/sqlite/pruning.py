@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import apsw
 
-from keepsaid.adapters.sqlite import journal, tasks
+from keepsaid.adapters.sqlite import journal, schedules, tasks
 from keepsaid.adapters.sqlite.intake import MARKED_EACH, Intake
 from keepsaid.adapters.sqlite.query import Row, every, numbers, only, run
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
@@ -24,6 +24,11 @@ _RECORDS_EACH = 5
 """Rows that the records of a batch count as."""
 
 _RUNS_MAX = 4_000
+_OTHERS: Mapping[Stale, Callable[[apsw.Connection, Prune], Pruned]] = {
+    Stale.EVENTS: journal.prune,
+    Stale.TASKS: tasks.prune,
+    Stale.RUNS: schedules.prune,
+}
 
 
 def begin(db: apsw.Connection, commit: BeginPruning) -> None:
@@ -69,12 +74,10 @@ class Pruning:
             return _keys(db, commit)
         if commit.what is Stale.FINDINGS:
             return _findings(db, commit)
-        if commit.what is Stale.TASKS:
-            return tasks.prune(db, commit)
         if commit.what is Stale.RECORDS:
             return _records(db, commit)
-        if commit.what is Stale.EVENTS:
-            return journal.prune(db, commit)
+        if commit.what in _OTHERS:
+            return _OTHERS[commit.what](db, commit)
         piece = self._piece(db, commit)
         if piece.rows:
             db.execute(SQL["forget_messages"], (numbers(tuple(row[1] for row in piece.rows)),))

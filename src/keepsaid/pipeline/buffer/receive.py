@@ -43,7 +43,9 @@ def storable(inbound: Inbound) -> Inbound:
         Content(content.payload, text, event),
         Marks(*fit[7:10]),
         inbound.priority,
-        *fit[10:],
+        topic=fit[10],
+        reply_url=fit[11],
+        key=inbound.key,
     )
 
 

@@ -32,6 +32,7 @@ from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
 from keepsaid.testing.contracts.reminders import RemindersContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
+from keepsaid.testing.contracts.schedules import OutputContract, RunContract, ScheduleContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid.testing.contracts.slots import SlotContract, TargetContract
 from keepsaid.testing.contracts.staging import StagingContract
@@ -100,6 +101,9 @@ CONTRACTS: tuple[type, ...] = (
     TaskGraphContract,
     TaskCrashContract,
     TaskLifeContract,
+    ScheduleContract,
+    RunContract,
+    OutputContract,
 )
 """Every class of the contract but those of collection."""
 
@@ -148,6 +152,7 @@ __all__ = [
     "NewsContract",
     "NoteContract",
     "OutageContract",
+    "OutputContract",
     "ParkedContract",
     "PassageContract",
     "PersonalityContract",
@@ -160,6 +165,8 @@ __all__ = [
     "ReplyLaneContract",
     "RequeueContract",
     "RestContract",
+    "RunContract",
+    "ScheduleContract",
     "SessionContract",
     "SettlingContract",
     "SlotContract",

@@ -27,6 +27,11 @@ _SELDOM = (
     "commit.DecideDelivery.",
     "commit.Subscribe.",
     "commit.Unsubscribe.",
+    "commit.AddSchedule.",
+    "commit.ReplaceSchedules.",
+    "commit.RunNow.",
+    "commit.MoveSchedule.",
+    "commit.RecoverRuns.",
     "commit.Prune.",
     "block.",
 )

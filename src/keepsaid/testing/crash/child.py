@@ -38,6 +38,7 @@ from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
 from keepsaid.testing.crash.hearers import listen
 from keepsaid.testing.crash.order import Order, Program, program_of, tell
 from keepsaid.testing.crash.taught import teach
+from keepsaid.testing.crash.timely import keep_time
 from keepsaid.testing.crash.undoing import leads_to, undo
 from keepsaid.testing.power.full import lay
 
@@ -144,11 +145,12 @@ def _mentioning(keep: Keep) -> Keep:
 
 
 def _visited(start: Start, order: Order) -> Start:
-    """Whoever starts has subscribers; and undoes something, where that leads to the points it is to come to."""
+    """Whoever starts has subscribers, and keeps time; and undoes something, where that leads to where it is to die."""
 
     async def started(instance: Instance, **how: bool) -> Recovered:
         recovered = await start(instance, **how)
         await listen(instance, Path(order.effects))
+        await keep_time(instance)
         if leads_to(order.aims):
             await undo(instance)
         return recovered

@@ -267,7 +267,7 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
             obeyed=buffer.all(Obeyed),
             heard=_heard(ledgers.effects),
             deliveries=buffer.all(Delivery),
-            broken=[*buffer.damage(), *memory.damage(), *memory.mistaught()],
+            broken=[*buffer.damage(), *buffer.mistimed(), *memory.damage(), *memory.mistaught()],
         )
 
 
@@ -300,6 +300,10 @@ class Store:
         """What SQLite finds wrong with the file."""
         found = [str(row[0]) for row in self.rows("damage")]
         return [] if found == ["ok"] else [f"{self._name}: {line}" for line in found]
+
+    def mistimed(self) -> list[str]:
+        """What a schedule said twice, or not at all though it says so, and schedules that came to nothing."""
+        return [f"{self._name}: {row[0]} of a schedule is not as it should be" for row in self.rows("mistimed")]
 
     def mistaught(self) -> list[str]:
         """What was learned of and is in two places now, or more often than it was told."""

@@ -19,7 +19,8 @@ SELECT lane_id, position, turn_id, ref, text FROM transcript WHERE role = 'user'
 SELECT turn_id, subject, state FROM step WHERE kind = 'tool' ORDER BY turn_id, n
 
 -- name: Reply
-SELECT id, batch_id, conversation, state, url, text, notice FROM reply ORDER BY id
+SELECT id, batch_id, conversation, state, url, text, notice FROM reply
+WHERE batch_id IS NOT NULL ORDER BY id
 
 -- name: Slot
 SELECT id, lane_id, person, question, state, filled_by, value, opened_at, expires_at FROM slot ORDER BY id
@@ -43,6 +44,15 @@ WHERE memory.kind = 'episode' AND memory.state = 'active'
 -- name: mistaught
 SELECT subject FROM memory WHERE attribute = 'place' AND subject LIKE 'thing %'
 GROUP BY subject HAVING sum(superseded_by IS NULL) <> 1 OR count(*) > 4 OR sum(evidence_count) > 4
+
+-- name: mistimed
+SELECT reply.id FROM reply
+WHERE batch_id IS NULL AND notice = 0 AND (SELECT count(*) FROM schedule_run WHERE reply_id = reply.id) <> 1
+UNION ALL
+SELECT schedule_id FROM schedule_run
+WHERE output <> 'none' AND message_id IS NULL AND (state <> 'executed' OR reply_id NOT IN (SELECT id FROM reply))
+UNION ALL
+SELECT id FROM schedule WHERE state NOT IN ('active', 'paused')
 
 -- name: Stretch
 SELECT lane_id, version, first, last FROM lane_summary

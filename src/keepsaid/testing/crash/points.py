@@ -146,6 +146,20 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "results.",
             ),
         ),
+        "K15": (
+            "while schedules are added, come, run and end",
+            (
+                "commit.AddSchedule.",
+                "commit.ReplaceSchedules.",
+                "commit.FireSchedules.",
+                "commit.RunNow.",
+                "commit.BeginRun.",
+                "commit.EndRun.",
+                "commit.SettleRun.",
+                "commit.MoveSchedule.",
+                "commit.RecoverRuns.",
+            ),
+        ),
         "K11": ("during a migration or a backup", ("migrate.", "backup.")),
     }
 )

@@ -22,6 +22,7 @@ from keepsaid.errors import StoreFull
 from keepsaid.ports.forgetting import ForgettingView, ReachView
 from keepsaid.ports.journal import JournalView
 from keepsaid.ports.operations import R
+from keepsaid.ports.schedules import ScheduleView
 from keepsaid.ports.store import Store
 from keepsaid.ports.tasks import TaskView
 from keepsaid.testing.simulator.ledger import Seen
@@ -167,13 +168,22 @@ class _Collections(_Strands):
         return await self.store.note(name, at)
 
 
-class Views(_Collections):
-    """Every read of a store, as it is."""
+class _Views(_Collections):
+    """What has views of its own."""
 
     @property
     def journal(self) -> JournalView:
         """What happened."""
         return self.store.journal
+
+    @property
+    def schedules(self) -> ScheduleView:
+        """What comes at a time."""
+        return self.store.schedules
+
+
+class Views(_Views):
+    """Every read of a store, as it is."""
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed."""

@@ -496,6 +496,60 @@ CREATE INDEX delivery_held ON delivery (subscriber, held_until) WHERE state = 'p
 CREATE INDEX delivery_ended ON delivery (ended_at) WHERE state IN ('done', 'dismissed');
 CREATE INDEX delivery_dead ON delivery (subscriber, event_id) WHERE state = 'dead';
 
+-- What comes at a time; the lane that hears of it is part of it, and of each of its runs.
+CREATE TABLE schedule (
+  id INTEGER PRIMARY KEY,
+  source TEXT NOT NULL,
+  name TEXT NOT NULL,
+  what TEXT NOT NULL,
+  timing TEXT NOT NULL,
+  text TEXT NOT NULL,
+  channel TEXT,
+  account TEXT,
+  conversation TEXT,
+  key TEXT,
+  url TEXT,
+  direct INTEGER NOT NULL DEFAULT 0,
+  trust TEXT NOT NULL,
+  urgent INTEGER NOT NULL DEFAULT 0,
+  whenever INTEGER NOT NULL DEFAULT 0,
+  state TEXT NOT NULL,
+  next_at INTEGER,
+  failures INTEGER NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX schedule_due ON schedule (next_at, id) WHERE state = 'active';
+CREATE UNIQUE INDEX schedule_named ON schedule (source, name)
+WHERE name <> '' AND state IN ('active', 'paused', 'disabled');
+CREATE INDEX schedule_live ON schedule (source, id) WHERE state IN ('active', 'paused', 'disabled');
+CREATE INDEX schedule_over ON schedule (created_at) WHERE state IN ('done', 'cancelled');
+
+CREATE TABLE schedule_run (
+  schedule_id INTEGER NOT NULL REFERENCES schedule (id),
+  due_at INTEGER NOT NULL,
+  errand INTEGER NOT NULL DEFAULT 0,
+  state TEXT NOT NULL,
+  ready_at INTEGER NOT NULL,
+  output TEXT NOT NULL DEFAULT 'none',
+  channel TEXT,
+  account TEXT,
+  conversation TEXT,
+  key TEXT,
+  url TEXT,
+  direct INTEGER NOT NULL DEFAULT 0,
+  message_id INTEGER,
+  reply_id INTEGER,
+  reason TEXT NOT NULL DEFAULT '',
+  fired_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  PRIMARY KEY (schedule_id, due_at)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX run_due ON schedule_run (errand, ready_at, schedule_id, due_at) WHERE state = 'due';
+CREATE INDEX run_under_way ON schedule_run (schedule_id, due_at) WHERE state IN ('due', 'running') OR output = 'asked';
+CREATE INDEX run_heard ON schedule_run (output) WHERE output IN ('asked', 'waiting');
+CREATE INDEX run_fired ON schedule_run (fired_at);
+
 CREATE TABLE prune_run (
   n INTEGER PRIMARY KEY,
   at INTEGER NOT NULL,

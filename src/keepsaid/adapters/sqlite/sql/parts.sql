@@ -47,3 +47,11 @@ task.id, task.key, task.kind, task.state, task.turn_id, task.depth, task.rule, t
   (SELECT json_group_array(after_id) FROM task_after WHERE task_after.task_id = task.id),
   lane.channel, lane.account, lane.conversation, lane.key
 FROM task LEFT JOIN lane ON lane.id = task.lane_id
+
+-- name: schedule
+schedule.id, source, name, timing, what, text, channel, account, conversation, key, url, direct, trust, urgent,
+  whenever, state, next_at, failures, reason, created_at
+
+-- name: run
+schedule_id, due_at, state, ready_at, output, channel, account, conversation, key, url, direct, message_id, reply_id,
+  reason, fired_at, ended_at

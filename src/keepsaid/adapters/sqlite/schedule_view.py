@@ -1,0 +1,92 @@
+"""Schedules, read only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.schedule_rows import run_of, schedule_of
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.schedule import Heard, Run, Schedule, verdict_on
+
+SQL = load("schedules")
+
+
+def _due(db: apsw.Connection, at: int, limit: int, once: bool) -> list[Schedule]:
+    return [schedule_of(row) for row in every(db, SQL["due"], (at, limit, once))]
+
+
+def _next_due(db: apsw.Connection) -> int | None:
+    due: int | None = only(db, SQL["next_due"])[0]
+    return due
+
+
+def _ready(db: apsw.Connection, at: int, limit: int, errands: int) -> list[tuple[Run, Schedule]]:
+    rows = [*every(db, SQL["ready"], (at, 0, limit)), *every(db, SQL["ready"], (at, 1, errands))]
+    runs = [run_of(row) for row in rows]
+    return [(run, schedule_of(only(db, SQL["one"], (run.schedule_id,)))) for run in runs]
+
+
+def _heard(db: apsw.Connection, limit: int) -> list[Heard]:
+    return [heard for row in every(db, SQL["heard"], (limit,)) if verdict_on(heard := Heard(*row))[0]]
+
+
+def _schedule(db: apsw.Connection, schedule_id: int) -> Schedule | None:
+    row = one(db, SQL["one"], (schedule_id,))
+    return None if row is None else schedule_of(row)
+
+
+def _schedules(db: apsw.Connection, states: Sequence[str], after: int, limit: int) -> list[Schedule]:
+    return [schedule_of(row) for row in every(db, SQL["list"], (json.dumps(list(states)), after, limit))]
+
+
+def _runs(db: apsw.Connection, schedule_id: int, limit: int) -> list[Run]:
+    return [run_of(row) for row in every(db, SQL["runs"], (schedule_id, limit))]
+
+
+def _latest(db: apsw.Connection) -> int | None:
+    latest: int | None = only(db, SQL["latest"])[0]
+    return latest
+
+
+class SqliteSchedules:
+    """Schedules and their runs."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def due(self, at: int, limit: int, *, once: bool = True) -> Sequence[Schedule]:
+        """Active schedules whose time has come."""
+        return await self._readers.run(_due, at, limit, once)
+
+    async def next_due(self) -> int | None:
+        """When the next comes, or a run may begin."""
+        return await self._readers.run(_next_due)
+
+    async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[Run, Schedule]]:
+        """Runs that may begin."""
+        return await self._readers.run(_ready, at, limit, errands)
+
+    async def heard(self, limit: int) -> Sequence[Heard]:
+        """Runs whose output can be settled further."""
+        return await self._readers.run(_heard, limit)
+
+    async def schedule(self, schedule_id: int) -> Schedule | None:
+        """One schedule."""
+        return await self._readers.run(_schedule, schedule_id)
+
+    async def schedules(self, states: Sequence[str], after: int, limit: int) -> Sequence[Schedule]:
+        """Schedules in these states."""
+        return await self._readers.run(_schedules, states, after, limit)
+
+    async def runs(self, schedule_id: int, limit: int) -> Sequence[Run]:
+        """The runs of a schedule, latest first."""
+        return await self._readers.run(_runs, schedule_id, limit)
+
+    async def latest(self) -> int | None:
+        """The latest time at which a run was made."""
+        return await self._readers.run(_latest)

@@ -1,0 +1,257 @@
+"""Schedules: when they come, and one run for each of their times."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import apsw
+
+from keepsaid.adapters.sqlite import journal
+from keepsaid.adapters.sqlite.outbox import keep_reply
+from keepsaid.adapters.sqlite.query import every, one, only, run
+from keepsaid.adapters.sqlite.schedule_rows import content_of, run_of, schedule_of
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.commits import Prune
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.retention import Pruned
+from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, Run, What, charged
+from keepsaid.domain.scheduling import (
+    AddSchedule,
+    BeginRun,
+    EndRun,
+    FireSchedules,
+    MoveSchedule,
+    RecoverRuns,
+    ReplaceSchedules,
+    RunKey,
+    RunNow,
+    SettleRun,
+)
+from keepsaid.domain.states import TABLES, move
+
+SQL = load("schedules")
+_TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
+
+
+def add(db: apsw.Connection, commit: AddSchedule) -> bool:
+    """Add one, if its id and its name are free."""
+    new = commit.new
+    if one(db, SQL["taken"], (new.id, new.source, new.name)) is not None:
+        return False
+    _insert(db, new, commit.next_at, commit.at)
+    return True
+
+
+def _insert(db: apsw.Connection, new: NewSchedule, next_at: int, at: int) -> None:
+    db.execute(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at))
+    _tell(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
+
+
+def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:
+    """Let the schedules of a source be these."""
+    live = {known.new.name: known for known in map(schedule_of, every(db, SQL["of_source"], (commit.source,)))}
+    changed, names = 0, {new.name for new, _ in commit.wanted}
+    for new, next_at in commit.wanted:
+        known = live.get(new.name)
+        if known is None and next_at is not None:
+            _insert(db, new, next_at, commit.at)
+        elif known is not None and not known.new.same(new):
+            state = move("schedule", known.state, "resume") if known.state == "disabled" else known.state
+            db.execute(SQL["change"], (known.id, *content_of(new), state, next_at))
+        else:
+            continue
+        changed += 1
+    for name, known in live.items():
+        if name not in names:
+            _stop(db, known.id, (known.state, "cancel"), commit.at)
+            changed += 1
+    return changed
+
+
+def fire(db: apsw.Connection, commit: FireSchedules) -> int:
+    """Make the runs of times that have come."""
+    return sum(_fire(db, one_of, commit.at) for one_of in commit.fires)
+
+
+def _fire(db: apsw.Connection, fired: Fire, at: int) -> bool:
+    stand = one(db, SQL["stand"], (fired.schedule_id,))
+    if stand is None or stand[0] != "active" or stand[2] != fired.due_at:
+        return False
+    if fired.missed:
+        _skip_new(db, (fired.schedule_id, fired.due_at), at, fired.missed)
+    due = fired.run_at is not None and _make(db, (fired.schedule_id, fired.run_at), fired.ready_at, at)
+    state = "active" if fired.next_at is not None else move("schedule", "active", "finish")
+    db.execute(SQL["move_on"], (fired.schedule_id, fired.next_at, state))
+    if fired.next_at is None:
+        _tell(db, "done", fired.schedule_id, at)
+    return due
+
+
+def _make(db: apsw.Connection, key: tuple[int, int], ready_at: int, at: int) -> bool:
+    schedule_id, due_at = key
+    if one(db, SQL["known"], key) is not None:
+        return False
+    if one(db, SQL["under_way"], (schedule_id,)) is not None:
+        _skip_new(db, key, at, "an earlier run is under way")
+        return False
+    db.execute(SQL["keep_run"], (schedule_id, due_at, "due", max(at, ready_at), "", at, None))
+    _tell(db, "fired", schedule_id, at, {"due": due_at, "late_ms": max(0, at - due_at)})
+    return True
+
+
+def _skip_new(db: apsw.Connection, key: tuple[int, int], at: int, why: str) -> None:
+    if run(db, SQL["keep_run"], (*key, "skipped", at, why, at, at)):
+        _tell(db, "skipped", key[0], at, {"due": key[1], "reason": why})
+
+
+def run_now(db: apsw.Connection, commit: RunNow) -> bool:
+    """A run for this moment."""
+    stand = one(db, SQL["stand"], (commit.schedule_id,))
+    if stand is None or stand[0] not in LIVE or one(db, SQL["under_way"], (commit.schedule_id,)) is not None:
+        return False
+    return _make(db, (commit.schedule_id, commit.at), commit.at, commit.at)
+
+
+def _run(db: apsw.Connection, key: RunKey) -> Run | None:
+    row = one(db, SQL["run"], key)
+    return None if row is None else run_of(row)
+
+
+def begin(db: apsw.Connection, commit: BeginRun) -> bool:
+    """A due run begins."""
+    known = _run(db, commit.run)
+    if known is None or known.state != "due":
+        return False
+    db.execute(SQL["move_run"], (*commit.run, move("run", known.state, "begin"), "", None))
+    return True
+
+
+def end(db: apsw.Connection, commit: EndRun) -> str:
+    """A run ends."""
+    known = _run(db, commit.run)
+    if known is None or known.state not in OPEN:
+        return ""
+    state = move("run", known.state, commit.verb)
+    released = commit.verb == "release"
+    db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
+    if released:
+        return _state(db, commit.run.schedule_id)
+    _told_of(db, state, commit)
+    heard = _heard_of(db, known, commit)
+    failed = commit.verb == "fail"
+    if failed or (commit.verb == "execute" and not heard):
+        return _charge(db, commit, failed=failed)
+    return _state(db, commit.run.schedule_id)
+
+
+def _heard_of(db: apsw.Connection, known: Run, commit: EndRun) -> bool:
+    """Whether something of the run is still to be heard."""
+    if commit.message_id is not None:
+        output = move("output", known.output, "ask")
+        db.execute(SQL["hear"], (*commit.run, output, commit.message_id, None, ""))
+        return True
+    if commit.reply is None or known.target is None:
+        return False
+    output = move("output", known.output, "post")
+    db.execute(SQL["hear"], (*commit.run, output, None, commit.reply.id, ""))
+    _post(db, known.target.lane, commit.reply, commit.at)
+    return True
+
+
+def settle(db: apsw.Connection, commit: SettleRun) -> str:
+    """What is heard of a run moves on."""
+    known = _run(db, commit.run)
+    if known is None or (known.output, commit.verb) not in TABLES["output"]:
+        return ""
+    output = move("output", known.output, commit.verb)
+    db.execute(SQL["hear"], (*commit.run, output, None, commit.reply_id, commit.reason))
+    if commit.verb == "answer":
+        return _state(db, commit.run.schedule_id)
+    _told_of(db, output, commit)
+    return _charge(db, commit, failed=commit.verb == "lose")
+
+
+def _state(db: apsw.Connection, schedule_id: int) -> str:
+    return str(only(db, SQL["stand"], (schedule_id,))[0])
+
+
+def _told_of(db: apsw.Connection, topic: str, commit: EndRun | SettleRun) -> None:
+    told: dict[str, Json] = {"due": commit.run.due_at, **({"reason": commit.reason} if commit.reason else {})}
+    _tell(db, topic, commit.run.schedule_id, commit.at, told)
+
+
+def _charge(db: apsw.Connection, commit: EndRun | SettleRun, *, failed: bool) -> str:
+    schedule_id = commit.run.schedule_id
+    before = schedule_of(only(db, SQL["one"], (schedule_id,)))
+    state, failures, disabled = charged(before.state, before.failures, failed=failed)
+    reason = commit.reason if disabled else before.reason
+    db.execute(SQL["stands"], (schedule_id, state, failures, reason))
+    if disabled:
+        _tell(db, "disabled", schedule_id, commit.at, {"failures": failures, "reason": reason})
+    if commit.notice is not None and (disabled or (failed and state == "done")):
+        _post(db, commit.notice.lane, replace(commit.notice.draft, notice=True), commit.at)
+    return state
+
+
+def _post(db: apsw.Connection, lane: Lane, draft: ReplyDraft, at: int) -> None:
+    db.execute(SQL["place_lane"], lane)
+    keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
+
+
+def move_one(db: apsw.Connection, commit: MoveSchedule) -> bool:
+    """Pause, resume or cancel."""
+    stand = one(db, SQL["stand"], (commit.schedule_id,))
+    if stand is None or (stand[0], commit.verb) not in TABLES["schedule"]:
+        return False
+    if commit.verb != "resume":
+        _stop(db, commit.schedule_id, (stand[0], commit.verb), commit.at)
+        return True
+    if commit.next_at is None:
+        return False
+    db.execute(SQL["resume"], (commit.schedule_id, move("schedule", stand[0], "resume"), commit.next_at))
+    _tell(db, "resumed", commit.schedule_id, commit.at)
+    return True
+
+
+def _stop(db: apsw.Connection, schedule_id: int, change: tuple[str, str], at: int) -> None:
+    told = _TOLD[change[1]]
+    before = schedule_of(only(db, SQL["one"], (schedule_id,)))
+    db.execute(SQL["move_on"], (schedule_id, before.next_at, move("schedule", *change)))
+    _tell(db, told, schedule_id, at)
+    for (due_at,) in every(db, SQL["waiting_runs"], (schedule_id,)):
+        why = f"the schedule was {told}"
+        db.execute(SQL["move_run"], (schedule_id, due_at, move("run", "due", "skip"), why, at))
+        _tell(db, "skipped", schedule_id, at, {"due": due_at, "reason": why})
+
+
+def recover(db: apsw.Connection, commit: RecoverRuns) -> int:
+    """What a former process was running begins again, or is interrupted."""
+    running = every(db, SQL["running"])
+    for schedule_id, due_at, what, text in running:
+        key = RunKey(schedule_id, due_at)
+        if what == What.RUN and text in commit.again:
+            db.execute(SQL["move_run"], (*key, move("run", "running", "release"), "", None))
+            continue
+        why = "the process ended"
+        db.execute(SQL["move_run"], (*key, move("run", "running", "interrupt"), why, commit.at))
+        _told_of(db, "interrupted", EndRun(key, "interrupt", commit.at, why))
+    return len(running)
+
+
+def prune(db: apsw.Connection, commit: Prune) -> Pruned:
+    """Remove runs that ended long ago with what they posted, and schedules that come no more."""
+    old = every(db, SQL["old_runs"], (commit.before, commit.rows_max))
+    for schedule_id, due_at, reply_id in old:
+        db.execute(SQL["forget_run"], (schedule_id, due_at))
+        if reply_id is not None:
+            db.execute(SQL["forget_post"], (reply_id,))
+    gone = run(db, SQL["forget_schedules"], (commit.before, commit.rows_max))
+    return Pruned(0, 0, 0, (len(old) + gone,) if commit.rows_max in (len(old), gone) else None)
+
+
+def _tell(db: apsw.Connection, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
+    payload = json.dumps({"schedule": schedule_id, **(more or {})})
+    db.execute(journal.SQL["keep_line"], (f"schedule.{what}", payload, str(schedule_id), at))

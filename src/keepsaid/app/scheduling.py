@@ -1,0 +1,153 @@
+"""Scheduling, joined: what comes at a time in one instance, from its config, by commands, and built in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+
+from keepsaid.config import Config
+from keepsaid.domain.commits import Received
+from keepsaid.domain.ids import MAX_ID, show
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.schedule import LIVE, NewSchedule, Run, Schedule, What
+from keepsaid.domain.scheduling import AddSchedule, MoveSchedule, ReplaceSchedules, RunNow
+from keepsaid.domain.timing import Once, checked, first_due
+from keepsaid.engine.errands import Errand, Errands
+from keepsaid.engine.loops import Stage
+from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
+from keepsaid.errors import InputError
+from keepsaid.ports.clock import Clock, Ids
+
+OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
+"""Where the owner hears of what failed."""
+
+_STOP_S = 5.0
+_LISTED_MAX = 100_000
+_TEXT_CHARS_MAX, _NAME_CHARS_MAX = 20_000, 200
+
+
+class Scheduling:
+    """What comes at a time. Times are milliseconds UTC."""
+
+    def __init__(self, config: Config, store: ScheduleStore, clock: Clock, ids: Ids) -> None:
+        self.view = store.schedules
+        self._config = config.schedules
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._errands = Errands(at_once=self._config.at_once)
+        self._built_in: list[NewSchedule] = []
+        self._channels = {name for name, channel in config.channels.items() if channel.enabled}
+        self._scheduler: Scheduler | None = None
+
+    def learn(self, name: str, errand: Errand) -> None:
+        """Know something by a name that schedules can run."""
+        self._errands.known[name] = errand
+
+    def built_in(self, schedule: NewSchedule) -> None:
+        """Let something come that no config names; before the start."""
+        self._built_in.append(schedule)
+
+    async def start(
+        self, receive: Callable[[Inbound], Awaitable[Received]], deliver: asyncio.Event, channels: Iterable[str]
+    ) -> Sequence[Stage]:
+        """Take up what a former process left, and what the config says now; returns the stage."""
+        if not self._config.enabled:
+            return ()
+        reach = Reach(receive, dict.fromkeys((*self._channels, *channels)), deliver, OWNERS_LANE)
+        scheduler = Scheduler(self._store, self._clock, self._ids, reach, self._errands, self._config.quiet_hours())
+        await scheduler.recover()
+        self._scheduler = scheduler
+        await self.replace("core", self._built_in)
+        zone = self._config.timezone
+        named = [one.schedule(self._ids.next(), name, zone) for name, one in self._config.named.items()]
+        await self.replace("config", named)
+        return (Stage("schedule", scheduler.work, scheduler.hint, vital=False),)
+
+    async def stop(self) -> None:
+        """Break off what is being run."""
+        await self._errands.stop(_STOP_S)
+
+    async def replace(self, source: str, schedules: Sequence[NewSchedule]) -> int:
+        """Let the schedules of a source be these; returns how many changed."""
+        now = self._clock.now_ms()
+        wanted = tuple((replace(one, source=source), first_due(one.timing, now)) for one in schedules)
+        changed = await self._store.apply(ReplaceSchedules(source, wanted, now))
+        self._wake()
+        return changed
+
+    async def add(self, schedule: NewSchedule) -> Schedule:
+        """Add one under a new id; raises InputError for what cannot come or be heard, or has another's name."""
+        now = self._clock.now_ms()
+        new = replace(schedule, id=self._ids.next())
+        self._check(new)
+        next_at = first_due(new.timing, now)
+        if next_at is None:
+            raise InputError("that time is over", safe="Nothing was changed.")
+        if not await self._store.apply(AddSchedule(new, next_at, now)):
+            raise InputError(f"there is a schedule {new.name!r} already", safe="Nothing was changed.")
+        self._wake()
+        return Schedule(new, "active", next_at, created_at=now)
+
+    def _check(self, new: NewSchedule) -> None:
+        try:
+            checked(new.timing)
+        except ValueError as error:
+            raise InputError(str(error), safe="Nothing was changed.") from None
+        if not new.text.strip() or len(new.text) > _TEXT_CHARS_MAX or len(new.name) > _NAME_CHARS_MAX:
+            raise InputError(
+                f"a schedule needs a text of at most {_TEXT_CHARS_MAX:,} characters, and a name of {_NAME_CHARS_MAX}",
+                safe="Nothing was changed.",
+            )
+        if new.what is not What.RUN and (new.target is None or new.target.lane.channel not in self._channels):
+            known = ", ".join(sorted(self._channels))
+            raise InputError(f"it has to be heard on a channel that is open: {known}", safe="Nothing was changed.")
+
+    async def one(self, known_as: str, number: int | None) -> Schedule:
+        """A schedule by its id, or by the name that a living one has; raises InputError."""
+        found = None if number is None else await self.view.schedule(number)
+        if found is None:
+            living = await self.view.schedules(LIVE, 0, _LISTED_MAX)
+            found = next((one for one in living if known_as and one.new.name == known_as), None)
+        if found is None:
+            raise InputError(
+                f"there is no schedule {known_as}", safe="Nothing was changed.", hint="keepsaid schedule ls"
+            )
+        return found
+
+    async def move(self, schedule: Schedule, verb: str) -> bool:
+        """Pause, resume or cancel one; False when it does not stand so. Raises InputError for a time that is over."""
+        now, next_at = self._clock.now_ms(), None
+        if verb == "resume":
+            next_at = first_due(schedule.new.timing, now)
+            if next_at is None and isinstance(schedule.new.timing, Once):
+                raise InputError("that time is over", safe="Nothing was changed.", hint="keepsaid schedule run")
+        if verb == "cancel" and schedule.new.source == "config":
+            raise InputError(
+                "it stands in the config: take it out there, or pause it",
+                safe="Nothing was changed.",
+                hint=f"keepsaid schedule pause {show('schedule', schedule.id)}",
+            )
+        done = await self._store.apply(MoveSchedule(schedule.id, verb, now, next_at))
+        self._wake()
+        return done
+
+    async def run(self, schedule: Schedule) -> bool:
+        """Run one now, beside its times; False when it is at work, or comes no more."""
+        done = await self._store.apply(RunNow(schedule.id, self._clock.now_ms()))
+        self._wake()
+        return done
+
+    async def listed(self, states: Sequence[str] = LIVE, limit: int = _LISTED_MAX) -> Sequence[Schedule]:
+        """Schedules in these states."""
+        return await self.view.schedules(states, 0, min(limit, MAX_ID))
+
+    async def runs(self, schedule: Schedule, limit: int = 20) -> Sequence[Run]:
+        """The runs of one, latest first."""
+        return await self.view.runs(schedule.id, limit)
+
+    def _wake(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.hint.set()

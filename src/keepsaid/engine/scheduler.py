@@ -1,0 +1,226 @@
+"""The scheduler: what is due becomes runs, runs are executed, and what is heard of them is followed until it has left.
+
+Each of these is a commit by itself: a process that dies between two of them leaves a row that says how to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from keepsaid.domain.commits import Received
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.retention import SILENT_MS
+from keepsaid.domain.schedule import FAILURES_MAX, Fire, Run, Schedule, Target, What, astray, fired, verdict_on
+from keepsaid.domain.scheduling import (
+    BeginRun,
+    EndRun,
+    FireSchedules,
+    Notice,
+    RecoverRuns,
+    RunKey,
+    SettleRun,
+)
+from keepsaid.domain.timing import Quiet
+from keepsaid.engine.errands import Errands
+from keepsaid.errors import InputError
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.schedules import ScheduleView
+
+SYSTEM = "system"
+"""Who asks what a schedule asks."""
+
+PRIORITY = 100
+"""What schedules ask comes after people and webhooks (seed 000, Notifications)."""
+
+_log = logging.getLogger("keepsaid.schedules")
+_PIECE = 64
+"""So many schedules are looked at in one go, and so many outputs."""
+
+_AT_ONCE = 16
+"""So many runs are executed side by side: their commits share one write to the disk, and people come between."""
+
+_SET_BACK_MS = 1_000
+_SPREAD_MS = 20
+
+
+class ScheduleStore(Operations, Protocol):
+    """Where schedules are kept."""
+
+    @property
+    def schedules(self) -> ScheduleView:
+        """What comes at a time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a schedule can reach: the door, the channels that are open, the outbox's hint; and where the owner is."""
+
+    receive: Callable[[Inbound], Awaitable[Received]]
+    channels: Mapping[str, object]
+    deliver: asyncio.Event
+    owner: Lane
+
+
+class Scheduler:
+    """One stage. It sleeps until something is due."""
+
+    def __init__(
+        self,
+        store: ScheduleStore,
+        clock: Clock,
+        ids: Ids,
+        reach: Reach,
+        errands: Errands,
+        quiet: Quiet | None = None,
+    ) -> None:
+        self.hint = asyncio.Event()
+        self.errands = errands
+        self.quiet = quiet
+        self._store = store
+        self._view = store.schedules
+        self._clock = clock
+        self._ids = ids
+        self._reach = reach
+        self._seen: int | None = None
+        self._looking_after: int | None = None
+
+    async def recover(self) -> None:
+        """At start: what a former process was running is begun again, or interrupted."""
+        await self._store.apply(RecoverRuns(self.errands.repeatable, self._clock.now_ms()))
+        self._seen = await self._view.latest()
+
+    async def work(self) -> int | None:
+        """Do what is due; returns when to come again."""
+        now = self._clock.now_ms()
+        if self._seen is not None and now < self._seen - _SET_BACK_MS:
+            self._looking_after = 0
+        self._seen = now
+        moved = await self._find_astray(now) if self._looking_after is not None else 0
+        busy = moved + await self._fire(now) + await self._execute(now) + await self._follow()
+        if busy:
+            return self._clock.due_ms() + _SPREAD_MS
+        due = await self._view.next_due()
+        return None if due is None or due <= now else self._clock.due_ms() + due - now
+
+    async def _find_astray(self, now: int) -> int:
+        """The clock was set back: whatever waits for a time too far away comes when it should."""
+        found = await self._view.schedules(("active",), self._looking_after or 0, _PIECE)
+        moves = tuple(move for one in found if (move := astray(one, now)) is not None)
+        if moves:
+            _log.warning("the clock was set back: %d schedules come sooner", len(moves))
+            await self._store.apply(FireSchedules(moves, now))
+        self._looking_after = found[-1].id if len(found) == _PIECE else None
+        return len(found) if self._looking_after is not None else 0
+
+    async def _fire(self, now: int) -> int:
+        believed = abs(now - self._clock.steady_ms()) < SILENT_MS
+        due = await self._view.due(now, _PIECE, once=believed)
+        fires = tuple(fire for one in due if (fire := self._fired(one, now, believed=believed)) is not None)
+        if fires:
+            await self._store.apply(FireSchedules(fires, now))
+        return len(fires)
+
+    def _fired(self, schedule: Schedule, now: int, *, believed: bool) -> Fire | None:
+        fire = fired(schedule, now, believed=believed)
+        if fire is None or self.quiet is None or schedule.new.urgent or schedule.new.what is What.RUN:
+            return fire
+        return replace(fire, ready_at=self.quiet.until(now) or 0)
+
+    async def _execute(self, now: int) -> int:
+        """What may begin; what a person ran in quiet hours is not kept waiting, because he is there."""
+        ready = await self._view.ready(now, _AT_ONCE, self.errands.room)
+        await asyncio.gather(*(self._begin(run, schedule) for run, schedule in ready))
+        return len(ready)
+
+    async def _begin(self, run: Run, schedule: Schedule) -> None:
+        new, target = schedule.new, run.target
+        if new.what is What.RUN:
+            await self._run(run, schedule)
+        elif target is None or target.lane.channel not in self._reach.channels:
+            where = "nowhere" if target is None else target.lane.channel
+            await self._end(run, schedule, "fail", f"it is to be heard on {where}, which is not open here")
+        elif new.what is What.SAY:
+            draft = ReplyDraft(self._ids.next(), new.text, url=target.url)
+            key = RunKey(run.schedule_id, run.due_at)
+            await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), reply=draft))
+            self._reach.deliver.set()
+        else:
+            await self._ask(run, schedule, target)
+
+    async def _ask(self, run: Run, schedule: Schedule, target: Target) -> None:
+        """Asked again after a crash, it is the same message: so it is in the buffer once."""
+        try:
+            received = await self._reach.receive(_question(run, schedule, target))
+        except InputError as error:
+            await self._end(run, schedule, "fail", error.what)
+            return
+        key = RunKey(run.schedule_id, run.due_at)
+        await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), message_id=received.id))
+
+    async def _run(self, run: Run, schedule: Schedule) -> None:
+        if schedule.new.text not in self.errands.known:
+            await self._end(run, schedule, "fail", f"nothing here is called {schedule.new.text}")
+        elif await self._store.apply(BeginRun(RunKey(run.schedule_id, run.due_at), self._clock.now_ms())):
+
+            async def end(verb: str, why: str) -> None:
+                await self._end(run, schedule, verb, why)
+                self.hint.set()
+
+            self.errands.begin(run, schedule, end)
+
+    async def _end(self, run: Run, schedule: Schedule, verb: str, why: str) -> None:
+        key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
+        notice = self._notice(schedule, why) if verb == "fail" else None
+        state = await self._store.apply(EndRun(key, verb, now, why, notice=notice))
+        self._warn(schedule, state, verb, why)
+
+    async def _follow(self) -> int:
+        """What is heard of runs, as far as it has come."""
+        heard = await self._view.heard(_PIECE)
+        for one in heard:
+            verb, why = verdict_on(one)
+            key, notice, schedule = RunKey(one.schedule_id, one.due_at), None, None
+            if verb == "lose":
+                schedule = await self._view.schedule(one.schedule_id)
+                notice = None if schedule is None else self._notice(schedule, why)
+            settled = SettleRun(key, verb, self._clock.now_ms(), why, one.reply_id, notice)
+            state = await self._store.apply(settled)
+            if schedule is not None:
+                self._warn(schedule, state, verb, why)
+        return len(heard)
+
+    def _notice(self, schedule: Schedule, why: str) -> Notice:
+        known = show("schedule", schedule.id)
+        named = f"{schedule.new.name} ({known})" if schedule.new.name else known
+        text = f"The schedule {named} came to nothing: {why}."
+        if schedule.state == "active":
+            text = f"The schedule {named} failed {FAILURES_MAX} times in a row and comes no more. The last time: {why}."
+            text += f" To let it come again: keepsaid schedule resume {known}"
+        return Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
+
+    def _warn(self, schedule: Schedule, state: str, verb: str, why: str) -> None:
+        if verb in ("fail", "lose"):
+            stands = "it is disabled" if state == "disabled" else f"it is {state}"
+            _log.warning("schedule %s failed, %s: %s", show("schedule", schedule.id), stands, why)
+            self._reach.deliver.set()
+
+
+def _question(run: Run, schedule: Schedule, target: Target) -> Inbound:
+    """What is asked, bound to the lane that hears the answer."""
+    new, lane = schedule.new, target.lane
+    origin = Origin(
+        lane.channel, lane.account, lane.conversation, SYSTEM, "schedule", direct=target.direct, trust=new.trust
+    )
+    payload = json.dumps({"schedule": show("schedule", new.id), "due": run.due_at}).encode()
+    marks = Marks(f"schedule:{new.id}:{run.due_at}")
+    return Inbound(origin, Content(payload, new.text), marks, PRIORITY, reply_url=target.url, key=lane.key)

@@ -1,0 +1,42 @@
+"""Timely: every life keeps schedules, one that is said where nobody listens yet and one that is run, every second.
+
+What former lives said there is shown, so that its runs come to their end.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.domain.schedule import NewSchedule, Run, Schedule, Target, What
+from keepsaid.domain.timing import Every
+from keepsaid.engine.errands import Errand
+from keepsaid.errors import InputError
+
+_CHANNEL, _ROOM = "terminal", "timely"
+_LANE = Lane(_CHANNEL, "default", _ROOM, lane_key(_ROOM))
+_OFTEN = Every(1_000)
+_KEPT = (
+    NewSchedule(0, "command", "word", _OFTEN, What.SAY, "it is time", Target(_LANE)),
+    NewSchedule(0, "command", "tick", _OFTEN, What.RUN, "tick"),
+)
+
+
+async def keep_time(instance: Instance) -> None:
+    """Keep both, show what was said, run one out of turn, and let the other rest for a moment."""
+    scheduling = instance.scheduling
+    scheduling.learn("tick", Errand(_tick, again=True))
+    for one in _KEPT:
+        with suppress(InputError):
+            await scheduling.add(one)
+    for reply in await instance.operations.unseen(_CHANNEL, _ROOM):
+        await instance.shown(reply.id)
+    word, tick = [await scheduling.one(one.name, None) for one in _KEPT]
+    await scheduling.run(word)
+    for verb in ("pause", "resume"):
+        await scheduling.move(tick, verb)
+
+
+async def _tick(_schedule: Schedule, _run: Run) -> bool:
+    return True

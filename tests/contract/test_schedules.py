@@ -1,0 +1,17 @@
+"""Schedules keep their contract in memory and on SQLite."""
+
+from __future__ import annotations
+
+from keepsaid.testing.contracts import operations as suite
+
+
+class TestSchedule(suite.ScheduleContract):
+    """When schedules come."""
+
+
+class TestRun(suite.RunContract):
+    """One run for each time."""
+
+
+class TestOutput(suite.OutputContract):
+    """What is heard of a run."""
