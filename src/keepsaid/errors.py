@@ -23,6 +23,7 @@ KeepsaidError
 ├── LeaseLost               another owner has the batch now
 ├── ToolError               a tool refused; the model is told
 ├── ExtensionError          an extension cannot be let in, or asked for what is not its
+├── TaskImpossible          a task asks for a skill or a tool that is not there
 ├── EmbedderError           no vectors can be made; search goes on by words
 └── ModelError              a model call failed
     ├── ModelAuth           the key was refused
@@ -217,6 +218,14 @@ class ExtensionError(KeepsaidError):
     code = "KS-EXT"
     safe = "Everything else goes on without it."
     hint = "keepsaid ext ls"
+
+
+class TaskImpossible(KeepsaidError):
+    """A task asks for a skill, a tool or a task that is not there; trying again cannot help."""
+
+    code = "KS-TASK"
+    safe = "The task and its messages are kept."
+    hint = "keepsaid task ls"
 
 
 class EmbedderError(KeepsaidError):

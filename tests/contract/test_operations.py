@@ -244,22 +244,6 @@ class TestJournalView(suite.JournalViewContract):
     """What happened."""
 
 
-class TestTask(suite.TaskContract):
-    """See the contract."""
-
-
-class TestTaskGraph(suite.TaskGraphContract):
-    """See the contract."""
-
-
-class TestTaskCrash(suite.TaskCrashContract):
-    """See the contract."""
-
-
-class TestTaskLife(suite.TaskLifeContract):
-    """See the contract."""
-
-
 class TestBacklog(suite.BacklogContract):
     """See the contract."""
 

@@ -11,6 +11,7 @@ from keepsaid.config import Config, load
 from keepsaid.domain.batch import Window
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.route import Action, Rule
+from keepsaid.domain.work import Notify, OnCrash, WorkTerms
 
 
 @pytest.fixture(autouse=True)
@@ -235,14 +236,17 @@ def test_rules_become_the_routers_table(write: Write) -> None:
             "  default: drop\n"
             "  rules:\n"
             "    - {name: review, match: {channel: github, event: ['pull_request.*', push]}, action: spawn,\n"
-            "       priority: 5, task: 'look at {{payload.number}}', reason: asked for}\n"
+            "       priority: 5, task: 'look at {{payload.number}}', reason: asked for, skill: reviews, tools: [x],\n"
+            "       timeout_s: 60, notify: on_failure, on_crash: review, retries: 0}\n"
             "    - {name: rest, action: forward}\n"
             "channels: {github: {unmatched: forward}}\n"
         )
     )
     table = config.table()
     match = {"channel": ("github",), "event": ("pull_request.*", "push")}
-    review = Rule("review", match, Action.SPAWN, 5, "look at {{payload.number}}", "asked for")
+    text = "look at {{payload.number}}"
+    work = WorkTerms(text, "reviews", "", ("x",), 60, Notify.ON_FAILURE, OnCrash.REVIEW, 1)
+    review = Rule("review", match, Action.SPAWN, 5, text, "asked for", work)
     assert table.rules == (review, Rule("rest", {}, Action.FORWARD))
     assert (table.default, table.channel_defaults) == (Action.DROP, {"github": Action.FORWARD})
 

@@ -50,6 +50,7 @@ def write(tmp_path: Path) -> Write:
         ("routes: {rules: [{name: a, action: drop, priority: -1}]}", "routes.rules.0.priority"),
         ("routes: {rules: [{name: a, action: drop, priority: 101}]}", "routes.rules.0.priority"),
         ("routes: {rules: [{name: '', action: drop}]}", "routes.rules.0.name"),
+        ("routes: {rules: [{name: a, action: drop, skill: b}]}", "routes.rules.0: skill is for rules whose action"),
         ("routes: {rules: [{name: default, action: drop}]}", "routes.rules: no rule may be called"),
         (
             "routes: {rules: [{name: a, action: drop}, {name: b, action: drop}, {name: a, action: forward}]}",

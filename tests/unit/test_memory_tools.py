@@ -51,10 +51,11 @@ async def test_it_lists_one_memory_a_line() -> None:
 
 async def test_it_hears_what_its_listener_hears_and_never_everything() -> None:
     recall = FixedRecall()
-    crossing = Listener(LANE, "owner", direct=True, cross=True)
+    crossing = Listener(LANE, "owner", direct=True, cross=True, asked=True)
     await memory_search(recall, Books(), OWNER_HERE).run({"query": "cat"})
     await memory_search(recall, Books(), replace(crossing, everything=True)).run({"query": "cat", "limit": 3})
-    assert recall.asked == [(OWNER_HERE, "cat", 10), (crossing, "cat", 3)]
+    here = replace(OWNER_HERE, asked=True)
+    assert recall.asked == [(here, "cat", 10), (crossing, "cat", 3)]
 
 
 async def test_it_says_what_was_not_found_and_not_searched() -> None:
@@ -97,7 +98,7 @@ async def test_a_narrower_search_looks_deeper_and_keeps_to_what_fits() -> None:
     tool = memory_search(recall, books, OWNER_HERE)
     told = await tool.run({"query": "cat", "kind": "fact", "person": "ZOË", "limit": 2, "since": "1970-01-03"})
     assert [line[:17] for line in told.splitlines()] == [show("memory", 1), show("memory", 3)]
-    crossing = OWNER_HERE
+    crossing = replace(OWNER_HERE, asked=True)
     assert recall.asked == [(crossing, "cat", 200)]
     assert books.asked == [(crossing, Narrowing(Kind.FACT, "ZOË", since=2 * DAY))]
     assert await tool.run({"query": "cat", "person": "Bob"}) == "Nothing found."

@@ -31,6 +31,7 @@ from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
 from keepsaid.app.scheduling import Scheduling
 from keepsaid.app.telling import Telling
+from keepsaid.app.working import Site, Working
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext
@@ -55,6 +56,7 @@ from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.inject import LEG_SHARE
 from keepsaid.memory.record import RECORDED_MAX, Recorder
+from keepsaid.memory.results import KEPT_MAX
 from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
@@ -150,13 +152,19 @@ class Instance:
         self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools, offers).flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
-        ours = ours_of(outside.extensions)
-        host = Host(config, self.operations, self.telling, self.receive, *system, self.flow.hints, ours)
+        host = Host(
+            config, self.operations, self.telling, self.receive, *system, self.flow.hints, ours_of(outside.extensions)
+        )
         self.extending = Extending(home, outside.extensions, host, model, self.redactor)
-        self.telling = Telling(self.operations, self.clock, self.ids, self.flow.hints.tell)
         self.scheduling = Scheduling(config, self.operations, self.clock, self.ids)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
+        self.working = Working(
+            Site(home, config, *stores, self.redactor, model, lambda: (*outside.tools, *offers.lasting())),
+            system,
+            self.flow.hints,
+            self.owner,
+        )
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
         patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
@@ -248,6 +256,7 @@ class Instance:
                 *self.telling.stages(),
                 *self.extending.stages(),
                 *await self.scheduling.start(self.receive, hint, self.channels),
+                *self.working.stages(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
@@ -274,9 +283,10 @@ class Instance:
     async def _record(self) -> int | None:
         """Episodes of settled batches and copies of summaries; at once again while there are many."""
         recorded, copied = await self.recorder.catch_up(), await self.copier.catch_up()
-        if recorded or copied:
+        kept = await self.working.results.catch_up()
+        if recorded or copied or kept:
             self._recorded.set()
-        return 0 if recorded == RECORDED_MAX or copied == COPIED_MAX else None
+        return 0 if recorded == RECORDED_MAX or copied == COPIED_MAX or kept == KEPT_MAX else None
 
     async def until_broken(self) -> StoreBroken:
         """Wait until the disk fails; only after `start`."""
@@ -291,7 +301,8 @@ class Instance:
             await self.extending.quiet()
             await self.telling.stop()
             await self.scheduling.stop()
-            await supervisor.stop(self.config.turns.stop_s)
+            stop_s = self.config.turns.stop_s
+            await asyncio.gather(supervisor.stop(stop_s), self.working.stop(stop_s))
             await self.compactor.stop()
         await self.extending.end()
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from keepsaid.config.section import Section
 from keepsaid.domain.route import FIELDS, Action, Rule
+from keepsaid.domain.work import Notify, OnCrash, WorkTerms
 
 _DEFAULT = "default"
+_OF_WORK = ("skill", "model", "tools", "timeout_s", "notify", "on_crash", "retries")
 
 Unmatched = Literal["forward", "drop"]
 """What can happen to a message that no rule matches: a task needs a rule that describes it."""
@@ -31,6 +33,22 @@ class RuleConfig(Section):
     """Description of spawned work; {{payload.path}}, {{count}}, {{text}} and others are filled in."""
     reason: str = ""
     """Why, for `inbox why`; places are filled in as in a task."""
+    skill: str = ""
+    """Skill that the worker of a spawned task is given: a folder of the agent's skills."""
+    model: str = ""
+    """Model that does it; without one, the agent's own."""
+    tools: tuple[str, ...] | None = None
+    """Tools it may use; without a list, all that workers may."""
+    timeout_s: int = Field(0, ge=0)
+    """Seconds it may take; 0: tasks.timeout_s."""
+    notify: Notify = Notify.NONE
+    """Whether the owner is sent a message about its end, where he last wrote in a direct chat: none, on_failure (also
+    when it needs his word) or always. It never enters a prompt."""
+    on_crash: OnCrash | None = None
+    """What becomes of it when the process dies while it runs: requeue, fail or review. Without, it is run again, unless
+    a call was under way that must not be repeated; then it waits for a person."""
+    retries: int = Field(2, ge=0, le=20)
+    """How often it is tried again after an error of its own. Outages are waited out and do not count."""
 
     @field_validator("match")
     @classmethod
@@ -46,7 +64,20 @@ class RuleConfig(Section):
     def rule(self) -> Rule:
         """The rule as the router reads it."""
         match = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in self.match.items()}
-        return Rule(self.name, match, self.action, self.priority, self.task, self.reason)
+        work = WorkTerms()
+        if self.action is Action.SPAWN:
+            attempts, crash = self.retries + 1, self.on_crash
+            who = self.task, self.skill, self.model, self.tools
+            work = WorkTerms(*who, self.timeout_s, self.notify, crash, attempts)
+        return Rule(self.name, match, self.action, self.priority, self.task, self.reason, work)
+
+    @model_validator(mode="after")
+    def only_of_work(self) -> Self:
+        """Refuse terms of work for what is not spawned: they would do nothing."""
+        given = next((name for name in _OF_WORK if name in self.model_fields_set), None)
+        if given is not None and self.action is not Action.SPAWN:
+            raise ValueError(f"{given} is for rules whose action is spawn")
+        return self
 
 
 class RoutesConfig(Section):

@@ -19,6 +19,7 @@ from keepsaid.config.routes import RoutesConfig, Unmatched
 from keepsaid.config.schedules import SchedulesConfig
 from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
+from keepsaid.config.tasks import TasksConfig
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Busy
 from keepsaid.domain.lane import LaneRules
@@ -335,6 +336,7 @@ class Config(BaseSettings):
     maintenance: MaintenanceConfig = MaintenanceConfig()
     schedules: SchedulesConfig = SchedulesConfig()
     turns: TurnsConfig = TurnsConfig()
+    tasks: TasksConfig = TasksConfig()
     priority: PriorityConfig = PriorityConfig()
     server: ServerConfig = ServerConfig()
     redaction: RedactionConfig = RedactionConfig()

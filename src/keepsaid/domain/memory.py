@@ -69,6 +69,9 @@ OWNER = "owner"
 
 GLOBAL = "global"
 
+TASK = "task"
+"""The kind of source that results of tasks have."""
+
 
 def conversation_scope(lane: Lane) -> str:
     """The scope of what is heard in one conversation."""
@@ -112,8 +115,9 @@ def episode_scope(origin: Origin, lane: Lane) -> str:
 class Listener:
     """Who is about to hear: no read of memory exists without one.
 
-    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes. The store adds the
-    scopes of whom the person is joined with, as they stand when it is asked.
+    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes. Results of tasks are heard
+    only by who `asked`, by a tool or a command: nothing of them comes to mind. The store adds the scopes of whom the
+    person is joined with, as they stand when it is asked.
     """
 
     lane: Lane | None
@@ -121,6 +125,7 @@ class Listener:
     direct: bool = False
     everything: bool = False
     cross: bool = False
+    asked: bool = False
 
     @property
     def scopes(self) -> tuple[str, ...]:

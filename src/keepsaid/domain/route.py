@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.text import cut, digest
+from keepsaid.domain.work import WorkTerms, encoded
 
 
 class Action(StrEnum):
@@ -39,8 +40,9 @@ class Rule:
 
     `match` maps a field (channel, account, sender, conversation, event, trust, `payload.a.b`) to
     patterns with `*`, `?` and `[...]`; every field must match, any pattern of a field will do.
-    `task` is the description of spawned work, `reason` what the verdict says; both may hold places to fill in
-    from the batch and its first message, such as `{{path.in.payload}}`, `{{count}}`, `{{senders}}`.
+    `task` is the description of spawned work, `reason` what the verdict says; both may hold places to fill in from the
+    batch and its first message, such as `{{path.in.payload}}`, `{{count}}`, `{{senders}}`. `work` are the terms of the
+    task.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Rule:
     priority: int | None = None
     task: str = ""
     reason: str = ""
+    work: WorkTerms = WorkTerms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,10 @@ class Routes:
 
     def __post_init__(self) -> None:
         """Name the version."""
-        lines = [repr((r.name, sorted(r.match.items()), r.action, r.priority, r.task, r.reason)) for r in self.rules]
+        lines = [
+            repr((r.name, sorted(r.match.items()), r.action, r.priority, r.task, r.reason, encoded(r.work)))
+            for r in self.rules
+        ]
         version = digest(*lines, self.default, repr(sorted(self.channel_defaults.items()))).hex()[:12]
         object.__setattr__(self, "version", version)
 

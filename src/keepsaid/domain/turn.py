@@ -101,6 +101,16 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What is recorded of a turn that somebody may go on with, under its fence."""
+
+    turn_id: int
+    fence: int
+    steps: tuple[Step, ...] = ()
+    trace: Json = None
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
     """A batch leased to this runtime, with its messages, its open turn and the steps already recorded.
 
@@ -119,6 +129,11 @@ class Claimed:
     steered: tuple[Steered, ...] = ()
     late_before: int | None = None
     around: Surroundings = Surroundings()
+
+    @property
+    def held(self) -> Held:
+        """What is recorded of its turn."""
+        return Held(self.turn_id, self.batch.fence, self.steps, self.trace)
 
     @property
     def heard(self) -> tuple[Message, ...]:

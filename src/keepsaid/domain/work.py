@@ -34,12 +34,14 @@ class Notify(StrEnum):
 class WorkTerms:
     """The terms of a task.
 
-    `skill` is a text of the agent's skills that the worker is given, `model` another model than the agent's own,
-    `tools` those it may use (None: all that workers may). `timeout_s` 0 is the limit of the config.
+    `order` is what the owner's rule asks for, with its places not filled in: the words that count as instructions where
+    a description holds those of others. `skill` is a text of the agent's skills that the worker is given, `model` one
+    beside the agent's own, `tools` those it may use (None: all that workers may). `timeout_s` 0 is the config's limit.
     A task without `on_crash` is run again, unless a call was under way that must not be repeated: then a person is
     asked. Its own errors are charged; the last of `attempts_max` fails it.
     """
 
+    order: str = ""
     skill: str = ""
     model: str = ""
     tools: tuple[str, ...] | None = None

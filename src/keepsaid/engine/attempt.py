@@ -38,7 +38,7 @@ TAKEN = "this try was broken off; the message is taken up again"
 _ADDRESSES_MAX = 16
 """So many more addresses are told when others had joined the turn; what has none is still listed as in review."""
 
-_HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
+HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
 """Trying again cannot help before a person does something."""
 
 
@@ -102,7 +102,7 @@ class Attempt:
             return await self._wait_out(claimed, outage)
         except (NeedsReview, MessageDamaged) as unknown:
             return await self.failed(claimed, Failure.PARK, unknown)
-        except _HOPELESS as refusal:
+        except HOPELESS as refusal:
             return await self.failed(claimed, Failure.BURY, refusal)
         except StoreBroken:
             raise

@@ -35,6 +35,10 @@ class TurnOffers:
                 tools.setdefault(tool.name, tool)
         return tuple(tools.values())
 
+    def lasting(self) -> Sequence[Tool]:
+        """Tools that belong to no turn, so that a worker may use them too."""
+        return tuple({tool.name: tool for guest in reversed(self._active()) for tool in guest.provided.tools}.values())
+
     async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
         """What each adds; one that fails or takes too long is named instead."""
         asked = [self._asked(guest, claimed) for guest in self._active()]

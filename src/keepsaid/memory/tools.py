@@ -117,7 +117,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
 
 
 def _hearing(listener: Listener) -> Listener:
-    return replace(listener, everything=False)
+    return replace(listener, everything=False, asked=True)
 
 
 def _known(arguments: Mapping[str, Json], schema: Mapping[str, Json]) -> None:

@@ -189,6 +189,7 @@ class Flow:
         self._tell_settled(group, dispatch)
         if any(batch.task is not None for batch in dispatch.batches):
             self.hints.record.set()
+            self.hints.task.set()
 
     async def _dispatch(self, dispatch: Dispatch) -> None:
         with self._waking.writing():
@@ -231,7 +232,7 @@ class Flow:
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
         shown = told_again(claimed.trace, trace_of(scene, prompt, tools, fitting.factor))
         trace = noted(shown, claimed.late_before)
-        steps = StepLog(self._stores.operations, self._clock, claimed, trace)
+        steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
         offers = Offers(self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked))
         delta = partial(self._tell, offers)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)

@@ -18,6 +18,7 @@ class Hints:
     deliver: asyncio.Event = field(default_factory=asyncio.Event)
     record: asyncio.Event = field(default_factory=asyncio.Event)
     tell: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Event = field(default_factory=asyncio.Event)
     held: dict[int, asyncio.Event] = field(default_factory=dict)
 
     def taken(self, batch_id: int) -> None:

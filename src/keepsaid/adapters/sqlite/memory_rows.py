@@ -11,7 +11,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import LANE_BOUND, Kind, Listener, Memory, NewMemory, Source
+from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.space import VectorSpace
 
@@ -54,6 +54,7 @@ def bound(listener: Listener) -> dict[str, Any]:
     return {
         "everything": listener.everything,
         "cross": listener.cross,
+        "asked": listener.asked,
         "person": storable(listener.person) if listener.direct and listener.person else None,
         "scopes": json.dumps([storable(scope) for scope in listener.scopes], ensure_ascii=False),
         "lane_key": None if lane is None else storable(lane.key),
@@ -73,8 +74,14 @@ def space_names(space: VectorSpace) -> dict[str, Any]:
     }
 
 
+_ASKED_FOR = 2
+"""What is bound so is heard by who asks for it, in any lane of its scope; 1 is bound to its lane."""
+
+
 def audience(memory: NewMemory) -> tuple[str | int, ...]:
     """Who may hear a memory: its scope, whether it is external, whether it stays in its lane, and then that lane."""
+    if any(source.kind == TASK for source in memory.sources):
+        return (storable(memory.scope), 0, _ASKED_FOR, 0, "", "", "", "")
     external, bound_to_lane = memory.trust is Trust.EXTERNAL, memory.kind in LANE_BOUND
     lane = memory.lane if external or bound_to_lane else None
     parts = ("", "", "", "") if lane is None else tuple(map(storable, lane))

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from keepsaid.domain.batch import Due, Group, Routed, TaskDraft, Window
 from keepsaid.domain.commits import Dispatch
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.route import (
     Action,
     Fields,
@@ -23,6 +23,7 @@ from keepsaid.domain.route import (
     reasoned,
 )
 from keepsaid.domain.text import joined, normalise
+from keepsaid.domain.work import WorkTerms
 from keepsaid.ports.clock import Ids
 
 _INLINE_BYTES_MAX = 64_000
@@ -102,7 +103,9 @@ async def _batch(part: list[Judged], ids: Ids) -> Routed:
     if verdict.action is Action.SPAWN:
         lane = messages[0].lane
         key = joined("|", verdict.rule, lane.channel, lane.account, lane.conversation)
-        task = TaskDraft(ids.next(), key, normalise(describe(rule.task if rule else "", messages, fields)))
+        described = normalise(describe(rule.task if rule else "", messages, fields))
+        outside = any(one.inbound.origin.trust is not Trust.OWNER for one in messages)
+        task = TaskDraft(ids.next(), key, described, rule.work if rule else WorkTerms(), outside)
     chars = sum(len(message.text) for message in messages)
     first, last = messages[0], messages[-1]
     return Routed(ids.next(), first.number, last.number, first.received_at, last.id, chars, verdict, priority, task)

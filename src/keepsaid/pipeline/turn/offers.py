@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from keepsaid.domain.attachment import described
 from keepsaid.domain.batch import Window
@@ -12,6 +13,30 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Steered
 from keepsaid.ports.operations import Operations
+
+
+class Joining(Protocol):
+    """What joins a turn between its steps."""
+
+    async def before(self, n: int, *, replayed: bool) -> list[Record]:
+        """What joins before step `n`."""
+        ...
+
+    def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
+        """The exchange as it is sent."""
+        ...
+
+
+class Alone:
+    """A turn that nothing joins: nobody speaks to a worker."""
+
+    async def before(self, n: int, *, replayed: bool) -> list[Record]:  # noqa: ARG002 - the protocol's signature
+        """Nothing."""
+        return []
+
+    def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
+        """The exchange as it is."""
+        return exchange
 
 
 class Offers:

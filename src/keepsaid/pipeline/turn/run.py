@@ -11,7 +11,7 @@ from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.text import cut, digest, normalise
 from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
 from keepsaid.errors import ModelMalformed, ToolError
-from keepsaid.pipeline.turn.offers import Offers
+from keepsaid.pipeline.turn.offers import Joining
 from keepsaid.pipeline.turn.steps import Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 
@@ -36,7 +36,7 @@ class Turn:
     tools: Sequence[Tool]
     limits: TurnLimits
     delta: Delta
-    offers: Offers
+    offers: Joining
 
 
 async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from keepsaid.domain.commits import StepEnd, StepStart
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.turn import Claimed, Step, StepKind, Usage
+from keepsaid.domain.turn import Held, Step, StepKind, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.operations import Operations
@@ -37,17 +37,18 @@ class Call:
 
 
 class StepLog:
-    """The steps of one turn, in order; `ending` is the end of the call that settles it, left to the turn's commit.
+    """The steps of one turn, or of one task, in order.
 
-    A trace that is not on record yet is written with the first call that is begun.
+    `ending` is the end of the call that settles it, left to the commit that does. A trace that is not on record yet is
+    written with the first call that is begun.
     """
 
-    def __init__(self, operations: Operations, clock: Clock, claimed: Claimed, trace: Json) -> None:
+    def __init__(self, operations: Operations, clock: Clock, held: Held, trace: Json = None) -> None:
         self._operations = operations
         self._clock = clock
-        self._claimed = claimed
-        self._trace = trace if trace != claimed.trace else None
-        self._known = {step.n: step for step in claimed.steps}
+        self._held = held
+        self._trace = trace if trace != held.trace else None
+        self._known = {step.n: step for step in held.steps}
         self._next = 0
         self.usage = Usage()
         self.ending: StepEnd | None = None
@@ -81,7 +82,7 @@ class StepLog:
         output, usage = await make()
         point(f"{call.kind}.after")
         self.usage += usage
-        end = StepEnd(self._claimed.turn_id, self._claimed.batch.fence, n, output, usage, self._clock.now_ms())
+        end = StepEnd(self._held.turn_id, self._held.fence, n, output, usage, self._clock.now_ms())
         if call.settles(output):
             self.ending = end
         elif not await self._operations.apply(end):
@@ -90,7 +91,7 @@ class StepLog:
 
     async def _start(self, n: int, call: Call) -> None:
         step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
-        commit = StepStart(self._claimed.turn_id, self._claimed.batch.fence, step, self._clock.now_ms(), self._trace)
+        commit = StepStart(self._held.turn_id, self._held.fence, step, self._clock.now_ms(), self._trace)
         if not await self._operations.apply(commit):
             raise LeaseLost("the step was refused")
         self._trace = None

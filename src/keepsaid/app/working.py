@@ -1,0 +1,117 @@
+"""Working: tasks of one instance: what workers work with, and the word of people on what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from keepsaid.adapters.models.choose import LazyChat
+from keepsaid.adapters.system.skills import SkillFolder
+from keepsaid.config import Config, Home
+from keepsaid.domain.ids import show
+from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask
+from keepsaid.domain.text import normalise
+from keepsaid.engine.attempt import Patience
+from keepsaid.engine.loops import Stage
+from keepsaid.engine.tasks import Surroundings, TaskLimits, Tasks
+from keepsaid.errors import InputError
+from keepsaid.memory.results import Results
+from keepsaid.pipeline.turn.run import TurnLimits
+from keepsaid.pipeline.turn.worker import Bench
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.hints import Hints
+from keepsaid.ports.memories import Memories
+from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.store import Store
+
+Tooling = Callable[[], Sequence[Tool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where work is done: a home, its settings and stores, a model, and the tools that workers may use."""
+
+    home: Home
+    config: Config
+    store: Store
+    memories: Memories
+    redactor: Redactor
+    model: Model
+    tools: Tooling
+
+
+class Working:
+    """The tasks of one instance."""
+
+    def __init__(self, site: Site, system: tuple[Clock, Ids], hints: Hints, owner: str) -> None:
+        self._site = site
+        self._clock, self._ids = system
+        self._hints = hints
+        self._chats: dict[str, LazyChat] = {}
+        config = site.config
+        models, terms = config.models, config.tasks
+        limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
+        bench = Bench(site.store, self._model, site.tools, SkillFolder(site.home.agent(config.agent)), limits)
+        around = Surroundings(site.store.tasks, *system, hints, owner)
+        patience = Patience(outage_ms_max=int(models.outage_s * 1000))
+        self._tasks = Tasks(bench, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
+        self.view = site.store.tasks
+        self.results = Results(site.store.tasks, site.store, site.memories, self._clock, site.redactor)
+
+    def _model(self, name: str) -> Model:
+        if not name:
+            return self._site.model
+        if name not in self._chats:
+            self._chats[name] = LazyChat(name, self._site.config.models)
+        return self._chats[name]
+
+    def stages(self) -> Sequence[Stage]:
+        """The stage that does tasks."""
+        return (Stage("tasks", self._tasks.claim, self._tasks.hint),)
+
+    def woken(self) -> None:
+        """Tasks may have been made."""
+        self._tasks.hint.set()
+
+    async def create(self, new: NewTask) -> int:
+        """Make a task by a person's word; returns its id. Raises InputError with nothing made."""
+        made = replace(new, id=self._ids.next(), description=normalise(new.description))
+        refusal = await self._site.store.apply(CreateTasks((made,), self._clock.now_ms()))
+        if refusal:
+            raise InputError(
+                f"the task cannot be made: {refusal}", safe="Nothing was changed.", hint="keepsaid task ls"
+            )
+        self._changed()
+        return made.id
+
+    async def cancel(self, task_id: int, reason: str) -> bool:
+        """End a task that has not ended; what still runs of it is stopped."""
+        done = await self._site.store.apply(CancelTask(task_id, self._clock.now_ms(), normalise(reason)))
+        self._tasks.cancelled(task_id)
+        self._changed()
+        return done
+
+    async def run(self, task_id: int) -> bool:
+        """Make a pending task due at once."""
+        done = await self._site.store.apply(RunTask(task_id, self._clock.due_ms()))
+        self._changed()
+        return done
+
+    async def decide(self, task_id: int, *, approved: bool, reason: str = "", result: str | None = None) -> bool:
+        """A person's word on a task that waits for review."""
+        given = None if result is None else normalise(result)
+        why = normalise(reason) or f"{show('task', task_id)} was refused"
+        done = await self._site.store.apply(DecideTask(task_id, self._clock.now_ms(), approved, why, given))
+        self._changed()
+        return done
+
+    def _changed(self) -> None:
+        self._tasks.hint.set()
+        self._hints.tell.set()
+
+    async def stop(self, patience_s: float) -> None:
+        """Let running tasks end for a while, then give them back."""
+        await self._tasks.stop(patience_s)
+        for chat in self._chats.values():
+            await chat.close()

@@ -1,0 +1,227 @@
+"""Tasks at work: claimed up to a limit, done beside the turns, each under its lease and its time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+
+from keepsaid.domain.ids import show
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.task import ClaimTasks, Ending, EndTask, RenewTask, Task, TaskFilter, TaskStory
+from keepsaid.domain.text import cut
+from keepsaid.domain.turn import NO_MODEL, Held
+from keepsaid.domain.work import TaskKind
+from keepsaid.engine.attempt import HOPELESS, Patience
+from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
+from keepsaid.pipeline.turn.steps import NeedsReview, StepLog
+from keepsaid.pipeline.turn.worker import Bench, references, work
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.hints import Hints
+from keepsaid.ports.tasks import TaskView
+
+_log = logging.getLogger("keepsaid.task")
+_LEASE_MS, _RENEW_MS = 60_000, 20_000
+_AGAIN_MS = 100
+"""After a renewal that the store refused."""
+
+_TOLD_CHARS_MAX = 2_000
+FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """How many tasks run at a time, and how long one may take (seconds), where its own terms do not say."""
+
+    at_once: int = 5
+    timeout_s: float = 1_800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What runs of tasks need of the runtime."""
+
+    view: TaskView
+    clock: Clock
+    ids: Ids
+    hints: Hints
+    owner: str
+
+
+class Tasks:
+    """Runs tasks."""
+
+    def __init__(self, bench: Bench, around: Surroundings, limits: TaskLimits, patience: Patience) -> None:
+        self.hint = around.hints.task
+        self._bench = bench
+        self._around = around
+        self._limits = limits
+        self._patience = patience
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._cancelled: set[int] = set()
+        self._stopping = False
+
+    async def claim(self) -> int | None:
+        """Fill the free places; returns when the next task is due.
+
+        Without a model nothing is claimed: what waits is done once there is one.
+        """
+        if self._stopping or self._bench.model("").name == NO_MODEL:
+            return None
+        around, free = self._around, self._limits.at_once - len(self._running)
+        if free < 1:
+            return None
+        until = around.clock.steady_ms() + _LEASE_MS
+        commit = ClaimTasks(around.owner, free, around.clock.due_ms(), until)
+        for task in await self._bench.operations.apply(commit):
+            running = asyncio.create_task(self._work(task), name=f"task-{task.id}")
+            self._running[task.id] = running
+            running.add_done_callback(partial(self._finished, task.id))
+            around.hints.tell.set()
+        return None if len(self._running) >= self._limits.at_once else await around.view.next_ready(TaskKind.WORKER)
+
+    def cancelled(self, task_id: int) -> None:
+        """A task was cancelled on disk: its run stops, and what it still has to say is refused."""
+        self.hint.set()
+        running = self._running.get(task_id)
+        if running is not None:
+            self._cancelled.add(task_id)
+            running.cancel()
+
+    def _finished(self, task_id: int, _: asyncio.Task[None]) -> None:
+        del self._running[task_id]
+        self._cancelled.discard(task_id)
+        self.hint.set()
+
+    async def _work(self, task: Task) -> None:
+        try:
+            how = await self._tried(task)
+        except StoreError as error:
+            how = "broken off"
+            _log.error("task broken off: %s", error.what, extra={"code": error.code, "task": task.id})
+        finally:
+            hints = self._around.hints
+            for hint in (hints.deliver, hints.record, hints.tell):
+                hint.set()
+        _log.info("task ended", extra={"task": task.id, "how": how})
+
+    async def _tried(self, task: Task) -> str:
+        """Try once; returns the state that led to. What a task raised itself is charged to it, an outage is not."""
+        story = await self._around.view.task(task.id)
+        steps = StepLog(
+            self._bench.operations, self._around.clock, Held(task.id, task.fence, story.steps if story else ())
+        )
+        timeout_s = task.terms.timeout_s or self._limits.timeout_s
+        try:
+            async with self._kept(task), asyncio.timeout(timeout_s):
+                result = await self._done(story, steps)
+        except LeaseLost:
+            return "lost"
+        except asyncio.CancelledError:
+            if task.id not in self._cancelled:
+                await asyncio.shield(self._end(task, Ending.RELEASE, "", steps))
+            raise
+        except (ModelUnavailable, StoreError) as outage:
+            if isinstance(outage, StoreBroken):
+                raise
+            return await self._wait_out(task, outage, steps)
+        except NeedsReview as unknown:
+            return await self._end(task, Ending.PARK, unknown.what, steps)
+        except TimeoutError:
+            return await self._end(task, Ending.FAIL, f"it took longer than {timeout_s:g} s", steps)
+        except (*HOPELESS, TaskImpossible) as refusal:
+            return await self._end(task, Ending.FAIL, f"{refusal.what}; {refusal.hint}", steps)
+        except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing task is charged to itself
+            _log.error("task failed", exc_info=error, extra={"task": task.id})
+            what = error.what if isinstance(error, KeepsaidError) else type(error).__name__
+            return await self._end(task, Ending.RETRY, what, steps)
+        return await self._end(task, Ending.COMPLETE, result, steps)
+
+    async def _done(self, story: TaskStory | None, steps: StepLog) -> str:
+        if story is None or not story.task.description:
+            raise TaskImpossible(FORGOTTEN_FIRST)
+        view, named = self._around.view, dict[str, Task]()
+        for name in references(story.task):
+            found = await view.find(TaskFilter(state="completed", key=name, limit=1))
+            named |= dict.fromkeys((name,), next(iter(found))) if found else {}
+        return await work(self._bench, story, named, steps)
+
+    async def _wait_out(self, task: Task, outage: ModelUnavailable | StoreError, steps: StepLog) -> str:
+        now, patience = self._around.clock.due_ms(), self._patience
+        lasted_ms = now - (task.deferred_from or now) + patience.wait_ms_first
+        if patience.is_over(task.deferrals, lasted_ms):
+            return await self._end(task, Ending.FAIL, outage.what, steps)
+        wait = patience.wait_ms(task.deferrals)
+        if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
+            wait = max(wait, min(int(outage.retry_after_s * 1000), patience.outage_ms_max))
+        told = {"code": outage.code, "task": task.id}
+        _log.warning("task waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
+        await self._end(task, Ending.RELEASE, outage.what, steps, ready_at=now + wait)
+        return "pending"
+
+    async def _end(self, task: Task, how: Ending, text: str, steps: StepLog, *, ready_at: int = 0) -> str:
+        """End the run; "" when the task has another owner, or was cancelled."""
+        around = self._around
+        if how is Ending.RETRY:
+            ready_at = around.clock.due_ms() + self._patience.wait_ms(task.attempts)
+        notice = ReplyDraft(around.ids.next(), told_owner(task, how, text), notice=True)
+        ending = steps.ending if how is Ending.COMPLETE else None
+        deferred = how is Ending.RELEASE and ready_at > 0
+        end = EndTask(
+            task.id, task.fence, how, around.clock.now_ms(), text, ready_at, deferred, steps.usage, ending, notice
+        )
+        return await self._bench.operations.apply(end)
+
+    @asynccontextmanager
+    async def _kept(self, task: Task) -> AsyncIterator[None]:
+        """Hold the lease while the block runs; the block is cancelled and LeaseLost raised when it is lost."""
+        run, lost = asyncio.current_task(), False
+        assert run is not None, "a lease is kept by a coroutine"
+
+        async def renew() -> None:
+            nonlocal lost
+            clock, held, wait_ms = self._around.clock, True, _RENEW_MS
+            while held:
+                await clock.wait(asyncio.Event(), wait_ms)
+                wait_ms = _AGAIN_MS
+                with suppress(StoreError):
+                    until = clock.steady_ms() + _LEASE_MS
+                    held = await self._bench.operations.apply(RenewTask(task.id, task.fence, until))
+                    wait_ms = _RENEW_MS
+            lost = True
+            run.cancel()
+
+        renewal = asyncio.create_task(renew())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not lost:
+                raise
+            run.uncancel()
+            raise LeaseLost(f"{show('task', task.id)} has another owner now") from None
+        finally:
+            renewal.cancel()
+
+    async def stop(self, patience_s: float) -> None:
+        """Let running tasks end; those that take too long are given back, uncharged."""
+        self._stopping = True
+        running = list(self._running.values())
+        if running:
+            await asyncio.wait(running, timeout=patience_s)
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def told_owner(task: Task, how: Ending, text: str) -> str:
+    """What the owner is told of the end of a task, where its terms say that he is."""
+    name = show("task", task.id)
+    by = f" ({task.rule})" if task.rule else ""
+    if how is Ending.COMPLETE:
+        return cut(f"Task {name}{by} is completed: {text}", _TOLD_CHARS_MAX)
+    if how is Ending.PARK:
+        return cut(f"Task {name}{by} needs your word: {text}. /approve {name} or /reject {name}", _TOLD_CHARS_MAX)
+    return cut(f"Task {name}{by} failed: {text}. keepsaid task show {name}", _TOLD_CHARS_MAX)
