@@ -32,8 +32,9 @@ ignored.
   is written as JSON.
 - An unknown key is ignored with a warning that names the nearest known one; so is, with the reason, a
   setting that its channel has no use for.
-- Changes take effect when the runtime is started again. The identity files `SOUL.md`, `IDENTITY.md`
-  and `USER.md` are read again when they change.
+- Rules and the agent change with `keepsaid config reload`, [while it
+  runs](../operate/operate.md#change-settings-while-it-runs); all else when the runtime is started again. The
+  identity files `SOUL.md`, `IDENTITY.md` and `USER.md` are read again when they change.
 
 ```yaml
 owner:

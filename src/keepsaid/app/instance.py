@@ -29,6 +29,7 @@ from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.redaction import redactor_of
+from keepsaid.app.reload import reloading_of
 from keepsaid.app.scheduling import Scheduling
 from keepsaid.app.telling import Telling
 from keepsaid.app.working import Site, Working
@@ -157,6 +158,7 @@ class Instance:
         )
         self.extending = Extending(home, outside.extensions, host, model, self.redactor)
         self.scheduling = Scheduling(config, self.operations, self.clock, self.ids)
+        self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         self.working = Working(

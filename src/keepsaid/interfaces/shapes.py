@@ -20,6 +20,7 @@ from keepsaid.domain.widening import Widened
 from keepsaid.pipeline.context.cache import compared
 
 if TYPE_CHECKING:
+    from keepsaid.app.reload import Reloaded
     from keepsaid.domain.upkeep import Holdings
     from keepsaid.engine.pruner import Run
     from keepsaid.interfaces.absence import Absence
@@ -283,3 +284,8 @@ def _prefix(turn: TurnStory) -> Json:
 def _candidate(one: Json) -> Json:
     number = one.get("id") if isinstance(one, dict) else None
     return {**one, "id": show("memory", number)} if isinstance(one, dict) and isinstance(number, int) else one
+
+
+def reloaded_shape(done: Reloaded) -> dict[str, Any]:
+    """What became of a reload."""
+    return {"changed": list(done.changed), "restart": list(done.restart), "warnings": list(done.warnings)}

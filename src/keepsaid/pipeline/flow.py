@@ -63,6 +63,7 @@ from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
 from keepsaid.ports.progress import Progress, Progresses
 from keepsaid.ports.recall import Reminder
+from keepsaid.ports.skills import SkillShelf
 
 _log = logging.getLogger("keepsaid.route")
 _LANES_MAX = 64
@@ -142,6 +143,19 @@ class Flow:
         self._clock = clock
         self._ids = ids
         self._guard = mind.guard or Guard(stores.operations, stores.lanes, clock, lambda *_: None)
+
+    @property
+    def course(self) -> Course:
+        """How the road runs now."""
+        return self._course
+
+    def follow(self, course: Course) -> None:
+        """Go by another course from the next group on; what is judged already, and turns under way, keep theirs."""
+        self._course = course
+
+    def be(self, identity: Identity, skills: SkillShelf) -> None:
+        """Answer as somebody else from the next prompt on."""
+        self._mind = replace(self._mind, identity=identity, sources=replace(self._mind.sources, skills=skills))
 
     async def receive(self, door: Door, inbound: Inbound) -> Received:
         """Commit 1: the message is on disk before anybody is told."""

@@ -117,6 +117,7 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     config = config if is_loopback(config.server.host) else bound_to(config, _LOOPBACK)
     instance = await closing.enter_async_context(opened(home, config))
     keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
+    instance.reloading.given = ("server.host",)
     for line in await recovered(instance):
         say(line)
     try:

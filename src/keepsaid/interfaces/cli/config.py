@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from keepsaid.errors import ConfigError
+from keepsaid.errors import ConfigError, NotRunning
 from keepsaid.interfaces.cli.failure import WARNINGS
 from keepsaid.interfaces.cli.output import Table, counted, show
 from keepsaid.interfaces.cli.session import session
@@ -68,6 +68,26 @@ def validate() -> None:
     sentence = f"valid, with {counted(len(warnings), 'warning')}: {there}" if warnings else f"valid: {there}"
     show({"file": str(file), "valid": True, "warnings": warnings}, sentence, *(f"warning: {one}" for one in warnings))
     if warnings:
+        raise typer.Exit(WARNINGS)
+
+
+@app.command("reload")
+def reload() -> None:
+    """Let the running instance read the settings again: all that can change at once does, or nothing.
+
+    Exit code 4 when a setting is wrong, 5 when one needs a restart or there are warnings.
+    """
+    from keepsaid.interfaces.cli.remote import running  # noqa: PLC0415
+
+    remote = running(session().home)
+    if remote is None:
+        raise NotRunning("nothing runs on this home: the next start reads the settings anyway")
+    told = remote.post("/v1/config/reload")
+    lines = [f"changed        {key}" for key in told["changed"]]
+    lines += [f"needs a restart: {key}" for key in told["restart"]]
+    lines += [f"warning: {one}" for one in told["warnings"]]
+    show(told, *(lines or ["nothing changed"]))
+    if told["restart"] or told["warnings"]:
         raise typer.Exit(WARNINGS)
 
 

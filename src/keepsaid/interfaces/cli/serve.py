@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.errors import StoreBroken
+from keepsaid.errors import KeepsaidError, StoreBroken
 from keepsaid.interfaces.cli.output import counted, say, show
 from keepsaid.interfaces.cli.session import session
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
     from keepsaid.config import Config
     from keepsaid.interfaces.http.server import Address
+
+_SAID = ("server.host", "server.port")
+"""Settings that may be said on the command line instead."""
 
 
 def serve(
@@ -48,6 +51,8 @@ async def _serve(config: Config, port: int | None) -> None:
         keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
         for line in await recovered(instance):
             say(line)
+        instance.reloading.given = _SAID
+        reload_when_asked(instance)
         async with listening(instance, port) as address:
             await _tell(instance, address)
             async with unbroken(instance):
@@ -69,6 +74,28 @@ def stop_asked() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask, number)
     return asked
+
+
+def reload_when_asked(instance: Instance) -> None:
+    """On SIGHUP the settings are read again; what is wrong with them is said, and changes nothing."""
+    going: set[asyncio.Task[None]] = set()
+
+    async def reload() -> None:
+        try:
+            done = await instance.reloading.reload()
+        except KeepsaidError as error:
+            say(f"not reloaded: {error.what}")
+            return
+        say(f"reloaded    {', '.join(done.changed) or 'nothing changed'}")
+        for line in (*(f"needs a restart: {key}" for key in done.restart), *done.warnings):
+            say(line)
+
+    def ask() -> None:
+        task = asyncio.ensure_future(reload())
+        going.add(task)
+        task.add_done_callback(going.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ask)
 
 
 @asynccontextmanager

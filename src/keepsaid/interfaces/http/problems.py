@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.domain.text import kind_of
 from keepsaid.errors import (
+    ConfigError,
     Forged,
     HookClosed,
     InputError,
@@ -75,6 +76,7 @@ _STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
     (KeyConflict, 409),
     (TooLarge, 413),
     (InputError, 422),
+    (ConfigError, 422),
     (StoreError, 503),
     (Stopping, 503),
 )

@@ -36,6 +36,7 @@ from keepsaid.interfaces.http.operator import OperatorRoutes
 from keepsaid.interfaces.http.people import PeopleRoutes
 from keepsaid.interfaces.http.problems import Endpoint, NotFound, body_of, guarded, unrouted
 from keepsaid.interfaces.http.receipts import ReceiptRoutes
+from keepsaid.interfaces.http.reload import reload
 from keepsaid.interfaces.http.stopping import ending
 from keepsaid.interfaces.http.versions import VersionRoutes
 
@@ -69,6 +70,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/batches/{id}/drop", guarded(owner.drop), methods=["POST"]),
         Route("/v1/lanes/reset", guarded(lanes.reset), methods=["POST"]),
         Route("/v1/lanes/compact", long(lanes.compact), methods=["POST"]),
+        Route("/v1/config/reload", guarded(partial(reload, instance, gate)), methods=["POST"]),
         Route("/v1/prune", long(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
         Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),

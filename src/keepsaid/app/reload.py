@@ -1,0 +1,178 @@
+"""Reload: the config is read again while the runtime is at work; all that can change of it does, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from keepsaid.adapters.system.identity import IdentityFiles
+from keepsaid.adapters.system.skills import SkillFolder
+from keepsaid.app.extending import with_channels
+from keepsaid.config import Config, Home, load
+from keepsaid.config.change import Key, changed, taken, within
+from keepsaid.domain.commits import Tell
+from keepsaid.domain.prompt import Json
+from keepsaid.errors import ConfigError, KeepsaidError
+from keepsaid.extensions.discover import Found
+from keepsaid.pipeline.flow import Flow
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.operations import Operations
+
+_log = logging.getLogger("keepsaid.config")
+_IN_FORCE = "Nothing was changed: the settings from before stay in force."
+Apply = Callable[[], Awaitable[object]]
+"""Puts in force what was prepared."""
+
+
+class Prepared(NamedTuple):
+    """A part that is ready: `apply` puts it in force, `warnings` say what of it will not work."""
+
+    apply: Apply
+    warnings: Sequence[str] = ()
+
+
+class Part(Protocol):
+    """Something that follows changed settings while it works."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The settings it answers for: `routes`, `channels.*.unmatched`."""
+        ...
+
+    async def prepare(self, config: Config) -> Prepared:
+        """Check settings and make ready for them; raises a KeepsaidError, and nothing of any part is changed."""
+        ...
+
+
+class Reloaded(NamedTuple):
+    """What became of a reload: keys that are in force now, keys that need a restart, and warnings."""
+
+    changed: tuple[str, ...]
+    restart: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The routing table: what is judged next is judged by the new one, and names its version."""
+
+    flow: Flow
+    keys: tuple[str, ...] = ("routes", "channels.*.unmatched")
+
+    async def prepare(self, config: Config) -> Prepared:
+        """Read the rules."""
+        course = replace(self.flow.course, routes=config.table())
+
+        async def apply() -> None:
+            self.flow.follow(course)
+
+        return Prepared(apply)
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """Who the agent is: its identity files and skills, from the folder that the config names."""
+
+    home: Home
+    flow: Flow
+    keys: tuple[str, ...] = ("agent",)
+
+    async def prepare(self, config: Config) -> Prepared:
+        """Read the files; a skill that is broken is left out of prompts, and named."""
+        folder = self.home.agent(config.agent)
+        identity, skills = IdentityFiles(folder), SkillFolder(folder)
+        await identity.read()
+        broken = (await skills.read()).broken
+
+        async def apply() -> None:
+            self.flow.be(identity, skills)
+
+        return Prepared(apply, tuple(f"skill {name} is left out: {why}" for name, why in broken))
+
+
+class Reloading:
+    """Reads the settings of a running instance again. `adjusted` is what its start made of those of the file.
+
+    `given` are keys that were said at the start, and that the file does not decide.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        parts: Sequence[Part],
+        told: tuple[Operations, Clock],
+        adjusted: Callable[[Config], Config],
+    ) -> None:
+        self.config = config
+        self.given: tuple[str, ...] = ()
+        self._adjusted = adjusted
+        self._home = home
+        self._parts = list(parts)
+        self._operations, self._clock = told
+        self._one = asyncio.Lock()
+        self._had_file = home.config_file.exists()
+
+    def add(self, part: Part) -> None:
+        """Another part that follows; it is put in force before those that are there."""
+        self._parts.insert(0, part)
+
+    async def reload(self) -> Reloaded:
+        """Read the file again. Raises a KeepsaidError that says what is wrong; then nothing was changed."""
+        async with self._one:
+            try:
+                done = await self._reloaded()
+            except KeepsaidError as error:
+                _log.error("the config was not reloaded: %s", error.what, extra={"code": error.code})
+                raise
+            _log.info("the config was reloaded: %s", ", ".join(done.changed) or "nothing changed")
+            if done.restart:
+                _log.warning("needs a restart: %s", ", ".join(done.restart))
+            return done
+
+    async def _reloaded(self) -> Reloaded:
+        try:
+            self._look()
+            file, warnings = await asyncio.to_thread(load, self._home.config_file)
+            wanted = self._adjusted(file)
+            ours = tuple(key for part in self._parts for key in part.keys)
+            config: Config = taken(self.config, wanted, lambda key: within(key, ours))
+            ready = [await part.prepare(config) for part in self._parts]
+        except ConfigError as error:
+            error.safe = _IN_FORCE
+            raise
+        differs = [key for key in changed(self.config, wanted) if not within(key, self.given)]
+        followed = _names(key for key in differs if within(key, ours))
+        for one in ready:
+            await one.apply()
+        self.config = config
+        left = _names(key for key in differs if not within(key, ours))
+        if followed or left:
+            payload: dict[str, Json] = {"changed": list(followed), "restart": list(left)}
+            await self._operations.apply(Tell("config.reloaded", json.dumps(payload), self._clock.now_ms()))
+        told = (*warnings, *(line for one in ready for line in one.warnings))
+        return Reloaded(followed, left, told)
+
+    def _look(self) -> None:
+        """Without a file all would be as usual again: whoever replaces it may be just at it."""
+        there = self._home.config_file.exists()
+        if self._had_file and not there:
+            raise ConfigError(f"{self._home.config_file} is not there any more")
+        self._had_file = there
+
+
+def reloading_of(
+    home: Home, config: Config, flow: Flow, told: tuple[Operations, Clock], found: Iterable[Found]
+) -> Reloading:
+    """What reads the settings of an instance again: its rules and its character follow them."""
+    parts = Rules(flow), Character(home, flow)
+    return Reloading(home, config, parts, told, partial(with_channels, found=tuple(found)))
+
+
+def _names(keys: Iterable[Key]) -> tuple[str, ...]:
+    return tuple(".".join(key) for key in keys)
