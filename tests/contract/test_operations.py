@@ -18,11 +18,9 @@ from keepsaid.domain.commits import (
     TakeReplies,
     TurnCommit,
 )
-from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Action
 from keepsaid.domain.session import Rest
-from keepsaid.domain.summary import Made
 from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
 from keepsaid.testing.contracts import operations as suite
 from keepsaid.testing.contracts.road import Road
@@ -366,22 +364,3 @@ async def test_a_reply_says_when_and_how_it_ended(kept: Kept) -> None:
     assert kept.replies() == [sent, retried, ("unknown", None, None, doubted), ("sent", 7, None, "pulled")]
     assert await store.apply(Resend(frozenset((CHANNEL,)), 8)) == 1
     assert [row[:3] for row in kept.replies()][2] == ("dead", 8, None)
-
-
-async def test_what_leaves_a_context_is_marked_for_collection_and_told(kept: Kept) -> None:
-    road, store = Road(kept.store), kept.store
-    for text in ("one", "two"):
-        await road.settle(said(text))
-    assert await store.apply(Summarise(lane_of(), 0, 1, "one was said", Made.MODEL, "test/model", 5))
-    assert [session[3:] for session in kept.sessions()] == [(4, "compaction")]
-    assert await store.apply(CutContext(lane_of(), 1, 2, Cut.GUARD, 6))
-    assert await store.apply(SummaryFailed(lane_of(), 2, "no model", 99, 7))
-    assert await store.apply(CutContext(lane_of(), 2, 4, Cut.RESET, 8))
-    assert [session[3:] for session in kept.sessions()] == [(4, "compaction")]
-    lane = list(lane_of())
-    assert [told for told in kept.journal() if told[0].startswith("lane.")] == [
-        ("lane.compacted", "", {"lane": lane, "version": 1, "first": 1, "last": 1, "messages": 1, "how": "model"}, 5),
-        ("lane.compacted", "", {"lane": lane, "version": 2, "first": 2, "last": 2, "messages": 1, "how": "guard"}, 6),
-        ("lane.summary_failed", "", {"lane": lane, "version": 2, "attempts": 1, "error": "no model"}, 7),
-        ("lane.reset", "", {"lane": lane, "version": 3, "first": 3, "last": 4, "messages": 2}, 8),
-    ]

@@ -196,3 +196,22 @@ async def test_what_comes_together_costs_one_line(kept: Kept) -> None:
     await kept.store.apply(Claim("one", 3, (91, 92, 93), 0, 9))
     [line] = [one for one in kept.lines() if one.topic == "turn.started"]
     assert [event.correlation_id for event in events_of(line)] == ["91", "92", "93"]
+
+
+async def test_what_leaves_a_context_is_marked_for_collection_and_told(kept: Kept) -> None:
+    road, store = Road(kept.store), kept.store
+    for text in ("one", "two"):
+        await road.settle(said(text))
+    assert await store.apply(Summarise(lane_of(), 0, 1, "one was said", Made.MODEL, "test/model", 5))
+    assert [session[3:] for session in kept.sessions()] == [(4, "compaction")]
+    assert await store.apply(CutContext(lane_of(), 1, 2, Cut.GUARD, 6))
+    assert await store.apply(SummaryFailed(lane_of(), 2, "no model", 99, 7))
+    assert await store.apply(CutContext(lane_of(), 2, 4, Cut.RESET, 8))
+    assert [session[3:] for session in kept.sessions()] == [(4, "compaction")]
+    lane = list(lane_of())
+    assert [told for told in kept.journal() if told[0].startswith("lane.")] == [
+        ("lane.compacted", "", {"lane": lane, "version": 1, "first": 1, "last": 1, "messages": 1, "how": "model"}, 5),
+        ("lane.compacted", "", {"lane": lane, "version": 2, "first": 2, "last": 2, "messages": 1, "how": "guard"}, 6),
+        ("lane.summary_failed", "", {"lane": lane, "version": 2, "attempts": 1, "error": "no model"}, 7),
+        ("lane.reset", "", {"lane": lane, "version": 3, "first": 3, "last": 4, "messages": 2}, 8),
+    ]
