@@ -123,8 +123,7 @@ class Instance:
         outside: Outside | None = None,
     ) -> None:
         outside = outside or Outside()
-        self.home = home
-        self.config = config
+        self.home, self.config = home, config
         self.operations, self.memories = stores
         self.redactor = outside.redactor or redactor_of(config)
         self.model = model
