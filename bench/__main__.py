@@ -18,6 +18,7 @@ from bench import (
     assembling,
     backlog,
     context,
+    extensions,
     gate,
     hung,
     intake,
@@ -44,6 +45,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "recall_latency": recall_latency.measure,
     "maintenance": maintenance.measure,
     "journal": journal.measure,
+    "extensions": extensions.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

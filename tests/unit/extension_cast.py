@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from keepsaid.domain.event import Event
-from keepsaid.domain.prompt import Json
-from keepsaid.extensions.discover import Found, in_folder
-from keepsaid.extensions.given import GuestContext
-from keepsaid.extensions.guest import Guest, State
-from keepsaid.extensions.lifecycle import Lifecycle, Limits, Surroundings
-from keepsaid.extensions.manifest import Manifest
-from keepsaid.extensions.settings import settings_of
-from keepsaid.ports.inbox import Incoming
-from keepsaid.testing.clock import VirtualClock
+from keepsaid.extensions.discover import in_folder
+from keepsaid.extensions.guest import State
+from keepsaid.extensions.lifecycle import Lifecycle, Limits
+from keepsaid.testing.lobby import Lobby
 
 HEAD = "from keepsaid.extensions import context, extension, on, schedule, tool\n"
 QUICK = Limits(2.0, 0.05, 0.05, 0.05, 0.05)
@@ -102,63 +94,9 @@ def put_broken(folder: Path, but: str = "") -> None:
             put(folder, name, source)
 
 
-@dataclass
-class Lobby:
-    """Stands for the runtime: what extensions did is written down."""
-
-    clock: VirtualClock = field(default_factory=VirtualClock)
-    emitted: list[tuple[str, str, Mapping[str, Json], str]] = field(default_factory=list)
-    told_of: dict[str, tuple[str, Callable[[Event], Awaitable[object]]]] = field(default_factory=dict)
-    notices: list[tuple[str, str, str]] = field(default_factory=list)
-    received: list[tuple[str, Incoming]] = field(default_factory=list)
-    changes: list[tuple[str, str]] = field(default_factory=list)
-
-    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
-        """Write down an event."""
-        self.emitted.append((extension, topic, payload, correlation_id))
-
-    async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
-        """Write down a subscription."""
-        self.told_of[name] = topic, tell
-
-    async def notify(self, extension: str, text: str, about: str) -> None:
-        """Write down a notice."""
-        self.notices.append((extension, text, about))
-
-    async def receive(self, channel: str, incoming: Incoming) -> bool:
-        """Write down a message."""
-        self.received.append((channel, incoming))
-        return True
-
-    async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
-        """Nothing is written down of this."""
-
-    async def changed(self, guest: Guest) -> None:
-        """Write down where an extension stands."""
-        self.changes.append((guest.id, guest.state.value))
-
-
-def lifecycle(
-    folder: Path, lobby: Lobby, settings: Mapping[str, Mapping[str, Any]] | None = None, limits: Limits = QUICK
-) -> Lifecycle:
+def lifecycle(folder: Path, lobby: Lobby, limits: Limits = QUICK) -> Lifecycle:
     """What lets in all of a folder."""
-    return lifecycle_of(in_folder(folder), lobby, folder, settings, limits)
-
-
-def lifecycle_of(
-    found: list[Found],
-    lobby: Lobby,
-    folder: Path,
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
-    limits: Limits = QUICK,
-) -> Lifecycle:
-    """What lets in these."""
-
-    def context(manifest: Manifest, peer: Callable[[str], Any]) -> GuestContext:
-        given = settings_of(manifest, (settings or {}).get(manifest.id, {}))
-        return GuestContext(manifest, given, lobby, peer, folder.parent / "data" / manifest.id)
-
-    return Lifecycle(found, Surroundings(context, lambda _: None, lobby.clock, str, lobby.changed, limits))
+    return lobby.lifecycle(in_folder(folder), folder.parent / "data", limits=limits)
 
 
 def standing(life: Lifecycle) -> dict[str, State]:

@@ -209,3 +209,21 @@ def test_one_is_switched_off_and_on_in_the_file(home: Home, capsys: pytest.Captu
     listed(capsys, "ext", "enable", "pager")
     assert home.config_file.read_text("utf-8").endswith("    enabled: true\n")
     listed(capsys, "ext", "disable", "nobody", code=1)
+
+
+@pytest.mark.parametrize("kind", ["channel", "tool", "context"])
+def test_what_is_written_for_a_beginner_passes_the_check(
+    kind: str, home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed(capsys, "ext", "new", kind, "my-first")
+    listed(capsys, "ext", "new", kind, "my-first", code=1)
+    told = listed(capsys, "ext", "check", "my-first")
+    assert told.count("ok") == 5
+    assert [one.manifest.provides for one in in_folder(home.extensions) if one.manifest] == [(kind,)]
+
+
+@pytest.mark.parametrize("name", [name for name in BROKEN if name != "hangs_start"])
+def test_the_check_says_what_is_broken(name: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    source, _, said = BROKEN[name]
+    file = put(home.extensions, name, source)
+    assert said in listed(capsys, "ext", "check", str(file), code=6)

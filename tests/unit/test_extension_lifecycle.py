@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.extension_cast import BROKEN, QUICK, Lobby, lifecycle, put, put_broken, put_folder, standing
+from tests.unit.extension_cast import BROKEN, QUICK, lifecycle, put, put_broken, put_folder, standing
 
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
@@ -15,6 +15,7 @@ from keepsaid.extensions.discover import in_folder
 from keepsaid.extensions.guest import Phase, State
 from keepsaid.extensions.lifecycle import Lifecycle, Limits
 from keepsaid.extensions.order import ordered
+from keepsaid.testing.lobby import Lobby
 
 STEPS = """
 LOG = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.extension_cast import Lobby, lifecycle, put, put_broken, put_folder
+from tests.unit.extension_cast import lifecycle, put, put_broken, put_folder
 from tests.unit.golden_prompts import EVERYTHING
 
 from keepsaid import InputError
@@ -22,6 +22,7 @@ from keepsaid.errors import ExtensionError
 from keepsaid.extensions import account
 from keepsaid.extensions.offers import TurnOffers
 from keepsaid.pipeline.context.extensions import extensions
+from keepsaid.testing.lobby import Lobby
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
 

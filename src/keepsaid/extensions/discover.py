@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -51,13 +52,14 @@ def in_folder(folder: Path) -> list[Found]:
         inside = sorted(one for one in folder.iterdir() if not one.name.startswith(_HIDDEN))
     except OSError:
         return []
-    found = []
-    for one in inside:
-        if one.suffix == ".py" and one.is_file():
-            found.append(_read(one.stem, Source.FOLDER, one, lambda file=one: of_file(file)))
-        elif one.is_dir() and (one / FILE).is_file():
-            found.append(_read(one.name, Source.FOLDER, one, lambda place=one: of_folder(place)))
-    return found
+    return [found_at(one) for one in inside if (one.is_file() and one.suffix == ".py") or (one / FILE).is_file()]
+
+
+def found_at(place: Path) -> Found:
+    """The one that a file or a folder is."""
+    if place.is_dir():
+        return _read(place.name, Source.FOLDER, place, lambda: of_folder(place))
+    return _read(place.stem, Source.FOLDER, place, lambda: of_file(place))
 
 
 def in_packages(offered: Iterable[EntryPoint] | None = None) -> list[Found]:
@@ -79,7 +81,7 @@ def _read(name: str, source: Source, place: Path, read: Any) -> Found:
 def of_file(file: Path) -> Manifest:
     """The manifest of an extension in one file. Raises ExtensionError, or OSError."""
     seen = outline(file.read_bytes())
-    return _completed(seen.manifest(file.stem), seen)
+    return _completed(seen.manifest("_" + re.sub(r"\W", "_", file.stem)), seen)
 
 
 def of_folder(folder: Path) -> Manifest:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.ext_new import KINDS, example
+from keepsaid.interfaces.cli.failure import ERRORS
 from keepsaid.interfaces.cli.output import Table, facts, say, show
 from keepsaid.interfaces.cli.session import session
 
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Extensions: what there is, and what became of it.", rich_markup_mode=None)
 Named = Annotated[str, typer.Argument(metavar="NAME", help="The id, as `ext ls` shows it.")]
+_ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LIST = "keepsaid ext ls"
 
 
@@ -62,6 +69,49 @@ def enable(name: Named) -> None:
 def disable(name: Named) -> None:
     """Let one in no more from the next start on; what it stored stays."""
     _switch(name, on=False)
+
+
+@app.command("new")
+def new(
+    kind: Annotated[str, typer.Argument(help=f"One of: {', '.join(KINDS)}.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its id: small letters, digits, - and _.")],
+) -> None:
+    """Write an example that works into the folder of extensions, to be changed."""
+    from keepsaid.interfaces.cli.setting_line import replace_file  # noqa: PLC0415
+
+    if kind not in KINDS:
+        raise typer.BadParameter(f"{kind!r} is none of: {', '.join(KINDS)}", param_hint="KIND")
+    if not _ID.fullmatch(name):
+        raise typer.BadParameter(f"{name!r} is no id: small letters, digits, - and _", param_hint="NAME")
+    session().home.make()
+    folder = session().home.extensions
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = folder / f"{name}.py"
+    if name in _shapes() or file.exists():
+        raise InputError(f"there is an extension {name}", safe="Nothing was changed.", hint=_LIST)
+    replace_file(file, example(kind, name))
+    show({"extension": name, "file": str(file)}, str(file), f"next   keepsaid ext check {name}")
+
+
+@app.command("check")
+def check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The id, or the path of a file or folder.")],
+) -> None:
+    """Run one, and see whether it does what every extension must: exit code 6 when it does not."""
+    from keepsaid.extensions.discover import found_at  # noqa: PLC0415
+    from keepsaid.testing.extension_checks import Trial, checked  # noqa: PLC0415 - a shipped suite, loaded when asked for
+
+    there = {one.id: one for one in found()}
+    one = there.get(name) or (found_at(Path(name).resolve()) if Path(name).exists() else None)
+    if one is None:
+        raise InputError(f"there is no extension {name}, and no such file", safe="Nothing was changed.", hint=_LIST)
+    settings = {id_: section.config for id_, section in session().config().extensions.items()}
+    with TemporaryDirectory() as data:
+        told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(there.values()))))
+    rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
+    show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
+    if any(told.values()):
+        raise typer.Exit(ERRORS)
 
 
 def _switch(name: str, *, on: bool) -> None:

@@ -1,0 +1,164 @@
+"""Checks of an extension: what `keepsaid ext check` asks of one, and the contract suite too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.reply import Reply, ReplyDraft, SendResult
+from keepsaid.errors import KeepsaidError
+from keepsaid.extensions.discover import Found
+from keepsaid.extensions.guest import Guest
+from keepsaid.extensions.lifecycle import Limits
+from keepsaid.ports.channel import Channel
+from keepsaid.ports.model import Tool
+from keepsaid.testing.lobby import Lobby, Settings
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_SEND_S, _LISTEN_S, _QUIET_S = 30.0, 0.2, 2.0
+
+
+class Amiss(Exception):
+    """What an extension does not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An extension to be tried: where its data goes, its settings and those of others by id, and what is there too."""
+
+    found: Found
+    data: Path
+    settings: Settings = field(default_factory=dict)
+    beside: Sequence[Found] = ()
+    limits: Limits = Limits()
+
+    @asynccontextmanager
+    async def begun(self) -> AsyncIterator[tuple[Guest, Lobby]]:
+        """The extension, let in; let out at the end. Raises Amiss when either cannot be done."""
+        lobby = Lobby()
+        found = [self.found, *(one for one in self.beside if one.id != self.found.id)]
+        life = lobby.lifecycle(found, self.data, self.settings, self.limits)
+        await life.begin()
+        guest = life.guests[self.found.id]
+        try:
+            _check_standing(guest)
+            yield guest, lobby
+        finally:
+            await life.end()
+        _check_standing(guest)
+
+
+def _check_standing(guest: Guest) -> None:
+    if guest.fault is not None:
+        raise Amiss(f"{guest.fault.phase}: {guest.fault.reason}")
+
+
+def _expect(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise Amiss(otherwise)
+
+
+async def is_valid(trial: Trial) -> None:
+    """Its manifest, or its source, says all that has to be known before it is run."""
+    _expect(trial.found.manifest is not None, trial.found.problem)
+
+
+async def is_let_in_and_out(trial: Trial) -> None:
+    """It begins and ends within its time limits, and again after that."""
+    for _ in range(2):
+        async with trial.begun():
+            pass
+
+
+async def is_well(trial: Trial) -> None:
+    """Asked for its health it says that it is well, within its time limit."""
+    async with trial.begun() as (guest, _):
+        health = guest.call("health")
+        if not guest.active or health is None:
+            return
+        try:
+            async with asyncio.timeout(trial.limits.health_s):
+                _expect(await health(), "it says that it is not well")
+        except TimeoutError:
+            raise Amiss(f"health took longer than {trial.limits.health_s:g} s") from None
+
+
+async def has_usable_tools(trial: Trial) -> None:
+    """Each tool has a name, a description, a schema, a class and limits, and refuses arguments it does not know."""
+    async with trial.begun() as (guest, _):
+        for tool in guest.provided.tools:
+            await _check_tool(tool)
+
+
+async def _check_tool(tool: Tool) -> None:
+    _expect(_TOOL_NAME.fullmatch(tool.name), f"no model can call {tool.name!r}")
+    _expect(tool.description.strip(), f"the tool {tool.name} does not say what it does")
+    _expect(tool.schema.get("type") == "object", f"the schema of {tool.name} is no object")
+    _expect(json.dumps(dict(tool.schema)), f"the schema of {tool.name} is no JSON")
+    _expect(tool.limit_s > 0, f"the tool {tool.name} has no time limit")
+    try:
+        await tool.run({"no_such_argument_": 1})
+    except KeepsaidError:
+        return
+    raise Amiss(f"the tool {tool.name} takes arguments that it does not know")
+
+
+async def is_a_channel_if_it_says_so(trial: Trial) -> None:
+    """A channel answers a try to send, with a result or an error; its listening ends when it is told to."""
+    async with trial.begun() as (guest, lobby):
+        for name, channel in guest.provided.channels.items():
+            _expect(channel.name == name, f"the channel {name} calls itself {channel.name}")
+            await _check_sending(channel)
+        if guest.provided.listen is not None:
+            await _check_listening(guest)
+        _expect(all(one.conversation and one.sender for _, one in lobby.received), "it hands over what nobody said")
+
+
+async def _check_sending(channel: Channel) -> None:
+    lane = Lane(channel.name, "default", "contract", "root:contract")
+    sending = asyncio.ensure_future(channel.send(Reply(1, lane, None, "sending", ReplyDraft(1, "hello"))))
+    done, _ = await asyncio.wait((sending,), timeout=_SEND_S)
+    sending.cancel()
+    _expect(done, f"the channel {channel.name} hangs when it sends")
+    if sending.exception() is None:
+        _expect(isinstance(sending.result(), SendResult), f"the channel {channel.name} says nothing of what it sent")
+
+
+async def _check_listening(guest: Guest) -> None:
+    assert guest.provided.listen is not None, "it was just looked at"
+    assert guest.context is not None, "what is active has a context"
+    listening = asyncio.ensure_future(guest.provided.listen(guest.context.inbox))
+    await asyncio.wait((listening,), timeout=_LISTEN_S)
+    listening.cancel()
+    done, _ = await asyncio.wait((listening,), timeout=_QUIET_S)
+    _expect(done, "its listening does not end when it is cancelled")
+    _expect(listening.cancelled() or listening.exception() is None, f"listening raises {listening}")
+
+
+CHECKS: Mapping[str, Callable[[Trial], Awaitable[None]]] = {
+    "its manifest is valid": is_valid,
+    "it is let in and out within its limits": is_let_in_and_out,
+    "it is well": is_well,
+    "its tools can be called": has_usable_tools,
+    "its channels send and listen": is_a_channel_if_it_says_so,
+}
+"""What is asked, in order."""
+
+
+async def checked(trial: Trial) -> dict[str, str]:
+    """What each check came to, "" when all is well. After the first that fails none is made."""
+    told: dict[str, str] = {}
+    for name, check in CHECKS.items():
+        try:
+            await check(trial)
+        except Amiss as error:
+            told[name] = str(error)
+            break
+        told[name] = ""
+    return told

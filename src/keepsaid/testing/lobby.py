@@ -1,0 +1,73 @@
+"""A lobby: stands for the runtime where extensions are tried; what they do is written down and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keepsaid.adapters.system.clock import SystemClock
+from keepsaid.domain.event import Event
+from keepsaid.domain.prompt import Json
+from keepsaid.extensions.discover import Found
+from keepsaid.extensions.given import GuestContext
+from keepsaid.extensions.guest import Guest
+from keepsaid.extensions.lifecycle import Lifecycle, Limits, Surroundings
+from keepsaid.extensions.manifest import Manifest
+from keepsaid.extensions.settings import settings_of
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.inbox import Incoming
+
+Settings = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass
+class Lobby:
+    """What extensions did: events, subscriptions by name, notices, messages, and where each stood."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    emitted: list[tuple[str, str, Mapping[str, Json], str]] = field(default_factory=list)
+    told_of: dict[str, tuple[str, Callable[[Event], Awaitable[object]]]] = field(default_factory=dict)
+    notices: list[tuple[str, str, str]] = field(default_factory=list)
+    received: list[tuple[str, Incoming]] = field(default_factory=list)
+    changes: list[tuple[str, str]] = field(default_factory=list)
+
+    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
+        """Write down an event."""
+        self.emitted.append((extension, topic, payload, correlation_id))
+
+    async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
+        """Write down a subscription."""
+        self.told_of[name] = topic, tell
+
+    async def notify(self, extension: str, text: str, about: str) -> None:
+        """Write down a notice."""
+        self.notices.append((extension, text, about))
+
+    async def receive(self, channel: str, incoming: Incoming) -> bool:
+        """Write down a message; False for one whose id came before."""
+        ids = [one.external_id for name, one in self.received if name == channel]
+        known = incoming.external_id is not None and incoming.external_id in ids
+        if not known:
+            self.received.append((channel, incoming))
+        return not known
+
+    async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+        """Nothing is written down of this."""
+
+    async def changed(self, guest: Guest) -> None:
+        """Write down where an extension stands."""
+        self.changes.append((guest.id, guest.state.value))
+
+    def lifecycle(
+        self, found: Iterable[Found], data: Path, settings: Settings | None = None, limits: Limits | None = None
+    ) -> Lifecycle:
+        """What lets extensions in here; `data` is where their folders are made."""
+
+        def context(manifest: Manifest, peer: Callable[[str], Any]) -> GuestContext:
+            given = settings_of(manifest, (settings or {}).get(manifest.id, {}))
+            return GuestContext(manifest, given, self, peer, data / manifest.id)
+
+        around = Surroundings(context, lambda _: None, self.clock, str, self.changed, limits or Limits())
+        return Lifecycle(found, around)
