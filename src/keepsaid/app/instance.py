@@ -152,10 +152,7 @@ class Instance:
         self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools, offers).flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
-        host = Host(
-            config, self.operations, self.telling, self.receive, *system, self.flow.hints, ours_of(outside.extensions)
-        )
-        self.extending = Extending(home, outside.extensions, host, model, self.redactor)
+        self.extending = self._extending(outside.extensions)
         self.scheduling = Scheduling(config, self.operations, self.clock, self.ids)
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
@@ -170,15 +167,25 @@ class Instance:
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
         patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
         self.attempt = Attempt(operations, self.hub, clock, ids, patience)
-        windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
-        limits = Limits(config.buffer.payload_bytes_max, config.buffer.text_chars_max)
         self.reserve = Reserve(outside.space or DiskSpace(*_folders(home, config)), config.buffer.disk_floor_mb)
-        self._door = Door(operations, clock, ids, windows, limits, self.reserve, config.lanes.rules())
+        self._door = self._way_in()
         self.pruner = Pruner(operations, clock, config.buffer.terms(), self.halt)
         self.forgetting = asyncio.Event()
         self._sleepers = Sleepers(operations, clock, config.sessions.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
+
+    def _way_in(self) -> Door:
+        config = self.config
+        windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
+        limits = Limits(config.buffer.payload_bytes_max, config.buffer.text_chars_max)
+        rules = config.lanes.rules()
+        return Door(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
+
+    def _extending(self, found: Sequence[Found]) -> Extending:
+        outer = self.telling, self.receive, self.clock, self.ids, self.flow.hints
+        host = Host(self.config, self.operations, *outer, ours_of(found))
+        return Extending(self.home, found, host, self.model, self.redactor)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
