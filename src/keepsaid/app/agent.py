@@ -35,6 +35,7 @@ from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.recall import Recall
 from keepsaid.ports.store import Store
 
 
@@ -53,7 +54,7 @@ class NoReminder:
 class Faculties:
     """What an agent remembers and forgets with: `recall` before a turn, `search` when the model asks."""
 
-    recall: Recollection
+    recall: Recall
     search: Recollection
     recorder: Recorder
     briefings: Briefings | None

@@ -21,6 +21,7 @@ from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.channels import channels_of, given_up
 from keepsaid.app.collection import collecting_of
 from keepsaid.app.compaction import compaction_of, copier_of
+from keepsaid.app.early import Early
 from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.extending import Extending, found_in, ours_of, secrets_of, with_channels
 from keepsaid.app.forgetting import forgetter_of
@@ -28,6 +29,7 @@ from keepsaid.app.hosting import Host
 from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
+from keepsaid.app.recording import recorder_of
 from keepsaid.app.redaction import redactor_of
 from keepsaid.app.reload import reloading_of
 from keepsaid.app.scheduling import Scheduling
@@ -53,10 +55,9 @@ from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions.discover import Found
 from keepsaid.extensions.offers import TurnOffers
-from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.inject import LEG_SHARE
-from keepsaid.memory.record import RECORDED_MAX, Recorder
+from keepsaid.memory.record import RECORDED_MAX
 from keepsaid.memory.results import KEPT_MAX
 from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.buffer.receive import Door, Limits
@@ -135,8 +136,7 @@ class Instance:
         leg_ms = LEG_SHARE * config.memory.deadline_ms
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
-        deeds = Deeds(self.memories, self.memories.truth)
-        self.recorder = Recorder(self.operations, self.memories, self.operations, self.clock, self.redactor, deeds)
+        self.recorder = recorder_of(self.operations, self.memories, self.clock, self.redactor)
         compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.briefings = briefings_of(config, self.memories, model, self.clock)
@@ -146,7 +146,8 @@ class Instance:
         collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
         self.collecting = replace(collecting, halt=self.halt)
         self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
-        have = Faculties(self.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
+        self._early = Early(config, self.recall, self.memories, self.recorder, self.clock)
+        have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
         system = self.clock, self.ids
         offers = TurnOffers(lambda: self.extending.lifecycle.active)
         self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools, offers).flow()
@@ -189,7 +190,7 @@ class Instance:
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
-        return await self.flow.receive(self._door, inbound)
+        return self._early.expect(inbound, await self.flow.receive(self._door, inbound))
 
     async def requeue(self, batch_id: int, reason: str) -> bool:
         """Queue a dead, dropped or parked batch again."""
@@ -242,6 +243,7 @@ class Instance:
         turns = self.config.turns
         places = Places(turns.concurrent_max, turns.slow_s, turns.open_max)
         workers = None
+        self._early.expecting = answering
         if answering:
             workers = Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)
@@ -304,6 +306,7 @@ class Instance:
     async def stop(self) -> None:
         """No new claims; running turns end or return to the queue, and what works in steps ends at the next one."""
         self.halt.ask()
+        self._early.stop()
         if self._supervisor is not None:
             supervisor, self._supervisor = self._supervisor, None
             await self.extending.quiet()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import replace
 from functools import partial
 
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Origin
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
@@ -72,7 +72,8 @@ class Injector:
     async def _select(
         self, claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
-        listener = replace(listener_of(claimed, said), cross=self._settings.cross)
+        origins = [message.inbound.origin for message in said]
+        listener = listening(claimed.batch.lane, origins, cross=self._settings.cross)
         recent = asyncio.ensure_future(recent)
         text = await query_of(claimed, said, asyncio.shield(recent))
         limit = _RECALL_SHARE * self._settings.deadline_ms
@@ -162,5 +163,10 @@ class Injector:
 
 def listener_of(claimed: Claimed, said: Sequence[Message]) -> Listener:
     """Who hears the answer: the lane of the batch, and in a direct chat the person who wrote."""
-    person = chat_of([message.inbound.origin for message in said])
-    return Listener(claimed.batch.lane, person, bool(person))
+    return listening(claimed.batch.lane, [message.inbound.origin for message in said])
+
+
+def listening(lane: Lane, origins: Sequence[Origin], *, cross: bool = False) -> Listener:
+    """Who hears in a lane what answers these; `cross` says whether other lanes' episodes are heard too."""
+    person = chat_of(origins)
+    return Listener(lane, person, bool(person), cross=cross)

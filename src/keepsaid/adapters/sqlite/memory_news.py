@@ -21,15 +21,22 @@ SQL = load("memory_news")
 
 
 class Noticing:
-    """The writer of the memory store; it says when a commit may have made news: all but episodes and vectors."""
+    """The writer of the memory store; it says when a commit may have made news: all but episodes and vectors.
+
+    `changes` counts the commits that ended, kept or not.
+    """
 
     def __init__(self, writer: Operations) -> None:
         self.hint = asyncio.Event()
+        self.changes = 0
         self._writer = writer
 
     async def apply(self, commit: Commit[R]) -> R:
         """Apply one commit."""
-        done = await self._writer.apply(commit)
+        try:
+            done = await self._writer.apply(commit)
+        finally:
+            self.changes += 1
         if not _is_quiet(commit):
             self.hint.set()
         return done
@@ -48,6 +55,11 @@ class SqliteNews:
         self.hint = writer.hint
         self._writer = writer
         self._readers = readers
+
+    @property
+    def changes(self) -> int:
+        """How many commits to memory ended in this process, kept or not."""
+        return self._writer.changes
 
     async def waiting(self, limit: int) -> tuple[News, ...]:
         """The oldest news that is kept."""
