@@ -158,12 +158,8 @@ class Instance:
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
-        self.working = Working(
-            Site(home, config, *stores, self.redactor, model, lambda: (*outside.tools, *offers.lasting())),
-            system,
-            self.flow.hints,
-            self.owner,
-        )
+        site = Site(home, config, *stores, self.redactor, model, lambda: (*outside.tools, *offers.lasting()))
+        self.working = Working(site, system, self.flow.hints, self.owner)
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
         patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
