@@ -25,6 +25,7 @@ NOUNS = (
     "memory",
     "people",
     "collect",
+    "task",
     "events",
     "ext",
     "why",

@@ -1,0 +1,178 @@
+"""`keepsaid task`: work that was written down: listed, shown, made, run, cancelled, approved and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keepsaid.domain.ids import read
+from keepsaid.domain.ids import show as name
+from keepsaid.domain.task import ENDED, OPEN, NewTask, Task, TaskFilter, TaskStory
+from keepsaid.domain.turn import NO_MODEL
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, say, show
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import when
+from keepsaid.interfaces.tasks import NO_MODEL_YET, task_shape, task_story_shape
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
+
+app = typer.Typer(help="Work that workers do beside the conversation.", rich_markup_mode=None)
+_STATES = (*OPEN, *ENDED)
+_ROWS_MAX = 10_000
+_TEXT_CHARS = 60
+_LS = "keepsaid task ls"
+
+Named = Annotated[str, typer.Argument(metavar="ID", help="A task: tsk_...")]
+
+
+@app.command("ls")
+def ls(
+    state: Annotated[str | None, typer.Option(help=f"Only tasks that are {', '.join(_STATES)}.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only tasks with this key.")] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+) -> None:
+    """List tasks, newest first."""
+    if state is not None and state not in _STATES:
+        raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
+    wanted, nothing = TaskFilter(state, key, limit=limit), list[Task]()
+    found: Sequence[Task] = session().read(lambda stores: stores.views.tasks.find(wanted), nothing)
+    rows = tuple(_row(task) for task in found)
+    headings = ("ID", "AGE", "STATE", "RULE", "TRIES", "TASK")
+    show({"tasks": [task_shape(task) for task in found]}, Table(headings, rows))
+    if not found:
+        say("there is no task")
+    if any(task.state == "pending" for task in found) and _no_model():
+        say(NO_MODEL_YET)
+
+
+def _row(task: Task) -> tuple[str, ...]:
+    told = one_line(task.status or task.description)[:_TEXT_CHARS]
+    age = duration(age_ms(task.created_at))
+    return name("task", task.id), age, task.state, task.rule or "-", str(task.attempts), told
+
+
+def _no_model() -> bool:
+    from keepsaid.app.models import model_named  # noqa: PLC0415 - only where something waits
+
+    return model_named(session().config()) == NO_MODEL
+
+
+@app.command("show")
+def show_one(task: Named) -> None:
+    """Show one task: what it is about, what its worker did, what came of it."""
+    number = _number(task)
+    story: TaskStory | None = session().read(lambda stores: stores.views.tasks.task(number), None)
+    if story is None:
+        raise InputError(f"there is no task {task}", safe="Nothing was changed.", hint=_LS)
+    show(task_story_shape(story), f"{name('task', number)} is {story.task.state}", facts(_lines(story)))
+
+
+def _lines(story: TaskStory) -> list[tuple[str, str]]:
+    task = story.task
+    waits = NO_MODEL_YET if task.state == "pending" and not task.reason and _no_model() else task.reason
+    told = [
+        ("task", task.description),
+        ("rule", task.rule),
+        ("key", task.key),
+        ("made", when(task.created_at) or ""),
+        ("after", ", ".join(name("task", one) for one in task.after)),
+        ("waiting", ", ".join(name("task", one) for one in story.waiting)),
+        ("status", task.status),
+        *(("step", f"{one.n} {one.kind} {one.subject}: {one.state}") for one in story.steps),
+        ("attempts", str(task.attempts) if task.attempts else ""),
+        ("ended", when(task.ended_at) or ""),
+        ("reason", waits),
+        ("result", task.result),
+    ]
+    return [(what, text) for what, text in told if text]
+
+
+@app.command("run")
+def run(
+    task: Annotated[str | None, typer.Argument(metavar="[ID]", help="A task that waits: tsk_...")] = None,
+    text: Annotated[str, typer.Option("--text", help="In place of an id: what a new task is to do.")] = "",
+    key: Annotated[str, typer.Option(help="What the new task is called, so that others can refer to it.")] = "",
+) -> None:
+    """Have a task that waits done at once; or make a new one."""
+    if (task is None) == (not text.strip()):
+        raise InputError("name a task that waits, or say with --text what is to be done", safe="Nothing was changed.")
+    if task is not None:
+        _decided(task, "run", {}, lambda instance, number: instance.working.run(number), "does not wait")
+        return
+    made = NewTask(0, text, key, outside=False)
+    body = json.dumps({"task": text, "key": key}).encode()
+
+    async def here(instance: Instance) -> str:
+        return name("task", await instance.working.create(made))
+
+    number, up = either(lambda remote: str(remote.post("/v1/tasks", body)["id"]), here)
+    show({"task": number, "made": True}, f"{number}  written down")
+    if not up:
+        say("no runtime is up: the next one does it (keepsaid serve)")
+
+
+@app.command("cancel")
+def cancel(task: Named, reason: Annotated[str, typer.Option(help="Why.")] = "cancelled by the owner") -> None:
+    """End a task that has not ended; what waits for it fails."""
+    _decided(
+        task,
+        "cancel",
+        {"reason": reason},
+        lambda instance, number: instance.working.cancel(number, reason),
+        "has ended",
+    )
+
+
+@app.command("approve")
+def approve(
+    task: Named,
+    result: Annotated[str | None, typer.Option(help="What its unfinished call came to; it is not made again.")] = None,
+) -> None:
+    """Let a task that needs review go on: its unfinished call is made again, or came to what you say."""
+
+    async def here(instance: Instance, number: int) -> bool:
+        return await instance.working.decide(number, approved=True, result=result)
+
+    _decided(task, "approve", {"result": result}, here, "does not need review")
+
+
+@app.command("reject")
+def reject(task: Named, reason: Annotated[str, typer.Option(help="Why.")] = "refused by the owner") -> None:
+    """Let a task that needs review fail, and what waits for it."""
+
+    async def here(instance: Instance, number: int) -> bool:
+        return await instance.working.decide(number, approved=False, reason=reason)
+
+    _decided(task, "reject", {"reason": reason}, here, "does not need review")
+
+
+def _decided(
+    task: str, verb: str, fields: dict[str, str | None], here: Callable[[Instance, int], Awaitable[bool]], unless: str
+) -> None:
+    """Say a word on a task, to the running instance or here."""
+    number, body = _number(task), json.dumps(fields).encode()
+    path = f"/v1/tasks/{name('task', number)}/{verb}"
+    done, up = either(lambda remote: remote.post(path, body)["done"], lambda instance: here(instance, number))
+    if not done:
+        found = session().read(lambda stores: stores.views.tasks.task(number), None)
+        why = f"there is no task {task}" if found is None else f"{task} {unless}: it is {found.task.state}"
+        raise InputError(why, safe="Nothing was changed.", hint=_LS)
+    show({"task": name("task", number), verb: True}, f"{name('task', number)}  {_DONE[verb]}")
+    if not up and verb in ("run", "approve"):
+        say("no runtime is up: the next one does it (keepsaid serve)")
+
+
+_DONE = {"run": "is due now", "cancel": "cancelled", "approve": "goes on", "reject": "refused: it has failed"}
+
+
+def _number(task: str) -> int:
+    number = read("task", task)
+    if number is None:
+        raise InputError(f"{task!r} names no task", safe="Nothing was changed.", hint=_LS)
+    return number
