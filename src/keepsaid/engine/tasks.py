@@ -24,7 +24,6 @@ from keepsaid.ports.hints import Hints
 from keepsaid.ports.tasks import TaskView
 
 _log = logging.getLogger("keepsaid.task")
-_LEASE_MS, _RENEW_MS = 60_000, 20_000
 _AGAIN_MS = 100
 """After a renewal that the store refused."""
 
@@ -34,10 +33,15 @@ FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """How many tasks run at a time, and how long one may take (seconds), where its own terms do not say."""
+    """How many tasks run at a time, and how long one may take (seconds), where its own terms do not say.
+
+    A lease lasts `lease_ms` and is renewed every `renew_ms`.
+    """
 
     at_once: int = 5
     timeout_s: float = 1_800.0
+    lease_ms: int = 60_000
+    renew_ms: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,11 @@ class Tasks:
         around, free = self._around, self._limits.at_once - len(self._running)
         if free < 1:
             return None
-        until = around.clock.steady_ms() + _LEASE_MS
-        commit = ClaimTasks(around.owner, free, around.clock.due_ms(), until)
+        now = around.clock.due_ms()
+        due = await around.view.next_ready(TaskKind.WORKER)
+        if due is None or due > now:
+            return due
+        commit = ClaimTasks(around.owner, free, now, around.clock.steady_ms() + self._limits.lease_ms)
         for task in await self._bench.operations.apply(commit):
             running = asyncio.create_task(self._work(task), name=f"task-{task.id}")
             self._running[task.id] = running
@@ -183,14 +190,14 @@ class Tasks:
 
         async def renew() -> None:
             nonlocal lost
-            clock, held, wait_ms = self._around.clock, True, _RENEW_MS
+            clock, held, wait_ms = self._around.clock, True, self._limits.renew_ms
             while held:
                 await clock.wait(asyncio.Event(), wait_ms)
                 wait_ms = _AGAIN_MS
                 with suppress(StoreError):
-                    until = clock.steady_ms() + _LEASE_MS
+                    until = clock.steady_ms() + self._limits.lease_ms
                     held = await self._bench.operations.apply(RenewTask(task.id, task.fence, until))
-                    wait_ms = _RENEW_MS
+                    wait_ms = self._limits.renew_ms
             lost = True
             run.cancel()
 

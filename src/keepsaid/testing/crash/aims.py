@@ -33,6 +33,11 @@ _SELDOM = (
     "commit.MoveSchedule.",
     "commit.RecoverRuns.",
     "commit.Prune.",
+    "commit.RunTask.",
+    "commit.CancelTask.",
+    "commit.DecideTask.",
+    "commit.CreateTasks.",
+    "commit.RenewTask.",
     "block.",
 )
 """What a life comes to once, or not every few seconds: it dies at the first pass."""

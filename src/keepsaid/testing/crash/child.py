@@ -23,13 +23,16 @@ from typing import Any
 import keepsaid.app.agent as agents
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.app import working
 from keepsaid.app.instance import Instance
+from keepsaid.app.working import Site
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.domain.widening import Reach, WidenMemory
 from keepsaid.engine.supervisor import Recovered
+from keepsaid.engine.tasks import TaskLimits
 from keepsaid.pipeline.flow import Mind
 from keepsaid.pipeline.lane.lease import LeaseTerms
 from keepsaid.ports.model import Tool
@@ -40,6 +43,7 @@ from keepsaid.testing.crash.order import Order, Program, program_of, tell
 from keepsaid.testing.crash.taught import teach
 from keepsaid.testing.crash.timely import keep_time
 from keepsaid.testing.crash.undoing import leads_to, undo
+from keepsaid.testing.crash.working import keep_busy
 from keepsaid.testing.power.full import lay
 
 _RENEW_MS = 100
@@ -82,6 +86,8 @@ def prepare(order: Order, events: int, began: float) -> None:
         kinds["once"] = ToolClass.IDEMPOTENT
     tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
     _replace(agents, "Mind", partial(_mind, tools))
+    _replace(opened, "Site", partial(_site, tools))
+    _replace(working, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
     _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
@@ -151,6 +157,7 @@ def _visited(start: Start, order: Order) -> Start:
         recovered = await start(instance, **how)
         await listen(instance, Path(order.effects))
         await keep_time(instance)
+        await keep_busy(instance)
         if leads_to(order.aims):
             await undo(instance)
         return recovered
@@ -166,6 +173,12 @@ def _mind(also: Sequence[Tool], *parts: Any) -> Mind:
         return (*tools(claimed), *also)
 
     return Mind(model, reminder, identity, more, *more_parts)
+
+
+def _site(also: Sequence[Tool], *parts: Any) -> Site:
+    """Where workers work, with tools beside theirs."""
+    home, config, store, memories, redactor, model, tools = parts
+    return Site(home, config, store, memories, redactor, model, lambda: (*tools(), *also))
 
 
 def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:

@@ -219,7 +219,7 @@ class Evidence:
     replies: list[Reply]
     steps: list[Step]
     effects: list[Effect]
-    tasks: set[int]
+    tasks: dict[int, tuple[str, int]]
     episodes: list[Episode]
     stretches: list[Stretch]
     heads: list[Head]
@@ -259,7 +259,7 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
             replies=buffer.all(Reply),
             steps=buffer.all(Step),
             effects=_lines(ledgers.effects, lambda line: Effect(line["tool"], line["key"])),
-            tasks={int(row[0]) for row in buffer.rows("tasks")},
+            tasks={row[0]: (row[1], row[2]) for row in buffer.rows("tasks")},
             episodes=memory.all(Episode),
             stretches=buffer.all(Stretch),
             heads=buffer.all(Head),

@@ -35,11 +35,14 @@ SELECT event_id, state, coalesce(ended_at, 0) FROM delivery WHERE subscriber = '
 SELECT id FROM delivery WHERE state = 'dead' ORDER BY id DESC LIMIT 4
 
 -- name: tasks
-SELECT id FROM task
+SELECT id, state, (
+  SELECT count(*) FROM journal INDEXED BY journal_about WHERE correlation_id = CAST(task.id AS TEXT)
+    AND topic IN ('task.completed', 'task.failed', 'task.cancelled') AND correlation_id <> ''
+) FROM task
 
 -- name: Episode
 SELECT source.kind, source.ref FROM memory JOIN memory_source AS source ON source.memory_id = memory.id
-WHERE memory.kind = 'episode' AND memory.state = 'active'
+WHERE memory.kind = 'episode' AND memory.state = 'active' AND source.n = 0
 
 -- name: mistaught
 SELECT subject FROM memory WHERE attribute = 'place' AND subject LIKE 'thing %'
@@ -80,6 +83,7 @@ SELECT (SELECT count(*) FROM lane WHERE batched < head)
   + (SELECT count(*) FROM reply WHERE state IN ('sending', 'unknown') OR (state = 'pending' AND url IS NOT NULL))
   + (SELECT count(*) FROM episode_due)
   + (SELECT count(*) FROM summary_due)
+  + (SELECT count(*) FROM task WHERE state IN ('blocked', 'pending', 'running') OR remembered = 0)
   + (SELECT count(*) FROM delivery WHERE subscriber = 'ledger' AND state IN ('pending', 'processing'))
   + (SELECT count(*) FROM journal WHERE id > (SELECT reached FROM subscription WHERE name = 'ledger'))
 

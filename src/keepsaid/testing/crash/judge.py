@@ -30,6 +30,7 @@ from keepsaid.testing.crash.promises import (
     turned_in_order,
 )
 from keepsaid.testing.crash.strands import asked, filled, obeyed
+from keepsaid.testing.crash.working import ended_once
 
 Check = Callable[[Evidence], Iterator[str]]
 _SHOWN_MAX = 200
@@ -55,6 +56,7 @@ CHECKS: Sequence[Check] = (
     asked,
     filled,
     told,
+    ended_once,
 )
 
 

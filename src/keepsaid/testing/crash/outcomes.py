@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from keepsaid.testing.crash.evidence import Episode, Evidence, Post, Reply
 from keepsaid.testing.crash.promises import by_place, held_by, spans
 from keepsaid.testing.crash.strands import told
+from keepsaid.testing.crash.working import WORK
 
 _MARK = re.compile(r"\[(once|same):([^\]\s]+)\]")
 _CLOSED = "[gone]"
@@ -100,7 +101,7 @@ def effected(seen: Evidence) -> Iterator[str]:
     for (tool, key), times in effects.items():
         if tool == "once" and times > 1:
             yield f"effects: {key} took effect {times} times"
-        if (tool, key) not in asked:
+        if (tool, key) not in asked and not key.startswith(WORK):
             yield f"effects: {tool} was done for {key}, which nobody asked for"
     for tool, key in sorted(settled - set(effects)):
         yield f"effects: {tool} was never done for {key}, which is answered"
@@ -124,5 +125,8 @@ def remembered(seen: Evidence) -> Iterator[str]:
         times = episodes.pop(Episode("reply", str(turn.id)), 0)
         if times != any(not message.is_command for message in settled.get(turn.id, ())):
             yield f"memory: the reply of turn {turn.id} is {times} episodes"
+    for task, (state, _) in seen.tasks.items():
+        if episodes.pop(Episode("task", str(task)), 0) != (state == "completed"):
+            yield f"memory: the result of task {task}, which is {state}, is not there as it should be"
     for episode in episodes:
         yield f"memory: an episode of {episode.kind} {episode.ref}, which is not stored"

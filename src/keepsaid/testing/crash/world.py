@@ -24,6 +24,7 @@ from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.domain.summary import HEADINGS
 from keepsaid.pipeline.turn.ask import ASK_FOR
+from keepsaid.pipeline.turn.worker import SET_STATUS
 from keepsaid.testing.model_http import Connection
 from keepsaid.testing.model_script import UNAVAILABLE, Call, ChatRequest, Reactor, Refuse, Say, text_of
 from keepsaid.testing.model_script import Reaction as Answering
@@ -37,6 +38,9 @@ _SLOW_S = 0.25
 _POOR_FACTS = 0.4
 _NUMBERED = re.compile(r"^#(\d+) ", re.MULTILINE)
 _RECALLED = "[Context from memory]"
+_DATA = re.compile(r"\[Data\].*?\[End of data\]", re.DOTALL)
+"""What a worker is told to be data asks for nothing."""
+
 _ASKED = re.compile(r"\[(once|same|search|ask|slow|refuse|flaky)(?::([^\]\s]+))?\]")
 
 
@@ -53,7 +57,7 @@ def scripted(seed: int, thinking_s: float) -> Reactor:
             return _facts(request, chance, thinking_s)
         turn = _turn(request)
         said = "\n".join(text_of(one) for one in turn if one.get("role") == "user")
-        asked = _ASKED.findall(said)
+        asked = _ASKED.findall(_DATA.sub("", said))
         if ("refuse", "") in asked:
             return Refuse(401, "invalid_api_key", "The scripted model refuses this.")
         flaky = {key for name, key in asked if name == "flaky"} - met
@@ -62,6 +66,8 @@ def scripted(seed: int, thinking_s: float) -> Reactor:
             return UNAVAILABLE
         delay_s = _SLOW_S if ("slow", "") in asked else chance.uniform(0, thinking_s)
         calls = [_call(name, key) for name, key in asked if name not in ("slow", "flaky")]
+        if SET_STATUS in request.tool_names:
+            calls = [Call(SET_STATUS, {"text": "on it"}), *(one for one in calls if one.name in request.tool_names)]
         done = [one.get("role") for one in turn].count("tool")
         if done < len(calls):
             return calls[done]

@@ -1,0 +1,44 @@
+"""Working: every life has tasks done, among them one whose effect must not be repeated, and says its word on them.
+
+What waits for a person is approved: its unfinished call came to what the person says, and is not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.task import NewTask, TaskFilter
+from keepsaid.errors import InputError
+from keepsaid.testing.crash.evidence import Evidence
+
+WORK = "work-"
+"""How the keys of effects begin that tasks have."""
+
+_SEEN_MAX = 100
+_ENDED = ("completed", "failed", "cancelled")
+
+
+async def keep_busy(instance: Instance) -> None:
+    """Decide what waits for a word, have a few tasks done that wait for each other, and end one."""
+    working = instance.working
+    for task in await working.view.find(TaskFilter(state="needs_review", limit=_SEEN_MAX)):
+        await working.decide(task.id, approved=True, result="it was done before the end")
+    mark = f"{WORK}{instance.ids.next()}"
+    first = await working.create(NewTask(0, f"leave a mark [once:{mark}] [same:{mark}]", mark, outside=False))
+    with suppress(InputError):  # the first may have come to nothing already
+        await working.create(NewTask(0, f"go on after {{{{task:{mark}.result}}}}", outside=False, after=(first,)))
+    last = await working.create(NewTask(0, "nobody needs this", outside=False))
+    await working.run(last)
+    await working.cancel(last, "nobody needs it")
+    await working.decide(last, approved=False)
+
+
+def ended_once(seen: Evidence) -> Iterator[str]:
+    """Every task has ended, and was told to have ended once; or it waits for a person and was not."""
+    for number, (state, told) in seen.tasks.items():
+        if state not in (*_ENDED, "needs_review"):
+            yield f"once: task {number} is {state} at the end"
+        if told != (state in _ENDED):
+            yield f"once: task {number} is {state}, and {told} ends of it are told"
