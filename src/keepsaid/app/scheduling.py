@@ -19,6 +19,7 @@ from keepsaid.engine.loops import Stage
 from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
 from keepsaid.errors import InputError
 from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.schedules import ScheduleView
 
 OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
 """Where the owner hears of what failed."""
@@ -26,6 +27,17 @@ OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
 _STOP_S = 5.0
 _LISTED_MAX = 100_000
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 20_000, 200
+
+
+async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Schedule:
+    """A schedule by its id, or by the name that a living one has; raises InputError."""
+    found = None if number is None else await view.schedule(number)
+    if found is None:
+        living = await view.schedules(LIVE, 0, _LISTED_MAX)
+        found = next((one for one in living if known_as and one.new.name == known_as), None)
+    if found is None:
+        raise InputError(f"there is no schedule {known_as}", safe="Nothing was changed.", hint="keepsaid schedule ls")
+    return found
 
 
 class Scheduling:
@@ -56,7 +68,8 @@ class Scheduling:
         """Take up what a former process left, and what the config says now; returns the stage."""
         if not self._config.enabled:
             return ()
-        reach = Reach(receive, dict.fromkeys((*self._channels, *channels)), deliver, OWNERS_LANE)
+        self._channels |= set(channels)
+        reach = Reach(receive, frozenset(self._channels), deliver, OWNERS_LANE)
         scheduler = Scheduler(self._store, self._clock, self._ids, reach, self._errands, self._config.quiet_hours())
         await scheduler.recover()
         self._scheduler = scheduler
@@ -107,15 +120,7 @@ class Scheduling:
 
     async def one(self, known_as: str, number: int | None) -> Schedule:
         """A schedule by its id, or by the name that a living one has; raises InputError."""
-        found = None if number is None else await self.view.schedule(number)
-        if found is None:
-            living = await self.view.schedules(LIVE, 0, _LISTED_MAX)
-            found = next((one for one in living if known_as and one.new.name == known_as), None)
-        if found is None:
-            raise InputError(
-                f"there is no schedule {known_as}", safe="Nothing was changed.", hint="keepsaid schedule ls"
-            )
-        return found
+        return await one_of(self.view, known_as, number)
 
     async def move(self, schedule: Schedule, verb: str) -> bool:
         """Pause, resume or cancel one; False when it does not stand so. Raises InputError for a time that is over."""

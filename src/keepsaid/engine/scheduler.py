@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -66,7 +66,7 @@ class Reach:
     """What a schedule can reach: the door, the channels that are open, the outbox's hint; and where the owner is."""
 
     receive: Callable[[Inbound], Awaitable[Received]]
-    channels: Mapping[str, object]
+    channels: frozenset[str]
     deliver: asyncio.Event
     owner: Lane
 

@@ -28,6 +28,7 @@ NOUNS = (
     "task",
     "events",
     "ext",
+    "schedule",
     "why",
     "logs",
     "config",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _BATCHES = ("queued", "leased", "review", "dead")
 _REPLIES = ("pending", "sending", "unknown", "dead")
 _MEGABYTE = 1_000_000
+_DISABLED_MAX = 100
 
 
 def status() -> None:
@@ -31,16 +32,28 @@ def status() -> None:
         sentence = f"{life.told}: nothing was ever stored here."
         show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
         return
-    overview, memories, backlog, history = counts
+    overview, memories, backlog, history, schedules = counts
     shape = {"sentence": sentence_of(overview, life), "stored": True, **shape_of(overview, memories)}
     shape |= {"backlog": _backlog_shape(backlog), "pruned": _pruned_shape(history), "disk": _disk_shape(), **where}
+    shape["schedules"] = schedules
     shape["sentence"] += "".join(f" Warning: {one}." for one in _warnings(shape))
     show(shape, shape["sentence"], facts(_lines(shape)))
 
 
-async def _counts(stores: Reading) -> tuple[Overview, dict[str, int], Backlog, PruneHistory]:
+async def _counts(stores: Reading) -> tuple[Overview, dict[str, int], Backlog, PruneHistory, dict[str, Any]]:
     views = stores.views
-    return await views.overview(), await stores.memories.counts(), await views.backlog(), await views.prune_history()
+    overview, memories = await views.overview(), await stores.memories.counts()
+    return overview, memories, await views.backlog(), await views.prune_history(), await _schedules(stores)
+
+
+async def _schedules(stores: Reading) -> dict[str, Any]:
+    """When the next schedule comes, and those that failed too often."""
+    from keepsaid.domain.ids import show as name  # noqa: PLC0415
+    from keepsaid.interfaces.shapes import when  # noqa: PLC0415
+
+    view = stores.views.schedules
+    disabled = await view.schedules(("disabled",), 0, _DISABLED_MAX)
+    return {"next_at": when(await view.next_due()), "disabled": [name("schedule", one.id) for one in disabled]}
 
 
 def _backlog_shape(backlog: Backlog) -> dict[str, Any]:
@@ -72,6 +85,9 @@ def _warnings(shape: dict[str, Any]) -> Iterator[str]:
         yield f"{backlog['waiting']:,} messages wait (buffer.warn_count {buffer.warn_count:,})"
     if (backlog["oldest_age_ms"] or 0) >= buffer.warn_age_s * 1000:
         yield f"the oldest waits {duration(backlog['oldest_age_ms'])} (buffer.warn_age_s {buffer.warn_age_s:g})"
+    if shape["schedules"]["disabled"]:
+        many = counted(len(shape["schedules"]["disabled"]), "schedule")
+        yield f"{many} failed too often and will not come again (keepsaid schedule ls)"
     if disk["free_bytes"] < disk["floor_bytes"]:
         yield "too little disk is free to take messages in (buffer.disk_floor_mb)"
 
@@ -176,6 +192,7 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
         ("tasks", tallied(shape["tasks"])),
         ("memory", f"{shape['memories']['total']:,}   {tallied(shape['memories']['kinds'])}"),
         ("episodes", f"{shape['episodes_due']:,} due"),
+        ("schedules", f"next {shape['schedules']['next_at'] or '-'}"),
         ("turns", tallied(shape["turns"])),
         ("tokens", f"in {tokens['in']:,}   out {tokens['out']:,}   cost {_cost(cost)}"),
         ("pruned", f"{shape['pruned']['messages']:,} messages   last run {_ago(shape['pruned']['last_run_age_ms'])}"),

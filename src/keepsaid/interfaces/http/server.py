@@ -37,6 +37,7 @@ from keepsaid.interfaces.http.people import PeopleRoutes
 from keepsaid.interfaces.http.problems import Endpoint, NotFound, body_of, guarded, unrouted
 from keepsaid.interfaces.http.receipts import ReceiptRoutes
 from keepsaid.interfaces.http.reload import reload
+from keepsaid.interfaces.http.schedules import ScheduleRoutes
 from keepsaid.interfaces.http.stopping import ending
 from keepsaid.interfaces.http.tasks import TaskRoutes
 from keepsaid.interfaces.http.versions import VersionRoutes
@@ -53,6 +54,8 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     versions = VersionRoutes(instance, gate)
     collection = CollectionRoutes(instance, gate)
     events, tasks = EventRoutes(instance, gate, stopping), TaskRoutes(instance, gate)
+    events = EventRoutes(instance, gate, stopping)
+    schedules = ScheduleRoutes(instance, gate)
 
     def long(endpoint: Endpoint) -> Endpoint:
         return guarded(ending(endpoint, instance.halt))
@@ -101,6 +104,10 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/deliveries/{id}/requeue", guarded(events.requeue), methods=["POST"]),
         Route("/v1/deliveries/{id}/dismiss", guarded(events.dismiss), methods=["POST"]),
         Route("/v1/subscribers/{name}/unsubscribe", guarded(events.unsubscribe), methods=["POST"]),
+        Route("/v1/schedules", guarded(schedules.ls), methods=["GET"]),
+        Route("/v1/schedules", guarded(schedules.add), methods=["POST"]),
+        Route("/v1/schedules/{id}", guarded(schedules.show), methods=["GET"]),
+        Route("/v1/schedules/{id}/{verb}", guarded(schedules.do), methods=["POST"]),
         Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
         Route("/v1/turns/{id}/without/{memory}", guarded(receipts.absent), methods=["GET"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),

@@ -1,0 +1,154 @@
+"""`keepsaid schedule`: what comes at a time, what came of it, and a person's word on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsaid.domain.schedule import LIVE
+from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.given import command_of
+from keepsaid.interfaces.cli.output import Table, facts, one_line, say, show
+from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.session import session
+
+if TYPE_CHECKING:
+    from keepsaid.app.instance import Instance
+    from keepsaid.app.reading import Reading
+
+app = typer.Typer(help="What comes at a time: said, asked or run.", rich_markup_mode=None)
+_ENDED = ("done", "cancelled")
+_LISTED_MAX = 100_000
+Named = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Its id (sch_...) or its name.")]
+
+
+@app.command("ls")
+def ls(every: Annotated[bool, typer.Option("--all", help="Those that are over as well.")] = False) -> None:
+    """List schedules."""
+    from keepsaid.interfaces.scheduling import schedules_shape  # noqa: PLC0415 - the settings are read late
+
+    states = (*LIVE, *_ENDED) if every else LIVE
+
+    async def found(stores: Reading) -> dict[str, Any]:
+        return schedules_shape(await stores.views.schedules.schedules(states, 0, _LISTED_MAX))
+
+    shape: dict[str, Any] = session().read(found, {"schedules": []})
+    headings = ("SCHEDULE", "NAME", "STATE", "NEXT", "WHEN", "WHAT", "TEXT")
+    show(shape, Table(headings, tuple(map(_row, shape["schedules"]))))
+    if not shape["schedules"]:
+        say("no schedule")
+
+
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    told = one["when"], one["what"], one_line(one["text"])
+    return one["id"], one["name"] or "-", one["state"], one["next_at"] or "-", *told
+
+
+@app.command("show")
+def show_one(thing: Named) -> None:
+    """Show one schedule and its last runs."""
+    from keepsaid.interfaces.scheduling import shown  # noqa: PLC0415
+
+    async def found(stores: Reading) -> dict[str, Any]:
+        return await shown(stores.views.schedules, thing)
+
+    shape: dict[str, Any] = session().read(found, {})
+    if not shape:
+        raise InputError(f"there is no schedule {thing}", safe="Nothing was changed.", hint="keepsaid schedule add")
+    runs = tuple((one["due_at"], one["state"], one["output"], one["reason"] or "-") for one in shape["runs"])
+    show(shape, _told(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A schedule as the options ask for it."""
+
+    cron: Annotated[str | None, typer.Option(help="When: minute, hour, day, month, weekday.")] = None
+    every: Annotated[float | None, typer.Option(metavar="SECONDS", help="Or every so many seconds.")] = None
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="Or once, such as 2030-05-04T18:00 (UTC).")] = None
+    say: Annotated[str | None, typer.Option(metavar="TEXT", help="What is posted as it is.")] = None
+    ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Or what the agent is asked.")] = None
+    run: Annotated[str | None, typer.Option(metavar="NAME", help="Or what is run here.")] = None
+    name: Annotated[str, typer.Option(help="What to call it.")] = ""
+    timezone: Annotated[str | None, typer.Option(help="Of --cron; by default schedules.timezone.")] = None
+    channel: Annotated[str, typer.Option(help="Where it is heard.")] = "terminal"
+    account: Annotated[str, typer.Option(help="The login or bot there.")] = "default"
+    conversation: Annotated[str, typer.Option(help="The conversation there.")] = "terminal"
+    topic: Annotated[str | None, typer.Option(help="Its topic, if it has some.")] = None
+    urgent: Annotated[bool, typer.Option("--urgent", help="In quiet hours too.")] = False
+
+    def body(self) -> dict[str, Any]:
+        """It as JSON."""
+        places = {"channel": self.channel, "account": self.account, "conversation": self.conversation}
+        when = {"cron": self.cron, "every_s": self.every, "at": self.at, "timezone": self.timezone}
+        what = {"say": self.say, "ask": self.ask, "run": self.run}
+        return {"name": self.name, **when, **what, "to": {**places, "topic": self.topic}, "urgent": self.urgent}
+
+
+def _add(wanted: Wanted) -> None:
+    """Add a schedule: when it comes, what is done, and where it is heard, for ever."""
+    from keepsaid.interfaces.scheduling import asked_for, schedule_shape  # noqa: PLC0415
+
+    body = wanted.body()
+    new = asked_for(body, session().config().schedules.timezone)
+
+    async def here(instance: Instance) -> dict[str, Any]:
+        return schedule_shape(await instance.scheduling.add(new))
+
+    shape, _ = either(lambda remote: remote.post("/v1/schedules", json.dumps(body).encode()), here)
+    show(shape, _told(shape))
+
+
+app.command("add")(command_of(Wanted, _add))
+
+
+@app.command("run")
+def run(thing: Named) -> None:
+    """Run one now, beside its times; a runtime does it at once, else the next start."""
+    _do(thing, "run")
+
+
+@app.command("pause")
+def pause(thing: Named) -> None:
+    """Let one rest until it is resumed; what of it is due is skipped."""
+    _do(thing, "pause")
+
+
+@app.command("resume")
+def resume(thing: Named) -> None:
+    """Let one come again that was paused, or failed too often."""
+    _do(thing, "resume")
+
+
+@app.command("cancel")
+def cancel(thing: Named) -> None:
+    """Let one come no more."""
+    _do(thing, "cancel")
+
+
+def _do(thing: str, verb: str) -> None:
+    from keepsaid.interfaces.scheduling import done  # noqa: PLC0415
+
+    async def here(instance: Instance) -> dict[str, Any]:
+        return await done(instance, thing, verb)
+
+    shape, _ = either(lambda remote: remote.post(f"/v1/schedules/{_quoted(thing)}/{verb}"), here)
+    show(shape, _told(shape))
+
+
+def _quoted(thing: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415
+
+    return quote(thing, safe="")
+
+
+def _told(shape: dict[str, Any]) -> str:
+    to = shape["to"]
+    heard = "-" if to is None else f"{to['channel']} {to['conversation']} {to['key']}"
+    stands = f"{shape['state']}   failures {shape['failures']}   {shape['reason']}".rstrip()
+    said = [("schedule", f"{shape['id']}   {shape['name']}".rstrip()), ("state", stands)]
+    said += [("next", shape["next_at"] or "-"), ("when", shape["when"])]
+    return facts([*said, (shape["what"], one_line(shape["text"])), ("heard", heard)])

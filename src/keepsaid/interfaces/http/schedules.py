@@ -1,0 +1,49 @@
+"""The operator's routes for schedules: what comes, what came of it, and a person's word on it."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.schedule import LIVE
+from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.problems import NotFound, body_of, parsed
+from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
+
+_BODY_BYTES_MAX = 100_000
+_STATES = (*LIVE, "done", "cancelled")
+
+
+class ScheduleRoutes:
+    """Schedules, for the owner."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+
+    async def ls(self, request: Request) -> Response:
+        """Those that live; with `?all=1` those that are over as well."""
+        self._gate.operator(request)
+        states = _STATES if request.query_params.get("all") else LIVE
+        return JSONResponse(schedules_shape(await self._instance.scheduling.listed(states)))
+
+    async def add(self, request: Request) -> Response:
+        """Add one."""
+        self._gate.operator(request)
+        body = parsed(await body_of(request, _BODY_BYTES_MAX))
+        new = asked_for(body, self._instance.config.schedules.timezone)
+        return JSONResponse(schedule_shape(await self._instance.scheduling.add(new)), 201)
+
+    async def show(self, request: Request) -> Response:
+        """One, with its last runs."""
+        self._gate.operator(request)
+        return JSONResponse(await shown(self._instance.scheduling.view, request.path_params["id"]))
+
+    async def do(self, request: Request) -> Response:
+        """Run, pause, resume or cancel one."""
+        self._gate.operator(request)
+        verb = request.path_params["verb"]
+        if verb not in VERBS:
+            raise NotFound(f"a schedule cannot {verb}; it can {', '.join(VERBS)}")
+        return JSONResponse(await done(self._instance, request.path_params["id"], verb))

@@ -1,0 +1,88 @@
+"""`keepsaid schedule`: added, listed, run, paused and cancelled; beside a running instance and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from tests.acceptance.program import Program, inside
+from tests.acceptance.test_cli_lanes import perhaps_serving
+
+Capture = pytest.CaptureFixture[str]
+DAILY = ("schedule", "add", "--cron", "0 9 * * *", "--timezone", "Europe/Berlin", "--name", "tea", "--say", "drink tea")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    made = Program(tmp_path / "home")
+    made.configure("models: {chat: none}\nbuffer: {window_ms: 0}\n")
+    return made
+
+
+def until_said(program: Program, capsys: Capture) -> dict[str, Any]:
+    """The schedule once its run has been executed."""
+    deadline = monotonic() + 20
+    while True:
+        shape: dict[str, Any] = inside(program, capsys, "schedule", "show", "tea", "--json").json
+        if shape["runs"] and shape["runs"][0]["state"] == "executed":
+            return shape
+        assert monotonic() < deadline
+
+
+@pytest.mark.parametrize("serving", [False, True])
+def test_a_schedule_lives_as_its_owner_says(program: Program, capsys: Capture, *, serving: bool) -> None:
+    with perhaps_serving(program, serving=serving):
+        added = inside(program, capsys, *DAILY, "--json").json
+        assert (added["state"], added["when"], added["what"]) == ("active", "0 9 * * * (Europe/Berlin)", "say")
+        assert added["to"]["key"] == "root:terminal"
+        assert "already" in inside(program, capsys, *DAILY, code=1).err
+        [listed] = inside(program, capsys, "schedule", "ls", "--json").json["schedules"]
+        assert listed == {key: value for key, value in added.items() if key != "schema_version"}
+        assert inside(program, capsys, "schedule", "pause", "tea", "--json").json["state"] == "paused"
+        assert "cannot pause" in inside(program, capsys, "schedule", "pause", added["id"], code=1).err
+        assert inside(program, capsys, "schedule", "resume", added["id"], "--json").json["next_at"] == added["next_at"]
+        assert inside(program, capsys, "schedule", "run", "tea", "--json").json["id"] == added["id"]
+        if serving:
+            shape = until_said(program, capsys)
+            assert shape["runs"][0]["output"] == "waiting"
+            assert "drink tea" in inside(program, capsys, "schedule", "show", "tea").out
+        assert inside(program, capsys, "status", "--json").json["schedules"]["next_at"]
+        assert inside(program, capsys, "schedule", "cancel", "tea", "--json").json["state"] == "cancelled"
+        assert inside(program, capsys, "schedule", "ls", "--json").json["schedules"] == []
+        assert len(inside(program, capsys, "schedule", "ls", "--all", "--json").json["schedules"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--cron", "0 25 * * *", "--say", "x"), "hour"),
+        (("--every", "5", "--at", "2030-01-01", "--say", "x"), "one of cron"),
+        (("--at", "2001-01-01", "--say", "x"), "over"),
+        (("--every", "60"), "one of say"),
+        (("--every", "60", "--say", "x", "--channel", "nowhere"), "channel that is open"),
+        (("--cron", "0 1 * * *", "--timezone", "Mars", "--say", "x"), "time zone"),
+    ],
+)
+def test_what_cannot_come_is_refused(program: Program, capsys: Capture, options: tuple[str, ...], said: str) -> None:
+    refused = inside(program, capsys, "schedule", "add", *options, code=1)
+    assert said in refused.err
+    assert "Nothing was changed" in refused.err
+
+
+def test_there_is_nothing_where_nothing_was_added(program: Program, capsys: Capture) -> None:
+    assert inside(program, capsys, "schedule", "ls", "--json").json["schedules"] == []
+    assert "no schedule tea" in inside(program, capsys, "schedule", "show", "tea", code=1).err
+    assert "no schedule tea" in inside(program, capsys, "schedule", "pause", "tea", code=1).err
+
+
+def test_what_the_config_names_comes_and_is_paused_but_not_cancelled(program: Program, capsys: Capture) -> None:
+    program.configure(
+        "models: {chat: none}\nschedules: {named: {tea: {every_s: 3600, say: drink tea}}}\nbuffer: {window_ms: 0}\n"
+    )
+    with perhaps_serving(program, serving=True):
+        [one] = inside(program, capsys, "schedule", "ls", "--json").json["schedules"]
+        assert (one["source"], one["name"], one["when"]) == ("config", "tea", "every 3600 s")
+        assert "stands in the config" in inside(program, capsys, "schedule", "cancel", "tea", code=1).err
+        assert inside(program, capsys, "schedule", "pause", "tea", "--json").json["state"] == "paused"
