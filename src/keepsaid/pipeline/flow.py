@@ -296,9 +296,12 @@ class Flow:
         tail = asyncio.ensure_future(self._tail(reading))
         recent = asyncio.ensure_future(_recent(tail))
         standing = asyncio.ensure_future(mind.sources.standing(claimed, mind.identity))
-        injection = recorded(claimed.trace) or await mind.reminder.remind(claimed, recent)
-        passing = await mind.sources.passing(claimed, now)
-        return Scene(claimed, await tail, injection, await standing, passing)
+        passing = asyncio.ensure_future(mind.sources.passing(claimed, now))
+        try:
+            injection = recorded(claimed.trace) or await mind.reminder.remind(claimed, recent)
+            return Scene(claimed, await tail, injection, await standing, await passing)
+        finally:
+            passing.cancel()
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
         return fitted(await reading, self._course.budget.recent_tokens)

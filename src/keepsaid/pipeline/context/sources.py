@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,9 +36,14 @@ class Sources:
         who = await identity.read()
         shelf = await self.skills.read() if self.skills else Skills()
         lines = self.capabilities.lines() if self.capabilities else ()
-        told = await self.overview.told(claimed.batch.lane) if self.overview else ""
-        known = await self.bulletins.told(claimed) if self.bulletins else ""
+        told, known = await asyncio.gather(self._told(claimed), self._known(claimed))
         return Standing(who, personality_of(claimed), shelf, lines, known, told)
+
+    async def _told(self, claimed: Claimed) -> str:
+        return await self.overview.told(claimed.batch.lane) if self.overview else ""
+
+    async def _known(self, claimed: Claimed) -> str:
+        return await self.bulletins.told(claimed) if self.bulletins else ""
 
     async def passing(self, claimed: Claimed, now_ms: int) -> Passing:
         """What holds for this turn alone."""
