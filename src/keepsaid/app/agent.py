@@ -12,6 +12,7 @@ from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.app.budget import budget_of
 from keepsaid.app.compaction import guard_of, overview_of
 from keepsaid.app.reading import archive_of
+from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Injection, Kind
 from keepsaid.domain.turn import Claimed, Recent
@@ -64,7 +65,7 @@ class Faculties:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Who answers in a home; `tools` are those it has beside its own."""
+    """Who answers in a home; `tools` are those it has beside its own, in the order in which they take a name."""
 
     home: Home
     config: Config
@@ -73,8 +74,7 @@ class Agent:
     faculties: Faculties
     system: tuple[Clock, Ids]
     hub: ProgressHub
-    tools: Sequence[Tool] = ()
-    offers: TurnOffers = TurnOffers(tuple)
+    tools: tuple[Sequence[Tool], TurnOffers, Toolbox]
 
     def flow(self) -> Flow:
         """The road of its messages."""
@@ -89,7 +89,7 @@ class Agent:
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
         overview = overview_of(config, operations)
-        sources = Sources(SkillFolder(files), None, None, (self.offers,), overview, have.briefings)
+        sources = Sources(SkillFolder(files), None, None, (self.tools[1],), overview, have.briefings)
         guard = guard_of(config, operations, clock, have.compactor)
         claims = Claims(memories.people, memories.hearing, clock, one_time_code, operations)
         window = config.compaction.window_tokens
@@ -112,9 +112,11 @@ class Agent:
         return Injector(have.recall, memories, have.recorder, clock, settings)
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
-        ours = (*self._of_memory(claimed), ask_for(claimed), *self.tools)
+        given, offers, toolbox = self.tools
+        ours = (*self._of_memory(claimed), ask_for(claimed), *given)
         taken = {tool.name for tool in ours}
-        return (*ours, *(tool for tool in self.offers.tools(claimed) if tool.name not in taken))
+        others = (*offers.tools(claimed), *toolbox.tools())
+        return (*ours, *(tool for tool in others if tool.name not in taken))
 
     def _of_memory(self, claimed: Claimed) -> Sequence[Tool]:
         if self.config.memory.injection == "off":

@@ -34,6 +34,7 @@ from keepsaid.app.redaction import redactor_of
 from keepsaid.app.reload import reloading_of
 from keepsaid.app.scheduling import Scheduling
 from keepsaid.app.telling import Telling
+from keepsaid.app.tools import toolbox_of
 from keepsaid.app.working import Site, Working
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
@@ -150,7 +151,9 @@ class Instance:
         have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
         system = self.clock, self.ids
         offers = TurnOffers(lambda: self.extending.lifecycle.active)
-        self.flow = Agent(home, config, stores, model, have, system, self.hub, outside.tools, offers).flow()
+        self.toolbox = toolbox_of(config, self.clock)
+        tools = outside.tools, offers, self.toolbox
+        self.flow = Agent(home, config, stores, model, have, system, self.hub, tools).flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
         self.extending = self._extending(outside.extensions)
@@ -158,7 +161,7 @@ class Instance:
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
-        site = Site(home, config, *stores, self.redactor, model, lambda: (*outside.tools, *offers.lasting()))
+        site = Site(home, config, *stores, self.redactor, model, self.toolbox.beside(outside.tools, offers.lasting))
         self.working = Working(site, system, self.flow.hints, self.owner)
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
@@ -263,6 +266,7 @@ class Instance:
                 *self.extending.stages(),
                 *await self.scheduling.start(self.receive, hint, self.channels),
                 *self.working.stages(),
+                *self.toolbox.stages(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]

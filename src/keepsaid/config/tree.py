@@ -20,6 +20,7 @@ from keepsaid.config.schedules import SchedulesConfig
 from keepsaid.config.section import Section
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.config.tasks import TasksConfig
+from keepsaid.config.tools import ToolsConfig
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Busy
 from keepsaid.domain.lane import LaneRules
@@ -342,6 +343,7 @@ class Config(BaseSettings):
     redaction: RedactionConfig = RedactionConfig()
     log: LogConfig = LogConfig()
     extensions: dict[str, ExtensionConfig] = Field(default_factory=dict)
+    tools: ToolsConfig = ToolsConfig()
 
     @classmethod
     def settings_customise_sources(

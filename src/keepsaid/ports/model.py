@@ -18,7 +18,8 @@ class Tool:
     """Something the model may call in this turn.
 
     `schema` is the JSON Schema of its arguments. `run` takes the parsed arguments and returns what the
-    model is to read; it raises ToolError to tell the model what was wrong.
+    model is to read; it raises ToolError to tell the model what was wrong. A call may take `limit_s` seconds, and what
+    it returns is cut after `chars_max` characters.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Tool:
     run: Callable[[dict[str, Json]], Awaitable[str]]
     kind: ToolClass = ToolClass.PURE
     limit_s: float = 30.0
+    chars_max: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ NOUNS = (
     "events",
     "ext",
     "schedule",
+    "tools",
     "why",
     "logs",
     "config",

@@ -18,7 +18,7 @@ from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """How much one turn may do: steps, tokens of an answer, seconds a call, characters of a tool's output."""
+    """How much one turn may do: steps, tokens of an answer, seconds a call, characters of any tool's output."""
 
     steps_max: int = 20
     tokens_max: int = 4_096
@@ -101,10 +101,11 @@ async def _use(turn: Turn, steps: StepLog, call: ToolCall) -> Record:
 async def _result(turn: Turn, steps: StepLog, call: ToolCall) -> str:
     """What the tool says, or what is wrong with the call: a step either way, so that a retry counts the same."""
     tool = next((tool for tool in turn.tools if tool.name == call.name), None)
+    chars_max = min(turn.limits.tool_chars_max, tool.chars_max if tool else turn.limits.tool_chars_max)
 
     async def make() -> tuple[Json, Usage]:
         said = await _call(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
-        return cut(normalise(said), turn.limits.tool_chars_max), Usage()
+        return cut(normalise(said), chars_max), Usage()
 
     repeatable = tool is not None and tool.kind in (ToolClass.PURE, ToolClass.IDEMPOTENT)
     subject = normalise(call.name)

@@ -1,0 +1,213 @@
+"""Tools of a server that speaks the Model Context Protocol, over its standard streams or streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from keepsaid.config.tools import McpServerConfig
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.text import cut, normalise
+from keepsaid.errors import ToolError
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.model import Tool
+from keepsaid.ports.tool_source import Served
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+_log = logging.getLogger("keepsaid.tools")
+_CONNECT_S = 20.0
+_LOOK_MS = 60_000
+"""How often the list of its tools is asked for anew, which also tells whether it is still there."""
+
+_AGAIN_MS, _AGAIN_MS_MAX = 1_000, 60_000
+_CLOSED = -32_000
+"""The code of the error that the library raises when a connection has ended."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DESCRIPTION_CHARS_MAX = 2_000
+_TOOLS_MAX = 128
+
+
+class McpServer:
+    """One server, `there` while it is connected; `keep` is its only loop, and without it a call is refused at once."""
+
+    def __init__(self, name: str, config: McpServerConfig, clock: Clock) -> None:
+        self.name = name
+        self.trouble = "not connected yet"
+        self.there = asyncio.Event()
+        self._config = config
+        self._clock = clock
+        self._client: Client | None = None
+        self._tools: tuple[Tool, ...] = ()
+        self._lost = asyncio.Event()
+        self._tries = 0
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools that may be used, by name; none while it is not there."""
+        return self._tools
+
+    async def served(self) -> Sequence[Served]:
+        """Connect, ask for all it has, and leave; raises ToolError."""
+        try:
+            async with AsyncExitStack() as closing, asyncio.timeout(_CONNECT_S):
+                return await self._listed(await closing.enter_async_context(self._connection(closing)))
+        except _troubles() as error:
+            raise ToolError(_told(error)) from error
+
+    async def keep(self) -> int | None:
+        """Stay connected until it is lost; returns when to try again."""
+        try:
+            async with AsyncExitStack() as closing:
+                async with asyncio.timeout(_CONNECT_S):
+                    client = await closing.enter_async_context(self._connection(closing))
+                    self._offer(await self._listed(client))
+                await self._stay(client)
+        except _troubles() as error:
+            self.trouble = _told(error)
+        finally:
+            self._leave()
+            self._tools = ()
+        wait_ms = min(_AGAIN_MS * 2**self._tries, _AGAIN_MS_MAX)
+        self._tries = min(self._tries + 1, 16)
+        _log.warning("the tools of %s are not there; trying again in %g s", self.name, wait_ms / 1_000)
+        return int(self._clock.due_ms() + wait_ms)
+
+    def _leave(self) -> None:
+        self._client = None
+        self.there.clear()
+
+    async def _stay(self, client: Client) -> None:
+        self._client, self.trouble, self._tries = client, "", 0
+        self.there.set()
+        while self.there.is_set():
+            await self._clock.wait(self._lost, _LOOK_MS)
+            if self.there.is_set():
+                async with asyncio.timeout(_CONNECT_S):
+                    self._offer(await self._listed(client))
+        self.trouble = "the connection was lost"
+
+    def _connection(self, closing: AsyncExitStack) -> Client:
+        try:
+            from mcp import Client, StdioServerParameters, stdio_client  # noqa: PLC0415 - 0.8 s that few need
+            from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+            from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415
+        except ImportError as error:
+            raise ToolError("the package mcp is not installed: pip install 'keepsaid[mcp]'") from error
+        logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log what servers say
+        given = self._config
+        if given.url:
+            http = create_mcp_http_client(_opened(given.headers))
+            closing.push_async_callback(http.aclose)
+            return Client(streamable_http_client(given.url, http_client=http), read_timeout_seconds=given.limit_s)
+        program, *arguments = given.command
+        silent = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - closed with the connection
+        closing.callback(silent.close)
+        server = StdioServerParameters(command=program, args=arguments, env=_opened(given.env))
+        return Client(stdio_client(server, errlog=silent), read_timeout_seconds=given.limit_s)
+
+    async def _listed(self, client: Client) -> list[Served]:
+        found: list[Served] = []
+        cursor = None
+        while len(found) < _TOOLS_MAX:
+            page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+            found += [self._served(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return sorted(found[:_TOOLS_MAX], key=lambda one: one.name)
+
+    def _served(self, name: str, description: str, schema: dict[str, Any]) -> Served:
+        allowed = _NAME.fullmatch(self._called(name)) is not None and _any_like(name, self._config.allow)
+        kinds = (kind for pattern, kind in self._config.kinds.items() if fnmatchcase(name, pattern))
+        told = cut(normalise(description), _DESCRIPTION_CHARS_MAX)
+        return Served(normalise(name), told, schema, next(kinds, self._config.kind), allowed)
+
+    def _called(self, name: str) -> str:
+        return f"{self.name}__{name}"
+
+    def _offer(self, served: Sequence[Served]) -> None:
+        given = self._config
+        self._tools = tuple(
+            Tool(
+                self._called(one.name),
+                one.description,
+                one.schema,
+                partial(self._use, one.name),
+                one.kind,
+                given.limit_s,
+                given.chars_max,
+            )
+            for one in served
+            if one.allowed
+        )
+
+    async def _use(self, name: str, arguments: dict[str, Json]) -> str:
+        client = self._client
+        if client is None:
+            raise ToolError(f"{self.name} cannot be reached now: {self.trouble}")
+        try:
+            result = await client.call_tool(name, arguments)
+        except _troubles() as error:
+            if getattr(error, "code", _CLOSED) == _CLOSED and self._client is client:
+                self._leave()
+                self._lost.set()
+            raise ToolError(_told(error)) from error
+        told = "\n".join(map(_text_of, result.content))
+        if not result.content and result.structured_content is not None:
+            told = json.dumps(result.structured_content, ensure_ascii=False)
+        if result.is_error:
+            raise ToolError(told or "it failed and does not say why")
+        return told
+
+
+def _opened(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: secret.get_secret_value() for name, secret in secrets.items()}
+
+
+def _any_like(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _text_of(content: Any) -> str:
+    """A part of a result as text; what is none is named."""
+    text = getattr(content, "text", None)
+    if isinstance(text, str):
+        return text
+    size = len(getattr(content, "data", "") or "")
+    return f"[{content.type}, {size:,} characters, not shown]"
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong; of several things at once, the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ToolError):
+        return error.what
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return cut(normalise(str(error) or type(error).__name__), 300)
+
+
+def _troubles() -> tuple[type[BaseException], ...]:
+    """What a server, its connection or the library that speaks to it may raise."""
+    ours = (ToolError, OSError, ValueError, RuntimeError, ExceptionGroup)
+    try:
+        from anyio import BrokenResourceError, ClosedResourceError, EndOfStream  # noqa: PLC0415
+        from httpx2 import HTTPError  # noqa: PLC0415
+        from mcp import MCPError  # noqa: PLC0415
+    except ImportError:
+        return ours
+    return (*ours, MCPError, HTTPError, BrokenResourceError, ClosedResourceError, EndOfStream)

@@ -1,0 +1,50 @@
+"""Settings of tools that others serve."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, SecretStr, StringConstraints, model_validator
+
+from keepsaid.config.section import Section
+from keepsaid.domain.turn import ToolClass
+
+ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=24)]
+
+
+class McpServerConfig(Section):
+    """One server that speaks the Model Context Protocol. Its tools are called NAME__TOOL."""
+
+    command: tuple[str, ...] = ()
+    """What starts it, with its arguments, where it speaks over its standard streams."""
+    url: str = ""
+    """Where it listens, where it speaks streamable HTTP."""
+    env: dict[str, SecretStr] = Field(default_factory=dict)
+    """Variables it is started with; of ours it gets PATH, HOME and the like alone."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Headers of every request, such as Authorization."""
+    allow: tuple[str, ...] = ()
+    """Which of its tools may be used, by their own names or patterns with *. None, unless they are named here."""
+    kind: ToolClass = ToolClass.UNSAFE
+    """What may be done with a call that started and has no result: pure and idempotent ones are made again, an unsafe
+    one waits for your word. What the server says of its tools does not count."""
+    kinds: dict[str, ToolClass] = Field(default_factory=dict)
+    """Other classes, by tool or pattern; the first that matches."""
+    limit_s: float = Field(30.0, gt=0, le=3_600)
+    """Seconds a call may take."""
+    chars_max: int = Field(20_000, ge=100, le=1_000_000)
+    """Characters of a result that the model is shown."""
+
+    @model_validator(mode="after")
+    def one_way(self) -> Self:
+        """Refuse a server that is reached in no way, or in two."""
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server needs either a command or a url")
+        return self
+
+
+class ToolsConfig(Section):
+    """Tools that others serve."""
+
+    mcp: dict[ServerName, McpServerConfig] = Field(default_factory=dict)
+    """Servers, by name."""
