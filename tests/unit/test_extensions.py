@@ -151,7 +151,7 @@ async def test_a_subscription_outlives_the_process(tmp_path: Path) -> None:
         assert await asyncio.wait_for(made(instance, "ear").heard.get(), 20) == 1
     file.rename(file.with_suffix(".off"))
     async with runtime(tmp_path) as instance:
-        assert not instance.extending.lifecycle.active
+        assert "ear" not in instance.extending.lifecycle.guests
         await instance.telling.emit("deploy.finished", {"build": 2})
     file.with_suffix(".off").rename(file)
     async with runtime(tmp_path) as instance:
@@ -217,3 +217,35 @@ async def test_the_owner_is_told_in_his_direct_chat_by_an_event(tmp_path: Path) 
                 await instance.clock.wait(asyncio.Event(), 20)
         notices = [one for one in await instance.operations.unseen("terminal", "terminal") if one.draft.notice]
         assert [one.draft.text for one in notices] == ["The deploy is done."]
+
+
+async def test_the_core_comes_in_through_the_same_door(tmp_path: Path) -> None:
+    async with runtime(tmp_path) as instance:
+        by_id = {one.id: one for one in instance.extending.lifecycle.active}
+        assert set(by_id) == {"terminal", "http", "github", "memory", "memory_consolidator"}
+        assert by_id["memory_consolidator"].manifest.depends_on == ("memory",)
+        assert set(instance.channels) == {"terminal", "http", "library", "github"}
+        assert set(instance.hooks) == {"github"}
+        names = {tool.name for tool in instance.extending.offers.tools(EVERYTHING.claimed)[0]}
+        assert "memory_search" in names
+        assert not Home.at(tmp_path).extensions_file.exists()
+
+
+async def test_a_part_of_the_core_that_is_off_takes_what_depends_on_it_with_it(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "extensions": {"memory": {"enabled": False}, "github": {"enabled": False}}}
+    async with runtime(tmp_path, settings) as instance:
+        guests = instance.extending.lifecycle.guests
+        assert instance.extending.offers.tools(EVERYTHING.claimed) == ((), ())
+        fault = guests["memory_consolidator"].fault
+        assert fault is not None
+        assert fault.reason == "it depends on memory: it is off"
+        assert (set(instance.hooks), "http" in instance.channels) == (set(), True)
+
+
+async def test_a_built_in_one_cannot_be_replaced_by_its_name(tmp_path: Path) -> None:
+    put(Home.at(tmp_path).extensions, "memory", "@extension(id='memory')\nclass A: ...\n")
+    async with runtime(tmp_path) as instance:
+        fault = instance.extending.lifecycle.guests["memory@folder:memory.py"].fault
+        assert fault is not None
+        assert fault.reason.startswith("its id memory is taken: built-in")
+        assert instance.extending.lifecycle.guests["memory"].active

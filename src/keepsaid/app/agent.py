@@ -85,7 +85,7 @@ class Agent:
     def _mind(self) -> Mind:
         config, (operations, memories), (clock, _) = self.config, self.stores, self.system
         have = self.faculties
-        mode = config.memory.injection
+        mode = injection_mode(config)
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
         overview = overview_of(config, operations)
@@ -113,12 +113,13 @@ class Agent:
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
-        ours = (*self._of_memory(claimed), ask_for(claimed), *given)
+        core, brought = offers.tools(claimed)
+        ours = (*core, ask_for(claimed), *given)
         taken = {tool.name for tool in ours}
-        others = (*offers.tools(claimed), *toolbox.tools())
-        return (*ours, *(tool for tool in others if tool.name not in taken))
+        return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 
-    def _of_memory(self, claimed: Claimed) -> Sequence[Tool]:
+    def memory_tools(self, claimed: Claimed) -> Sequence[Tool]:
+        """What the agent may ask memory, and have it remember, as the extension `memory` brings it."""
         if self.config.memory.injection == "off":
             return ()
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
@@ -129,6 +130,12 @@ class Agent:
         deeds = memory_deeds(memories, listener, claimed)
         forget = memory_forget(memories, have.forgetter, listener)
         return (search, opened_one, *deeds, forget)
+
+
+def injection_mode(config: Config) -> str:
+    """What comes to mind before a turn: as the settings say, and nothing without the extension `memory`."""
+    there = "memory" not in config.extensions or config.extensions["memory"].enabled
+    return config.memory.injection if there else "off"
 
 
 def course_of(config: Config) -> Course:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Container
 
 from keepsaid.adapters.channels.github import GitHubHook
 from keepsaid.adapters.channels.pull import PullChannel, allowed
@@ -14,12 +15,12 @@ _SAMPLE = "sample"
 """Secret and delivery of a webhook that is only tried."""
 
 
-def channels_of(config: Config) -> tuple[dict[str, Channel], dict[str, Hook]]:
-    """Every enabled channel by name, and those that others call."""
+def channels_of(config: Config, names: Container[str]) -> tuple[dict[str, Channel], dict[str, Hook]]:
+    """The enabled ones among some channels, by name, and those of them that others call."""
     channels: dict[str, Channel] = {}
     hooks: dict[str, Hook] = {}
     for name, one in config.channels.items():
-        if not one.enabled:
+        if not one.enabled or name not in names:
             continue
         if name == "github":
             secret = one.secret.get_secret_value() if one.secret else ""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
 from keepsaid.app.hosting import Host
 from keepsaid.config import Config, Home
 from keepsaid.config.tree import ChannelConfig
@@ -16,7 +17,7 @@ from keepsaid.engine.loops import Stage
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions import account
 from keepsaid.extensions.agent import DeclaredAgent
-from keepsaid.extensions.discover import Found, in_folder, in_packages, unique
+from keepsaid.extensions.discover import Found, Source, in_folder, in_packages, unique
 from keepsaid.extensions.given import GuestContext
 from keepsaid.extensions.guest import Guest, State
 from keepsaid.extensions.lifecycle import Lifecycle, Surroundings
@@ -71,10 +72,14 @@ def secrets_of(found: Iterable[Found]) -> tuple[str, ...]:
 class Extending:
     """The extensions of one instance."""
 
-    def __init__(self, home: Home, found: Sequence[Found], host: Host, model: Model, redactor: Redactor) -> None:
+    def __init__(
+        self, home: Home, found: Sequence[Found], host: Host, outer: tuple[Model, Redactor], parts: Parts
+    ) -> None:
         self._home = home
         self.host = host
-        self._model = model
+        self._parts = parts
+        self._model, redactor = outer
+        found = tuple(unique((*built_in(host.config), *found)))
         around = Surroundings(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(found, around)
         self.listeners = Listeners(host.clock)
@@ -82,11 +87,12 @@ class Extending:
         self._begun = False
 
     async def begin(self, channels: dict[str, Channel], hooks: dict[str, Hook]) -> None:
-        """Let them in; what they bring takes its place among the channels and hooks."""
+        """Let them in; what they bring takes its place among the channels and hooks, beside what stands there."""
         await self.lifecycle.begin()
         self._begun = True
         for guest in self.lifecycle.active:
-            channels.update(guest.provided.channels)
+            for name, channel in guest.provided.channels.items():
+                channels.setdefault(name, channel)
             hooks.update(guest.provided.hooks)
             if guest.provided.listen is not None:
                 self.listeners.begin(guest)
@@ -102,9 +108,10 @@ class Extending:
 
     def stages(self) -> Sequence[Stage]:
         """What looks after their health."""
-        if not self.lifecycle.guests:
-            return ()
-        return (Stage("extensions", self._look, asyncio.Event(), poll_ms=_HEALTH_MS, vital=False),)
+        loops = [stage for guest in self.lifecycle.active for stage in _loops(guest)]
+        if not any(hasattr(guest.made, "health") for guest in self.lifecycle.active):
+            return loops
+        return (*loops, Stage("extensions", self._look, asyncio.Event(), poll_ms=_HEALTH_MS, vital=False))
 
     async def quiet(self) -> None:
         """Take nothing in any more."""
@@ -123,7 +130,11 @@ class Extending:
         given = self.host.config.extensions.get(manifest.id)
         settings = settings_of(manifest, given.config if given else {})
         data = self._home.data / "extensions" / manifest.id
-        return GuestContext(manifest, settings, self.host, peer, data)
+        if manifest.id not in NAMES:
+            return GuestContext(manifest, settings, self.host, peer, data)
+        context = BuiltInContext(manifest, settings, self.host, peer, data)
+        context.parts = self._parts
+        return context
 
     def _agent(self, guest: Guest) -> AgentProvider | None:
         described = guest.manifest.agent
@@ -144,15 +155,23 @@ class Extending:
             told = {"extension": guest.id, "phase": guest.fault.phase.value}
             await self.host.told("extension.quarantined", told, guest.id)
             await self.listeners.end(guest.id)
-        elif guest.state is State.ACTIVE:
+        elif guest.state is State.ACTIVE and guest.found.source is not Source.BUILT_IN:
             await self.host.told("extension.started", {"extension": guest.id}, guest.id)
         if self._begun:
             self._write()
 
     def _write(self) -> None:
-        if not self.lifecycle.guests:
+        guests = self.lifecycle.guests.values()
+        if not any(one.fault or one.found.source is not Source.BUILT_IN for one in guests):
             return
         try:
-            account.write(self._home.extensions_file, os.getpid(), self.lifecycle.guests.values())
+            account.write(self._home.extensions_file, os.getpid(), guests)
         except OSError as error:
             _log.warning("what became of extensions cannot be written (%s)", error.strerror)
+
+
+def _loops(guest: Guest) -> Sequence[Stage]:
+    """The loops of a built-in extension."""
+    if guest.found.source is not Source.BUILT_IN or not hasattr(guest.made, "loops"):
+        return ()
+    return tuple(guest.made.loops())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +17,9 @@ from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.agent import Agent, Faculties
+from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.bulletins import briefings_of
-from keepsaid.app.channels import channels_of, given_up
+from keepsaid.app.channels import given_up
 from keepsaid.app.collection import collecting_of
 from keepsaid.app.compaction import compaction_of, copier_of
 from keepsaid.app.early import Early
@@ -43,6 +44,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.text import normalise
+from keepsaid.domain.turn import Claimed
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.gauge import Gauge, Marks
@@ -66,7 +68,7 @@ from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.turn.notices import DIED
-from keepsaid.ports.channel import Channel
+from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.embedder import Embedder
 from keepsaid.ports.halt import Halt
@@ -131,8 +133,8 @@ class Instance:
         self.model = model
         self.clock, self.ids = outside.clock, outside.ids
         self.hub = ProgressHub()
-        self.channels, self.hooks = channels_of(config)
-        self.channels.update(outside.channels)
+        self.channels: dict[str, Channel] = dict(outside.channels)
+        self.hooks: dict[str, Hook] = {}
         self.embedding = embedding_of(outside, self.memories)
         leg_ms = LEG_SHARE * config.memory.deadline_ms
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
@@ -152,11 +154,11 @@ class Instance:
         system = self.clock, self.ids
         offers = TurnOffers(lambda: self.extending.lifecycle.active)
         self.toolbox = toolbox_of(config, self.clock)
-        tools = outside.tools, offers, self.toolbox
-        self.flow = Agent(home, config, stores, model, have, system, self.hub, tools).flow()
+        agent = Agent(home, config, stores, model, have, system, self.hub, (outside.tools, offers, self.toolbox))
+        self.flow = agent.flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
-        self.extending = self._extending(outside.extensions)
+        self.extending = self._extending(outside.extensions, agent.memory_tools)
         self.scheduling = Scheduling(config, self.operations, self.clock, self.ids)
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
@@ -182,10 +184,11 @@ class Instance:
         rules = config.lanes.rules()
         return Door(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
 
-    def _extending(self, found: Sequence[Found]) -> Extending:
-        outer = self.telling, self.receive, self.clock, self.ids, self.flow.hints
-        host = Host(self.config, self.operations, *outer, ours_of(found))
-        return Extending(self.home, found, host, self.model, self.redactor)
+    def _extending(self, found: Sequence[Found], memory_tools: Callable[[Claimed], Sequence[Tool]]) -> Extending:
+        outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), ours_of(found)
+        host = Host(self.config, self.operations, *outer, ours)
+        parts = Parts(self.config, memory_tools, self.collecting.stages, ours)
+        return Extending(self.home, found, host, (self.model, self.redactor), parts)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
@@ -261,7 +264,6 @@ class Instance:
                 *self._embed(),
                 *self._brief(),
                 *self._maintain(),
-                *self.collecting.stages(),
                 *self.telling.stages(),
                 *self.extending.stages(),
                 *await self.scheduling.start(self.receive, hint, self.channels),

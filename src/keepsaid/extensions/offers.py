@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed
+from keepsaid.extensions.discover import Source
 from keepsaid.extensions.guest import Fault, Guest, Phase
 from keepsaid.extensions.trying import tried
 from keepsaid.ports.model import Tool
@@ -27,13 +28,15 @@ class TurnOffers:
         self._active = active
         self._limit_s = limit_s
 
-    def tools(self, claimed: Claimed) -> Sequence[Tool]:
-        """Their tools; of two with one name the first stays."""
-        tools: dict[str, Tool] = {}
+    def tools(self, claimed: Claimed) -> tuple[Sequence[Tool], Sequence[Tool]]:
+        """The tools of built-in extensions, and those of the others; of two with one name the first stays."""
+        core: dict[str, Tool] = {}
+        others: dict[str, Tool] = {}
         for guest in self._active():
+            known = core if guest.found.source is Source.BUILT_IN else others
             for tool in (*guest.provided.tools, *_of_turn(guest, claimed)):
-                tools.setdefault(tool.name, tool)
-        return tuple(tools.values())
+                known.setdefault(tool.name, tool)
+        return tuple(core.values()), tuple(tool for name, tool in others.items() if name not in core)
 
     def lasting(self) -> Sequence[Tool]:
         """Tools that belong to no turn, so that a worker may use them too."""

@@ -127,9 +127,12 @@ def _switch(name: str, *, on: bool) -> None:
 
 def found() -> list[Found]:
     """What there is in this home."""
+    from keepsaid.app.builtin.parts import built_in  # noqa: PLC0415
     from keepsaid.app.extending import found_in  # noqa: PLC0415
+    from keepsaid.extensions.discover import unique  # noqa: PLC0415
 
-    return found_in(session().home, session().config())
+    config = session().config()
+    return list(unique((*built_in(config), *found_in(session().home, config))))
 
 
 def _named(name: str) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import keepsaid.app.agent as agents
+import keepsaid.app.builtin.channels as built_in
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.app import working
@@ -90,7 +91,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     _replace(working, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
-    _replace(opened, "channels_of", wraps.channels(_found(opened, "channels_of")))
+    _replace(built_in, "channels_of", wraps.channels(_found(built_in, "channels_of")))
     _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
     _replace(opened.Instance, "start", _visited(opened.Instance.start, order))
 
