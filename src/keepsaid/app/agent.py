@@ -34,6 +34,7 @@ from keepsaid.pipeline.turn.ask import ask_for
 from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
+from keepsaid.pipeline.turn.tasking import Tasking
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Recall
@@ -114,7 +115,8 @@ class Agent:
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
-        ours = (*core, ask_for(claimed), *given)
+        tasking = Tasking(claimed, self.stores[0].tasks, self.system[1])
+        ours = (*core, ask_for(claimed), *tasking.tools(), *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 

@@ -20,6 +20,9 @@ COMMANDS = {
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
     "join": "you are the same person in another direct chat with me: say /join here, and the code it gives you there",
     "widen": "let others hear what you said: /widen mem_ID conversation, person or global, and why",
+    "tasks": "what workers do, and what waits for your word",
+    "approve": "a task that waits for your word goes on: /approve and its id",
+    "reject": "a task that waits for your word fails: /reject and its id",
     "help": "this list",
 }
 """The commands and what they do."""
@@ -28,6 +31,8 @@ _WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTA
 _ALIKE = 0.7
 _VERBS = ("show", "set", "reset")
 _TAKEN = {
+    "approve": re.compile(r"tsk_[0-9a-z]{13}"),
+    "reject": re.compile(r"tsk_[0-9a-z]{13}"),
     "forget": re.compile(r"that|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
     "wrong": re.compile(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}"),
     "join": re.compile(r"undo|[A-Za-z2-9]{8}"),

@@ -57,5 +57,36 @@ class Measured:
     reported: int
 
 
-Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured | StageMemory
+@dataclass(frozen=True, slots=True)
+class MakeTask:
+    """Have a worker do something, under an id that was told; `after` are tasks that come first."""
+
+    id: int
+    text: str
+    key: str = ""
+    after: tuple[int, ...] = ()
+    outside: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StopTask:
+    """End a task; nothing happens when it has ended."""
+
+    task_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTask:
+    """A person's word on a task that waits for review; nothing happens when it does not."""
+
+    task_id: int
+    approved: bool
+    reason: str
+
+
+OfTask = MakeTask | StopTask | JudgeTask
+"""What concerns tasks, and wakes who does them."""
+
+Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured | StageMemory | OfTask
 """What a turn may leave behind beside its transcript and its reply."""

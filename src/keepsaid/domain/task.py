@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from keepsaid.domain.commits import Commit, StepEnd
+from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.fact import Fact
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
@@ -321,3 +322,17 @@ class ResultsKept(Commit[int]):
 def happened(what: str, task_id: int, **more: Json) -> Fact:
     """What the journal tells of a task, in ids and numbers: that it was created, started, ended or parked."""
     return Fact(f"task.{what}", str(task_id), {"task": task_id, **more})
+
+
+def from_turn(effect: MakeTask, lane: Lane, turn_id: int) -> NewTask:
+    """The task that a turn of a lane makes."""
+    return NewTask(
+        effect.id,
+        effect.text,
+        effect.key,
+        lane=lane,
+        turn_id=turn_id,
+        depth=1,
+        outside=effect.outside,
+        after=effect.after,
+    )

@@ -75,6 +75,7 @@ class Tasks:
         """
         if self._stopping or self._bench.model("").name == NO_MODEL:
             return None
+        await self._stop_cancelled()
         around, free = self._around, self._limits.at_once - len(self._running)
         if free < 1:
             return None
@@ -89,6 +90,13 @@ class Tasks:
             running.add_done_callback(partial(self._finished, task.id))
             around.hints.tell.set()
         return None if len(self._running) >= self._limits.at_once else await around.view.next_ready(TaskKind.WORKER)
+
+    async def _stop_cancelled(self) -> None:
+        """Stop the runs of what a turn cancelled."""
+        if self._running:
+            for task in await self._around.view.find(TaskFilter(state="cancelled")):
+                if task.id in self._running:
+                    self.cancelled(task.id)
 
     def cancelled(self, task_id: int) -> None:
         """A task was cancelled on disk: its run stops, and what it still has to say is refused."""

@@ -16,7 +16,7 @@ from keepsaid.domain.batch import Due, Group, Window
 from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
-from keepsaid.domain.effects import Effect
+from keepsaid.domain.effects import Effect, OfTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
@@ -53,6 +53,7 @@ from keepsaid.pipeline.turn.opened import opened_in
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.speak import set_in, set_personality
 from keepsaid.pipeline.turn.steps import StepLog
+from keepsaid.pipeline.turn.tasking import tasks_in
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
@@ -253,7 +254,11 @@ class Flow:
         text, records, model = await run(turn, steps)
         outcome = Outcome(text, records, steps.usage, model, chosen(trace), opened=opened_in(records))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
-        told: tuple[Effect, ...] = (*set_in(records, offers.claimed), *staged_in(records))
+        told: tuple[Effect, ...] = (
+            *set_in(records, offers.claimed),
+            *staged_in(records),
+            *tasks_in(records, offers.claimed),
+        )
         effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
         outcome = obedience.with_answer(replace(outcome, effects=effects))
         await self.commit(replace(offers.claimed, messages=whole.messages), outcome, steps.ending)
@@ -331,6 +336,8 @@ class Flow:
         self.hints.record.set()
         self.hints.tell.set()
         self.hints.work.set()
+        if any(isinstance(effect, OfTask) for effect in outcome.effects):
+            self.hints.task.set()
         return reply.id if reply else None
 
     def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from keepsaid.adapters.ram import receipts, slots, standing
+from keepsaid.adapters.ram import receipts, slots, standing, tasks
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
+from keepsaid.domain.effects import (
+    ClearSlot,
+    FillSlot,
+    JudgeTask,
+    MakeTask,
+    Measured,
+    OpenSlot,
+    SetPersonality,
+    StopTask,
+)
 from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.staged import StageMemory
 
@@ -28,6 +37,8 @@ def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
                 receipts.judged(state, effect, commit.at)
             case StageMemory():
                 state.staged.setdefault(commit.turn_id, []).append(effect)
+            case MakeTask() | StopTask() | JudgeTask():
+                tasks.obey(state, effect, lane.lane, (commit.turn_id, commit.at))
             case Measured():
                 standing.measure(state, effect)
             case _:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.ram.steps import end_step
 from keepsaid.adapters.ram.task_row import TaskRow
-from keepsaid.adapters.ram.turns import end_step
 from keepsaid.domain.ids import show
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.task import EndTask, happened, settled, verb_after_crash

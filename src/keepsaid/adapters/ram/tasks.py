@@ -10,7 +10,9 @@ from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.task_ends import ended, tell
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.commits import Prune
+from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, StopTask
 from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
@@ -31,6 +33,7 @@ from keepsaid.domain.task import (
     TaskStory,
     TaskWork,
     TellStatus,
+    from_turn,
     waves,
 )
 from keepsaid.domain.work import TaskKind
@@ -165,6 +168,18 @@ def decide(state: State, commit: DecideTask) -> bool:
     anew = {"attempts": 0, "crashes": 0, "deferrals": 0, "deferred_from": None}
     row.go("approve", ready_at=commit.at, reason="", **anew)
     return True
+
+
+def obey(state: State, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
+    """What a turn asks for; `made_by` is its id, and when."""
+    turn_id, at = made_by
+    match effect:
+        case MakeTask():
+            keep(state, from_turn(effect, lane, turn_id), at)
+        case StopTask():
+            cancel(state, CancelTask(effect.task_id, at, effect.reason))
+        case JudgeTask():
+            decide(state, DecideTask(effect.task_id, at, effect.approved, effect.reason))
 
 
 def kept(state: State, commit: ResultsKept) -> int:

@@ -2,53 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keepsaid.adapters.ram import steps
 from keepsaid.adapters.ram.busy import steered_into
 from keepsaid.adapters.ram.context import begin_anew
 from keepsaid.adapters.ram.effects import leave
 from keepsaid.adapters.ram.outbox import keep_reply
 from keepsaid.adapters.ram.sessions import enter, mark_if_many
 from keepsaid.adapters.ram.state import Entry, State, TurnRow
-from keepsaid.adapters.ram.step_row import StepRow
-from keepsaid.domain.commits import EpisodesKept, StepEnd, StepStart, Tell, TurnCommit
+from keepsaid.domain.commits import EpisodesKept, Tell, TurnCommit
 from keepsaid.domain.fact import answered
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
-
-
-def start_step(state: State, commit: StepStart) -> bool:
-    """Record a call about to be made."""
-    steps = state.held_steps(commit.turn_id, commit.fence)
-    if steps is None:
-        return False
-    known = steps.get(commit.step.n)
-    if known is not None and known.step.state == "finished":
-        return False
-    if commit.trace is not None and commit.turn_id in state.turns:
-        state.turns[commit.turn_id].trace = json.dumps(commit.trace)
-    if known is None:
-        steps[commit.step.n] = StepRow(replace(commit.step, state="started"))
-    else:
-        step = commit.step
-        known.step = replace(known.step, subject=step.subject, input_hash=step.input_hash, repeatable=step.repeatable)
-        known.tries += 1
-    return True
-
-
-def end_step(state: State, commit: StepEnd) -> bool:
-    """Record what a call returned."""
-    row = (state.held_steps(commit.turn_id, commit.fence) or {}).get(commit.n)
-    if row is None:
-        return False
-    finished = move("step", row.step.state, "finish")
-    row.output = json.dumps(commit.output)
-    row.step = replace(row.step, state=finished, usage=commit.usage)
-    if (task := state.held_task(commit.turn_id, commit.fence)) is not None:
-        task.put(crashes=0)
-    return True
 
 
 def commit_turn(state: State, commit: TurnCommit) -> bool:
@@ -59,7 +26,7 @@ def commit_turn(state: State, commit: TurnCommit) -> bool:
     joined = [batch for batch in steered_into(turn) if batch.state == "queued"]
     if tuple(batch.id for batch in joined) != commit.steered:
         return False
-    if commit.ending is not None and not end_step(state, commit.ending):
+    if commit.ending is not None and not steps.end_step(state, commit.ending):
         return False
     batch, outcome = turn.batch, commit.outcome
     turn_state = move("turn", turn.state, "commit")

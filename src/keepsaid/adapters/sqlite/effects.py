@@ -6,11 +6,25 @@ from typing import assert_never
 
 import apsw
 
-from keepsaid.adapters.sqlite import receipts, slots, staging, standing
+from keepsaid.adapters.sqlite import receipts, slots, staging, standing, tasks
+from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.effects import ClearSlot, FillSlot, Measured, OpenSlot, SetPersonality
+from keepsaid.domain.effects import (
+    ClearSlot,
+    FillSlot,
+    JudgeTask,
+    MakeTask,
+    Measured,
+    OpenSlot,
+    SetPersonality,
+    StopTask,
+)
 from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.staged import StageMemory
+
+_LANE = load("turns")["lane"]
 
 
 def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
@@ -29,6 +43,8 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
                 receipts.judged(db, effect, commit.at)
             case StageMemory():
                 staging.stage(db, effect, commit.turn_id)
+            case MakeTask() | StopTask() | JudgeTask():
+                tasks.obey(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))
             case Measured():
                 standing.measure(db, effect)
             case _:

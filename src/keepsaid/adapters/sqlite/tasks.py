@@ -11,7 +11,9 @@ from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.task_ends import ended
 from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tasks_of, tell
 from keepsaid.domain.commits import Prune
+from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, StopTask
 from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
@@ -29,6 +31,7 @@ from keepsaid.domain.task import (
     RunTask,
     Task,
     TellStatus,
+    from_turn,
     waves,
 )
 from keepsaid.domain.work import encoded
@@ -137,6 +140,18 @@ def decide(db: apsw.Connection, commit: DecideTask) -> bool:
         db.execute(SQL["end_call"], (task.id, left[0], state, json.dumps(commit.result), commit.at))
     db.execute(SQL["anew"], (task.id, move("task", task.state, "approve"), commit.at))
     return True
+
+
+def obey(db: apsw.Connection, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
+    """What a turn asks for; `made_by` is its id, and when."""
+    turn_id, at = made_by
+    match effect:
+        case MakeTask():
+            keep(db, from_turn(effect, lane, turn_id), at)
+        case StopTask():
+            cancel(db, CancelTask(effect.task_id, at, effect.reason))
+        case JudgeTask():
+            decide(db, DecideTask(effect.task_id, at, effect.approved, effect.reason))
 
 
 def kept(db: apsw.Connection, commit: ResultsKept) -> int:

@@ -39,7 +39,7 @@ from keepsaid.interfaces.http.receipts import ReceiptRoutes
 from keepsaid.interfaces.http.reload import reload
 from keepsaid.interfaces.http.schedules import ScheduleRoutes
 from keepsaid.interfaces.http.stopping import ending
-from keepsaid.interfaces.http.tasks import TaskRoutes
+from keepsaid.interfaces.http.tasks import task_routes
 from keepsaid.interfaces.http.versions import VersionRoutes
 
 _STOP_S = 1
@@ -53,7 +53,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     people = PeopleRoutes(instance, gate)
     versions = VersionRoutes(instance, gate)
     collection = CollectionRoutes(instance, gate)
-    events, tasks = EventRoutes(instance, gate, stopping), TaskRoutes(instance, gate)
+    events = EventRoutes(instance, gate, stopping)
     events = EventRoutes(instance, gate, stopping)
     schedules = ScheduleRoutes(instance, gate)
 
@@ -93,13 +93,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/memories/{id}/edit", guarded(versions.edit), methods=["POST"]),
         Route("/v1/memories/{id}/pin", guarded(versions.pin), methods=["POST"]),
         Route("/v1/memories/{id}/merge", guarded(versions.merge), methods=["POST"]),
-        Route("/v1/tasks", guarded(tasks.find), methods=["GET"]),
-        Route("/v1/tasks", guarded(tasks.create), methods=["POST"]),
-        Route("/v1/tasks/{id}", guarded(tasks.get), methods=["GET"]),
-        Route("/v1/tasks/{id}/run", guarded(tasks.run), methods=["POST"]),
-        Route("/v1/tasks/{id}/cancel", guarded(tasks.cancel), methods=["POST"]),
-        Route("/v1/tasks/{id}/approve", guarded(tasks.approve), methods=["POST"]),
-        Route("/v1/tasks/{id}/reject", guarded(tasks.reject), methods=["POST"]),
+        *task_routes(instance, gate),
         Route("/v1/events", guarded(events.events), methods=["GET"]),
         Route("/v1/deliveries/{id}/requeue", guarded(events.requeue), methods=["POST"]),
         Route("/v1/deliveries/{id}/dismiss", guarded(events.dismiss), methods=["POST"]),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, guarded, parsed
 from keepsaid.interfaces.tasks import task_shape, task_story_shape
 
 _BODY_BYTES_MAX = 200_000
@@ -97,3 +98,15 @@ def _text(fields: dict[str, object], name: str) -> str:
     if not isinstance(given, str):
         raise BadRequest(f"{name} must be text")
     return given
+
+
+def task_routes(instance: Instance, gate: Gate) -> list[Route]:
+    """Every route for tasks."""
+    tasks = TaskRoutes(instance, gate)
+    words = {"run": tasks.run, "cancel": tasks.cancel, "approve": tasks.approve, "reject": tasks.reject}
+    return [
+        Route("/v1/tasks", guarded(tasks.find), methods=["GET"]),
+        Route("/v1/tasks", guarded(tasks.create), methods=["POST"]),
+        Route("/v1/tasks/{id}", guarded(tasks.get), methods=["GET"]),
+        *(Route(f"/v1/tasks/{{id}}/{word}", guarded(said), methods=["POST"]) for word, said in words.items()),
+    ]

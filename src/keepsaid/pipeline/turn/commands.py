@@ -15,6 +15,7 @@ from keepsaid.domain.share import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
 from keepsaid.pipeline.turn.forget import Forget
 from keepsaid.pipeline.turn.people import Claims
+from keepsaid.pipeline.turn.tasking import TaskWords
 from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.pipeline.turn.wrong import Receipts, Wrong
 from keepsaid.ports.forgetting import Forgets
@@ -78,7 +79,9 @@ class Commands:
         window: int = 0,
     ) -> None:
         self._lanes = lanes
-        self._words = {"wrong": Wrong(lanes).told, "forget": Forget(lanes, forgets).told}
+        tasks = TaskWords(lanes.tasks)
+        self._words = {"wrong": Wrong(lanes).told, "forget": Forget(lanes, forgets).told, "tasks": tasks.listed}
+        self._words |= {"approve": tasks.approved, "reject": tasks.rejected}
         self._personalities = personalities
         self._compact = compact
         self._window = window

@@ -15,12 +15,18 @@ from keepsaid.domain.text import cut
 from keepsaid.pipeline.turn.told import ASKED, REFUSED, Told
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.receipts import ReceiptView
+from keepsaid.ports.tasks import TaskView
 
 _TEXT_CHARS = 100
 
 
 class Receipts(ReceiptView, LaneView, Protocol):
-    """What lanes were shown."""
+    """What lanes were shown, and what is done for them."""
+
+    @property
+    def tasks(self) -> TaskView:
+        """Tasks."""
+        ...
 
 
 class Wrong:

@@ -18,6 +18,9 @@ from keepsaid.testing.simulator.strands import is_command
 _AT_ONCE_MS = 100
 """Replies of two lanes that are written so close together have no order."""
 
+_ENDED = ("completed", "failed", "needs_review")
+"""How tasks that rules made may stand at the end: nobody cancels any."""
+
 _VISIBLE = ("dropped", "dead", "review")
 
 
@@ -77,6 +80,8 @@ class Judge:
             elif batch.verdict.action is Action.SPAWN:
                 if story.task is None or answers:
                     yield f"{word} was spawned without a task, or answered"
+                elif story.task.state not in _ENDED:
+                    yield f"the task of {word} is {story.task.state}"
             elif len(answers) != 1:
                 yield f"{word} is done with {len(answers)} answers"
 
@@ -171,8 +176,10 @@ class Judge:
     def _remembered(self) -> Iterator[str]:
         done = [story for story in self._stories if story.state == "done" and not is_command(story)]
         answers = {reply.id for story in done for reply in story.replies if not reply.draft.notice}
-        if self._episodes != len(done) + len(answers):
-            yield f"{self._episodes} episodes of {len(done)} messages and {len(answers)} answers"
+        results = {story.task.id for story in done if story.task is not None and story.task.state == "completed"}
+        if self._episodes != len(done) + len(answers) + len(results):
+            said = f"{len(done)} messages, {len(answers)} answers and {len(results)} results"
+            yield f"{self._episodes} episodes of {said}"
 
     def _careful(self) -> Iterator[str]:
         again = {word_of(story.message) for story in self._stories if self._was_requeued(story)}

@@ -227,6 +227,8 @@ class _Play:
         seen = await runtime.store.overview()
         waiting = sum(channel.unrouted for channel in seen.channels) + seen.episodes_due
         waiting += sum(seen.batches.get(state, 0) for state in ("queued", "leased"))
+        waiting += sum(seen.tasks.get(state, 0) for state in ("pending", "running"))
+        waiting += len(await runtime.store.tasks.results(1))
         return not waiting + sum(seen.replies.get(state, 0) for state in ("pending", "sending", "unknown"))
 
     async def _idle(self) -> list[str]:

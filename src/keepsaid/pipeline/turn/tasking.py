@@ -1,0 +1,211 @@
+"""Tasking: the tools by which the agent makes work, looks at it and ends it; and what people say of it in a chat.
+
+What is made or ended is committed with the turn, or not at all. What tasks came to is shown as data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, StopTask
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.memory import OWNER
+from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.task import ENDED, Task, TaskFilter
+from keepsaid.domain.text import cut, normalise
+from keepsaid.domain.turn import Claimed, ToolClass
+from keepsaid.errors import ToolError
+from keepsaid.pipeline.turn.told import REFUSED, Told
+from keepsaid.pipeline.turn.worker import data
+from keepsaid.ports.clock import Ids
+from keepsaid.ports.model import Tool
+from keepsaid.ports.tasks import TaskView
+
+CREATE, LIST, SHOW, CANCEL = "task_create", "task_list", "task_show", "task_cancel"
+TEXT_CHARS_MAX = 20_000
+_AFTER_MAX = 20
+_OPEN_MAX = 20
+"""Tasks of one lane that have not ended, after which its turns make no more."""
+
+_LISTED = 20
+_LINE_CHARS = 120
+_RESULT_CHARS = 8_000
+_REFUSED = "error:"
+_CREATE: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {
+        "task": {"type": "string", "description": "what is to be done, with all that a worker has to know"},
+        "key": {
+            "type": "string",
+            "description": "a short name; {{task:NAME.result}} in a later task refers to it",
+        },
+        "after": {"type": "array", "items": {"type": "string"}, "description": "tasks that come first: tsk_..."},
+    },
+    "required": ["task"],
+    "additionalProperties": False,
+}
+_NAMED: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"id": {"type": "string", "description": "a task: tsk_..."}},
+    "required": ["id"],
+    "additionalProperties": False,
+}
+_NOTHING: Mapping[str, Json] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+class Tasking:
+    """The tools of one turn. The owner's direct chats see all tasks; others those of their lane."""
+
+    def __init__(self, claimed: Claimed, view: TaskView, ids: Ids) -> None:
+        self._claimed = claimed
+        self._view = view
+        self._ids = ids
+        origins = [message.inbound.origin for message in claimed.messages]
+        owned = all(one.trust is Trust.OWNER and one.direct for one in origins)
+        self._lane = None if owned else claimed.batch.lane
+        self._strange = any(one.trust is Trust.EXTERNAL for one in origins)
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Make, list, show and cancel."""
+        again, pure = ToolClass.IDEMPOTENT, ToolClass.PURE
+        return (
+            Tool(CREATE, "Have a worker do something beside this conversation.", _CREATE, self._create, again),
+            Tool(LIST, "List the latest tasks, newest first.", _NOTHING, self._list, pure),
+            Tool(SHOW, "Show one task: what its worker did, what came of it.", _NAMED, self._show, pure),
+            Tool(CANCEL, "End a task that has not ended.", _NAMED, self._cancel, again),
+        )
+
+    async def _create(self, arguments: dict[str, Json]) -> str:
+        if self._strange:
+            raise ToolError("strangers take part in this turn: they can have nothing done")
+        text, key = arguments.get("task"), arguments.get("key", "")
+        if not isinstance(text, str) or not text.strip() or len(text) > TEXT_CHARS_MAX or not isinstance(key, str):
+            raise ToolError(f"task must be a text of at most {TEXT_CHARS_MAX} characters that is not empty")
+        for number in _after(arguments):
+            task = await self._seen(number)
+            if task.state in ("failed", "cancelled"):
+                raise ToolError(f"{show('task', number)} is {task.state}")
+        latest = await self._view.find(TaskFilter(lane=self._claimed.batch.lane, limit=2 * _OPEN_MAX))
+        if sum(task.state not in ENDED for task in latest) >= _OPEN_MAX:
+            raise ToolError(f"{_OPEN_MAX} tasks of this conversation have not ended yet")
+        return f"{show('task', self._ids.next())} is written down; a worker begins when this turn is done."
+
+    async def _list(self, _arguments: dict[str, Json]) -> str:
+        return listed(await self._view.find(TaskFilter(lane=self._lane, limit=_LISTED)))
+
+    async def _show(self, arguments: dict[str, Json]) -> str:
+        task = await self._seen(_named(arguments))
+        lines = [_line(task), *data("what it is about", cut(task.description, _RESULT_CHARS))]
+        lines += data("what its worker said of it", task.status) if task.status else ()
+        lines += data("its result", cut(task.result, _RESULT_CHARS)) if task.result else ()
+        return "\n".join((*lines, *(("Why: " + task.reason,) if task.reason else ())))
+
+    async def _cancel(self, arguments: dict[str, Json]) -> str:
+        task = await self._seen(_named(arguments))
+        if task.state in ENDED:
+            raise ToolError(f"{show('task', task.id)} is {task.state}")
+        return f"{show('task', task.id)} ends with this turn."
+
+    async def _seen(self, number: int) -> Task:
+        story = await self._view.task(number)
+        if story is None or self._lane not in (None, story.task.lane):
+            raise ToolError(f"there is no task {show('task', number)} here")
+        return story.task
+
+
+def tasks_in(records: Sequence[Record], claimed: Claimed) -> tuple[Effect, ...]:
+    """What a turn's records ask for: each call that was not refused, in order."""
+    outside = any(one.inbound.origin.trust is not Trust.OWNER for one in claimed.heard)
+    made: list[Effect] = []
+    for call, said in _granted(records):
+        arguments: Json = json.loads(call.arguments or "{}")
+        number = read("task", said.partition(" ")[0])
+        if number is None or not isinstance(arguments, dict):
+            continue
+        if call.name == CANCEL:
+            made.append(StopTask(number, "the agent ended it"))
+        else:
+            text, key = normalise(str(arguments["task"])), normalise(str(arguments.get("key", "")))
+            made.append(MakeTask(number, text, key, _after(arguments), outside))
+    return tuple(made)
+
+
+def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, str]]:
+    calls: dict[str, ToolCall] = {}
+    for one in records:
+        if one.role is Role.ASSISTANT:
+            calls = {call.id: call for call in one.calls if call.name in (CREATE, CANCEL)}
+        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
+            yield calls[one.call_id], one.text
+
+
+def _after(arguments: Mapping[str, Json]) -> tuple[int, ...]:
+    given = arguments.get("after") or []
+    known = [read("task", str(one)) for one in given] if isinstance(given, list) else [None]
+    numbers = tuple(one for one in known if one is not None)
+    if len(numbers) != len(known) or len(known) > _AFTER_MAX:
+        raise ToolError(f"after must be a list of at most {_AFTER_MAX} tasks: tsk_...")
+    return numbers
+
+
+def _named(arguments: Mapping[str, Json]) -> int:
+    number = read("task", str(arguments.get("id", "")))
+    if number is None:
+        raise ToolError("id must name a task: tsk_...")
+    return number
+
+
+def listed(tasks: Sequence[Task]) -> str:
+    """Tasks, a line each, as data."""
+    return "\n".join(data("tasks, newest first", "\n".join(map(_line, tasks)))) if tasks else "There is no task."
+
+
+def _line(task: Task) -> str:
+    said = " ".join((task.status or task.description).split())
+    return f"{show('task', task.id)} {task.state}: {cut(said, _LINE_CHARS)}"
+
+
+class TaskWords:
+    """`/tasks`, `/approve ID` and `/reject ID`: the owner's word on tasks, in a chat between the two of us."""
+
+    def __init__(self, view: TaskView) -> None:
+        self._view = view
+
+    async def listed(self, message: Message, _arguments: str) -> Told:
+        """The latest tasks, and those that wait for a word."""
+        if not _owns(message):
+            return Told(_WHO, REFUSED)
+        parked = await self._view.find(TaskFilter(state="needs_review", limit=_LISTED))
+        found = await self._view.find(TaskFilter(limit=_LISTED))
+        lines = [f"{_line(task)} ({task.reason})" for task in parked]
+        lines += [_line(task) for task in found if task.state != "needs_review"]
+        return Told("\n".join(lines) or "There is no task.")
+
+    async def approved(self, message: Message, arguments: str) -> Told:
+        """A task that waits goes on: its unfinished call is made again."""
+        return await self._judged(message, arguments, approved=True)
+
+    async def rejected(self, message: Message, arguments: str) -> Told:
+        """A task that waits fails."""
+        return await self._judged(message, arguments, approved=False)
+
+    async def _judged(self, message: Message, arguments: str, *, approved: bool) -> Told:
+        if not _owns(message):
+            return Told(_WHO, REFUSED)
+        number = read("task", arguments)
+        story = None if number is None else await self._view.task(number)
+        if story is None or story.task.state != "needs_review":
+            return Told("Say which: a task that needs review. /tasks lists them.", REFUSED)
+        effect = JudgeTask(story.task.id, approved, "refused by the owner")
+        done = "goes on; its unfinished call is made again" if approved else "has failed"
+        return Told(f"{show('task', story.task.id)} {done}.", effects=(effect,))
+
+
+_WHO = f"Only the {OWNER} may say that, in a chat between the two of us."
+
+
+def _owns(message: Message) -> bool:
+    origin = message.inbound.origin
+    return origin.trust is Trust.OWNER and origin.direct
