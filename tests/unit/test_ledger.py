@@ -300,6 +300,27 @@ async def test_readers_cannot_write(tmp_path: Path) -> None:
     assert stored(tmp_path / "buffer.db") == [1]
 
 
+async def test_a_query_without_end_is_cut_short_by_the_close(tmp_path: Path) -> None:
+    reading = threading.Event()
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+
+    def read(db: apsw.Connection) -> int:
+        rows = 0
+        for _ in db.execute(endless):
+            rows += 1
+            reading.set()
+        return rows
+
+    async with writing(tmp_path / "buffer.db"):
+        readers = Readers(tmp_path / "buffer.db", 1)
+        result = asyncio.create_task(readers.run(read))
+        assert await asyncio.to_thread(reading.wait, 5)
+        async with asyncio.timeout(30):
+            await readers.close()
+            with pytest.raises(StoreError, match="interrupt"):
+                await result
+
+
 async def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
     count = "SELECT count(*) FROM message"
     reading, go_on = threading.Event(), threading.Event()

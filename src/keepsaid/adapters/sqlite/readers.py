@@ -13,6 +13,8 @@ import apsw
 
 from keepsaid.adapters.sqlite.connection import open_reader, translated
 
+_MOMENT_S = 0.05
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -50,7 +52,13 @@ class Readers:
         return db
 
     async def close(self) -> None:
-        """Wait for running queries and close every connection."""
-        await asyncio.to_thread(self._pool.shutdown)
+        """Cut short what still runs after a moment, and close every connection.
+
+        Nobody waits for it any more: a search through all that was ever said would hold up the stop.
+        """
+        ended = asyncio.ensure_future(asyncio.to_thread(self._pool.shutdown))
+        while not (await asyncio.wait([ended], timeout=_MOMENT_S))[0]:
+            for db in self._open:
+                db.interrupt()
         for db in self._open:
             db.close()
