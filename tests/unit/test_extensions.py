@@ -49,6 +49,9 @@ class Postbox:
         while True:
             await inbox.put(await self.arrived.get())
 
+    async def stream(self, lane, piece):
+        self.pieces = [*getattr(self, "pieces", ()), piece]
+
     async def send(self, reply):
         self.sent.append(reply.draft.text)
         self.news.set()
@@ -104,6 +107,8 @@ async def test_a_channel_hears_and_answers_with_a_tool(tmp_path: Path, monkeypat
             await asyncio.wait_for(postbox.news.wait(), 20)
         requests = await server.wait_for(2)
     assert postbox.sent == ["It shows 4."]
+    assert "".join(postbox.pieces).endswith("It shows 4.")
+    assert postbox.pieces[-1] == ""
     assert "roll" in requests[0].tool_names
     assert "It rains." in requests[0].raw.decode()
     said = requests[1].last("tool")

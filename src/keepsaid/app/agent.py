@@ -20,6 +20,7 @@ from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.extensions.offers import TurnOffers
+from keepsaid.extensions.streaming import Streams
 from keepsaid.memory.bulletins import Briefings
 from keepsaid.memory.forget_tool import memory_forget
 from keepsaid.memory.gates import InjectionSettings
@@ -95,7 +96,8 @@ class Agent:
         claims = Claims(memories.people, memories.hearing, clock, one_time_code, operations)
         window = config.compaction.window_tokens
         commands = Commands(operations, operations, have.compactor.asked, claims, have.forgetter, window)
-        return Mind(self.model, reminder, IdentityFiles(files), self._tools, self.hub, sources, guard, commands)
+        told = Streams(self.hub, self.tools[1].active)
+        return Mind(self.model, reminder, IdentityFiles(files), self._tools, told, sources, guard, commands)
 
     def _injector(self) -> Injector:
         memory = self.config.memory

@@ -25,14 +25,14 @@ class TurnOffers:
     """Tools and contributions of the extensions that are active when a turn begins."""
 
     def __init__(self, active: Callable[[], Sequence[Guest]], limit_s: float = _LIMIT_S) -> None:
-        self._active = active
+        self.active = active
         self._limit_s = limit_s
 
     def tools(self, claimed: Claimed) -> tuple[Sequence[Tool], Sequence[Tool]]:
         """The tools of built-in extensions, and those of the others; of two with one name the first stays."""
         core: dict[str, Tool] = {}
         others: dict[str, Tool] = {}
-        for guest in self._active():
+        for guest in self.active():
             known = core if guest.found.source is Source.BUILT_IN else others
             for tool in (*guest.provided.tools, *_of_turn(guest, claimed)):
                 known.setdefault(tool.name, tool)
@@ -40,11 +40,11 @@ class TurnOffers:
 
     def lasting(self) -> Sequence[Tool]:
         """Tools that belong to no turn, so that a worker may use them too."""
-        return tuple({tool.name: tool for guest in reversed(self._active()) for tool in guest.provided.tools}.values())
+        return tuple({tool.name: tool for guest in reversed(self.active()) for tool in guest.provided.tools}.values())
 
     async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
         """What each adds; one that fails or takes too long is named instead."""
-        asked = [self._asked(guest, claimed) for guest in self._active()]
+        asked = [self._asked(guest, claimed) for guest in self.active()]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
     async def _asked(self, guest: Guest, claimed: Claimed) -> list[Contribution]:

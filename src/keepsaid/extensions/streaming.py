@@ -10,11 +10,13 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.extensions.guest import Guest
 from keepsaid.ports.progress import Progress, Progresses
+from keepsaid.ports.streaming_provider import StreamingProvider
 
 _log = logging.getLogger("keepsaid.extensions")
 _PIECES_MAX = 256
-
-Piece = tuple[Lane, str]
+_PIECE_S = 5.0
+_SILENT_S = 300.0
+"""A lane of which nothing is heard for so long has nobody waiting to show more."""
 
 
 class Streams:
@@ -23,40 +25,39 @@ class Streams:
     def __init__(self, others: Progresses, active: Callable[[], Sequence[Guest]]) -> None:
         self._others = others
         self._active = active
-        self._queues: dict[str, tuple[asyncio.Queue[Piece], asyncio.Task[None]]] = {}
+        self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
 
     def tell(self, messages: Sequence[Message], progress: Progress) -> None:
         """Tell everybody; never blocks."""
         self._others.tell(messages, progress)
-        if not self._queues or progress.kind == "waiting":
+        if progress.kind == "waiting":
+            return
+        streaming = {one.id: one.provided.streaming for one in self._active() if one.provided.streaming is not None}
+        if not streaming:
             return
         for lane in {message.lane: None for message in messages}:
-            shown = self._queues.get(lane.channel)
-            if shown is not None and not shown[0].full():
-                shown[0].put_nowait((lane, progress.text if progress.kind == "delta" else ""))
+            if lane.channel in streaming:
+                self._show(streaming[lane.channel], lane, progress.text if progress.kind == "delta" else "")
 
-    def begin(self) -> None:
-        """Let the channels that stream show pieces."""
-        for guest in self._active():
-            if guest.provided.streaming is not None:
-                queue: asyncio.Queue[Piece] = asyncio.Queue(_PIECES_MAX)
-                self._queues[guest.id] = queue, asyncio.create_task(_show(guest, queue), name=f"stream-{guest.id}")
+    def _show(self, provider: StreamingProvider, lane: Lane, piece: str) -> None:
+        if lane not in self._shown:
+            queue: asyncio.Queue[str] = asyncio.Queue(_PIECES_MAX)
+            self._shown[lane] = queue, asyncio.create_task(self._pump(provider, lane, queue), name="stream")
+        queue, _ = self._shown[lane]
+        if not queue.full():
+            queue.put_nowait(piece)
 
-    async def end(self) -> None:
-        """Show nothing more."""
-        tasks = [task for _, task in self._queues.values()]
-        self._queues.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _show(guest: Guest, queue: asyncio.Queue[Piece]) -> None:
-    while True:
-        lane, piece = await queue.get()
-        if not guest.active or guest.provided.streaming is None:
-            return
+    async def _pump(self, provider: StreamingProvider, lane: Lane, queue: asyncio.Queue[str]) -> None:
+        """Show what comes, until an answer is settled and nothing more has come."""
         try:
-            await guest.provided.streaming.stream(lane, piece)
+            while True:
+                async with asyncio.timeout(_SILENT_S):
+                    piece = await queue.get()
+                async with asyncio.timeout(_PIECE_S):
+                    await provider.stream(lane, piece)
+                if not piece and queue.empty():
+                    return
         except Exception as error:  # noqa: BLE001  # guard: extension - what it did not show comes with the answer
-            _log.warning("the channel of %s shows no pieces (%s)", guest.id, type(error).__name__)
+            _log.warning("the channel %s shows no pieces (%s)", lane.channel, type(error).__name__)
+        finally:
+            del self._shown[lane]
