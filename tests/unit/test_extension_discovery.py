@@ -115,7 +115,7 @@ def test_a_class_in_one_file_says_all_that_a_manifest_says(tmp_path: Path) -> No
         ({"events": {"subscribes": [{"topic": "nope"}]}}, "'nope' cannot be subscribed to"),
         ({"events": {"subscribes": [{"topic": "a.b", "handler": "shout"}]}}, "Input should be 'custom'"),
         ({"schedules": [{"name": "x"}]}, "a schedule has either cron or every_s"),
-        ({"schedules": [{"name": "x", "cron": "daily"}]}, "'daily' is no cron line"),
+        ({"schedules": [{"name": "x", "cron": "daily"}]}, "'daily'"),
         ({"schedules": [{"name": "x", "every_s": 1}] * 2}, "two schedules have the same name"),
         ({"config": {"a": {"type": "colour"}}}, "config.a.type: Input should be 'string'"),
         ({"agent": {"instructions": ""}}, "agent.instructions: String should have at least 1 character"),

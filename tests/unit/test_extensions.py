@@ -254,3 +254,30 @@ async def test_a_built_in_one_cannot_be_replaced_by_its_name(tmp_path: Path) -> 
         assert fault is not None
         assert fault.reason.startswith("its id memory is taken: built-in")
         assert instance.extending.lifecycle.guests["memory"].active
+
+
+async def test_schedules_of_extensions_come_and_go_with_them(tmp_path: Path) -> None:
+    source = """
+    @extension(id='clock')
+    class Clock:
+        @schedule(cron='0 3 * * *')
+        async def nightly(self): self.ran = True
+
+        @schedule(name='often', every_s=60)
+        async def beat(self): ...
+    """
+    put(Home.at(tmp_path).extensions, "clock", source)
+    async with runtime(tmp_path) as instance:
+        found = await instance.scheduling.view.schedules(("active",), 0, 10)
+        assert {(one.new.source, one.new.name, one.new.text) for one in found if one.new.source != "core"} == {
+            ("ext:clock", "nightly", "ext:clock:nightly"),
+            ("ext:clock", "often", "ext:clock:often"),
+        }
+        nightly = next(one for one in found if one.new.name == "nightly")
+        assert await instance.scheduling.run(nightly)
+        async with asyncio.timeout(20):
+            while not hasattr(made(instance, "clock"), "ran"):
+                await instance.clock.wait(asyncio.Event(), 20)
+    async with runtime(tmp_path, {**SETTINGS, "extensions": {"clock": {"enabled": False}}}) as instance:
+        found = await instance.scheduling.view.schedules(("active",), 0, 10)
+        assert [one for one in found if one.new.source == "ext:clock"] == []

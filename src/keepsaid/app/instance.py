@@ -19,6 +19,7 @@ from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.agent import Agent, Faculties
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.bulletins import briefings_of
+from keepsaid.app.calendar import join_calendars
 from keepsaid.app.channels import given_up
 from keepsaid.app.collection import collecting_of
 from keepsaid.app.compaction import compaction_of, copier_of
@@ -254,6 +255,7 @@ class Instance:
         self._supervisor = Supervisor(crew, self.operations, self.clock, self.owner)
         self.reserve.look()
         await self.forgetter.recover()
+        await join_calendars(self.extending, self.scheduling, self.config.schedules.timezone)
         return await self._supervisor.start(
             [
                 Stage("record", self._record, self.flow.hints.record, vital=False),

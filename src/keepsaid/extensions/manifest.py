@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from keepsaid.domain.timing import Cron, Every, Timing, checked
 from keepsaid.errors import ExtensionError, InputError
 from keepsaid.events.topics import topics_of
 from keepsaid.extensions.declare import API
@@ -21,7 +21,6 @@ _CHARS_MAX = 256_000
 _ID = r"^[a-z][a-z0-9_-]{0,39}$"
 _ENTRYPOINT = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 _VARIABLE = r"^[A-Z][A-Z0-9_]{0,99}$"
-_CRON = re.compile(r"[-0-9A-Za-z*/,?]+( [-0-9A-Za-z*/,?]+){4}")
 _OURS = "Value error, "
 
 
@@ -89,9 +88,12 @@ class ScheduleEntry(Part):
         """Refuse a schedule without a time, and one with two."""
         if bool(self.cron) == bool(self.every_s):
             raise ValueError("a schedule has either cron or every_s")
-        if self.cron and not _CRON.fullmatch(self.cron):
-            raise ValueError(f"{self.cron!r} is no cron line: minute hour day month weekday")
+        checked(self.timing("UTC"))
         return self
+
+    def timing(self, zone: str) -> Timing:
+        """When it comes; a cron line goes by the clock of a time zone."""
+        return Cron(self.cron, zone) if self.cron else Every(int(self.every_s * 1_000))
 
 
 class AgentLimits(Part):
