@@ -36,6 +36,7 @@ from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.tasking import Tasking
+from keepsaid.pipeline.turn.timely import TimelyTerms, schedule_tools
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Recall
@@ -118,9 +119,15 @@ class Agent:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
         tasking = Tasking(claimed, self.stores[0].tasks, self.system[1])
-        ours = (*core, ask_for(claimed), *tasking.tools(), *given)
+        ours = (*core, ask_for(claimed), *tasking.tools(), *self._of_time(claimed), *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
+
+    def _of_time(self, claimed: Claimed) -> Sequence[Tool]:
+        settings = self.config.schedules
+        most = settings.agent_max if settings.enabled else 0
+        terms = TimelyTerms(most, int(settings.agent_least_s * 1_000), settings.timezone)
+        return schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
 
     def memory_tools(self, claimed: Claimed) -> Sequence[Tool]:
         """What the agent may ask memory, and have it remember, as the extension `memory` brings it."""
@@ -151,4 +158,6 @@ def course_of(config: Config) -> Course:
     stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
     terms = config.sessions.terms(), config.slots.terms()
     again = config.memory.history_blocks, config.memory.reinject_turns
-    return Course(config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again)
+    return Course(
+        config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again, config.schedules.timezone
+    )

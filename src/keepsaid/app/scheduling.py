@@ -3,30 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
+from keepsaid.app.reload import Prepared
 from keepsaid.config import Config
+from keepsaid.config.schedules import SchedulesConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import MAX_ID, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.schedule import LIVE, NewSchedule, Run, Schedule, What
 from keepsaid.domain.scheduling import AddSchedule, MoveSchedule, ReplaceSchedules, RunNow
-from keepsaid.domain.timing import Once, checked, first_due
+from keepsaid.domain.timing import Cron, Every, Once, checked, first_due
 from keepsaid.engine.errands import Errand, Errands
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
 from keepsaid.errors import InputError
+from keepsaid.extensions.manifest import ScheduleEntry
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.schedules import ScheduleView
 
 OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
 """Where the owner hears of what failed."""
 
+_log = logging.getLogger("keepsaid.schedules")
 _STOP_S = 5.0
 _LISTED_MAX = 100_000
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 20_000, 200
+
+
+Due = tuple[str, ScheduleEntry, Callable[[], Awaitable[str | None]]]
+"""A schedule of an extension: whose, when, and what is done then."""
+
+Notify = Callable[[str, str, str], Awaitable[None]]
+"""Tells the owner something on behalf of an extension, once for what it is about."""
+
+
+async def _visit(
+    guest: str, do: Callable[[], Awaitable[str | None]], notify: Notify, schedule: Schedule, run: Run
+) -> bool:
+    said = await do()
+    if said:
+        await notify(guest, said, f"schedule:{schedule.id}:{run.due_at}")
+    return True
 
 
 async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Schedule:
@@ -50,17 +72,12 @@ class Scheduling:
         self._clock = clock
         self._ids = ids
         self._errands = Errands(at_once=self._config.at_once)
-        self._built_in: list[NewSchedule] = []
         self._channels = {name for name, channel in config.channels.items() if channel.enabled}
         self._scheduler: Scheduler | None = None
 
     def learn(self, name: str, errand: Errand) -> None:
         """Know something by a name that schedules can run."""
         self._errands.known[name] = errand
-
-    def built_in(self, schedule: NewSchedule) -> None:
-        """Let something come that no config names; before the start."""
-        self._built_in.append(schedule)
 
     async def start(
         self, receive: Callable[[Inbound], Awaitable[Received]], deliver: asyncio.Event, channels: Iterable[str]
@@ -73,11 +90,43 @@ class Scheduling:
         scheduler = Scheduler(self._store, self._clock, self._ids, reach, self._errands, self._config.quiet_hours())
         await scheduler.recover()
         self._scheduler = scheduler
-        await self.replace("core", self._built_in)
-        zone = self._config.timezone
-        named = [one.schedule(self._ids.next(), name, zone) for name, one in self._config.named.items()]
-        await self.replace("config", named)
+        await self._follow(self._config)
         return (Stage("schedule", scheduler.work, scheduler.hint, vital=False),)
+
+    async def guests(self, found: Iterable[Due], notify: Notify) -> None:
+        """Let the schedules of extensions come, each as they are named; what one says is for the owner."""
+        of: dict[str, list[NewSchedule]] = {}
+        for guest, entry, do in found:
+            name, errand = f"ext:{guest}:{entry.name}", Errand(partial(_visit, guest, do, notify))
+            timing = Cron(entry.cron, self._config.timezone) if entry.cron else Every(int(entry.every_s * 1_000))
+            try:
+                checked(timing)
+            except ValueError as error:
+                _log.error("the schedule %s of the extension %s does not come: %s", entry.name, guest, error)
+                continue
+            self.learn(name, errand)
+            number = self._ids.next()
+            of.setdefault(guest, []).append(NewSchedule(number, "", entry.name, timing, What.RUN, name))
+        known = {one.new.source for one in await self.listed() if one.new.source.startswith("ext:")}
+        for source in sorted(known | {f"ext:{guest}" for guest in of}):
+            await self.replace(source, of.get(source.removeprefix("ext:"), ()))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The settings that are followed while it works."""
+        return ("schedules.named", "schedules.quiet", "schedules.timezone")
+
+    async def prepare(self, config: Config) -> Prepared:
+        """Make ready for changed settings."""
+        return Prepared(partial(self._follow, config.schedules))
+
+    async def _follow(self, settings: SchedulesConfig) -> None:
+        self._config = settings
+        if self._scheduler is not None:
+            self._scheduler.quiet = settings.quiet_hours()
+        zone = settings.timezone
+        named = [one.schedule(self._ids.next(), name, zone) for name, one in settings.named.items()]
+        await self.replace("config", named)
 
     async def stop(self) -> None:
         """Break off what is being run."""
@@ -148,10 +197,6 @@ class Scheduling:
     async def listed(self, states: Sequence[str] = LIVE, limit: int = _LISTED_MAX) -> Sequence[Schedule]:
         """Schedules in these states."""
         return await self.view.schedules(states, 0, min(limit, MAX_ID))
-
-    async def runs(self, schedule: Schedule, limit: int = 20) -> Sequence[Run]:
-        """The runs of one, latest first."""
-        return await self.view.runs(schedule.id, limit)
 
     def _wake(self) -> None:
         if self._scheduler is not None:

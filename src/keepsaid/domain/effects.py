@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.schedule import NewSchedule
 from keepsaid.domain.slot import EXPIRY_MS, Question
 from keepsaid.domain.staged import StageMemory
 
@@ -85,8 +86,26 @@ class JudgeTask:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class KeepTime:
+    """Add a schedule that comes first at `next_at`; nothing happens where its id or name is taken."""
+
+    new: NewSchedule
+    next_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndSchedule:
+    """Cancel a schedule; nothing happens where it has ended."""
+
+    schedule_id: int
+
+
 OfTask = MakeTask | StopTask | JudgeTask
 """What concerns tasks, and wakes who does them."""
 
-Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured | StageMemory | OfTask
+OfTime = KeepTime | EndSchedule
+"""What concerns schedules."""
+
+Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured | StageMemory | OfTask | OfTime
 """What a turn may leave behind beside its transcript and its reply."""

@@ -54,6 +54,7 @@ from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.speak import set_in, set_personality
 from keepsaid.pipeline.turn.steps import StepLog
 from keepsaid.pipeline.turn.tasking import tasks_in
+from keepsaid.pipeline.turn.timely import scheduled_in
 from keepsaid.ports.buffer import BufferView
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
@@ -104,7 +105,7 @@ class Course:
     """How the road runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane.
 
     So many of a lane's last blocks of memory are shown again (`history_blocks`), and for so many turns what a lane was
-    reminded of does not come to mind again (`reinject_turns`).
+    reminded of does not come to mind again (`reinject_turns`). Schedules that name no time zone go by `zone`.
     """
 
     routes: Routes
@@ -117,6 +118,7 @@ class Course:
     slots: SlotTerms = SlotTerms()
     history_blocks: int = 0
     reinject_turns: int = 0
+    zone: str = "UTC"
 
 
 def check(claimed: Claimed) -> None:
@@ -258,6 +260,7 @@ class Flow:
             *set_in(records, offers.claimed),
             *staged_in(records),
             *tasks_in(records, offers.claimed),
+            *scheduled_in(records, offers.claimed, self._course.zone),
         )
         effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
         outcome = obedience.with_answer(replace(outcome, effects=effects))

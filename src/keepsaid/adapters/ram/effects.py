@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from keepsaid.adapters.ram import receipts, slots, standing, tasks
+from keepsaid.adapters.ram import receipts, schedules, slots, standing, tasks
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import (
     ClearSlot,
+    EndSchedule,
     FillSlot,
     JudgeTask,
+    KeepTime,
     MakeTask,
     Measured,
+    OfTask,
+    OfTime,
     OpenSlot,
     SetPersonality,
     StopTask,
@@ -37,9 +41,17 @@ def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
                 receipts.judged(state, effect, commit.at)
             case StageMemory():
                 state.staged.setdefault(commit.turn_id, []).append(effect)
-            case MakeTask() | StopTask() | JudgeTask():
-                tasks.obey(state, effect, lane.lane, (commit.turn_id, commit.at))
+            case MakeTask() | StopTask() | JudgeTask() | KeepTime() | EndSchedule():
+                _set_about(state, effect, commit, lane)
             case Measured():
                 standing.measure(state, effect)
             case _:
                 assert_never(effect)
+
+
+def _set_about(state: State, effect: OfTask | OfTime, commit: TurnCommit, lane: LaneRow) -> None:
+    """What is to be done later: as a task, or at a time."""
+    if isinstance(effect, KeepTime | EndSchedule):
+        schedules.leave(state, effect, commit.at)
+    else:
+        tasks.obey(state, effect, lane.lane, (commit.turn_id, commit.at))

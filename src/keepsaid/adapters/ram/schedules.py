@@ -8,6 +8,7 @@ from dataclasses import replace
 from keepsaid.adapters.ram.schedule_row import RunRow, ScheduleRow
 from keepsaid.adapters.ram.state import LaneRow, ReplyRow, State
 from keepsaid.domain.commits import Prune
+from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
@@ -48,6 +49,14 @@ def _insert(state: State, new: NewSchedule, next_at: int, at: int) -> None:
 def _named(state: State, source: str, name: str) -> ScheduleRow | None:
     live = (row for row in state.schedules.values() if row.state in LIVE and row.new.source == source)
     return next((row for row in live if row.new.name == name), None)
+
+
+def leave(state: State, effect: KeepTime | EndSchedule, at: int) -> None:
+    """What a turn asked for."""
+    if isinstance(effect, KeepTime):
+        add(state, AddSchedule(effect.new, effect.next_at, at))
+    else:
+        move_one(state, MoveSchedule(effect.schedule_id, "cancel", at))
 
 
 def replace_all(state: State, commit: ReplaceSchedules) -> int:

@@ -6,16 +6,20 @@ from typing import assert_never
 
 import apsw
 
-from keepsaid.adapters.sqlite import receipts, slots, staging, standing, tasks
+from keepsaid.adapters.sqlite import receipts, schedules, slots, staging, standing, tasks
 from keepsaid.adapters.sqlite.query import only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import (
     ClearSlot,
+    EndSchedule,
     FillSlot,
     JudgeTask,
+    KeepTime,
     MakeTask,
     Measured,
+    OfTask,
+    OfTime,
     OpenSlot,
     SetPersonality,
     StopTask,
@@ -43,9 +47,17 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
                 receipts.judged(db, effect, commit.at)
             case StageMemory():
                 staging.stage(db, effect, commit.turn_id)
-            case MakeTask() | StopTask() | JudgeTask():
-                tasks.obey(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))
+            case MakeTask() | StopTask() | JudgeTask() | KeepTime() | EndSchedule():
+                _set_about(db, effect, commit, lane_id)
             case Measured():
                 standing.measure(db, effect)
             case _:
                 assert_never(effect)
+
+
+def _set_about(db: apsw.Connection, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
+    """What is to be done later: as a task, or at a time."""
+    if isinstance(effect, KeepTime | EndSchedule):
+        schedules.leave(db, effect, commit.at)
+    else:
+        tasks.obey(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))

@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.query import every, one, only, run
 from keepsaid.adapters.sqlite.schedule_rows import content_of, run_of, schedule_of
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Prune
+from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
@@ -48,6 +49,14 @@ def add(db: apsw.Connection, commit: AddSchedule) -> bool:
 def _insert(db: apsw.Connection, new: NewSchedule, next_at: int, at: int) -> None:
     db.execute(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at))
     _tell(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
+
+
+def leave(db: apsw.Connection, effect: KeepTime | EndSchedule, at: int) -> None:
+    """What a turn asked for."""
+    if isinstance(effect, KeepTime):
+        add(db, AddSchedule(effect.new, effect.next_at, at))
+    else:
+        move_one(db, MoveSchedule(effect.schedule_id, "cancel", at))
 
 
 def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.schedule import LIVE
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, parsed
 from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
 
 _BODY_BYTES_MAX = 100_000
@@ -21,6 +22,15 @@ class ScheduleRoutes:
     def __init__(self, instance: Instance, gate: Gate) -> None:
         self._instance = instance
         self._gate = gate
+
+    def routes(self) -> list[Route]:
+        """All of them."""
+        return [
+            Route("/v1/schedules", guarded(self.ls), methods=["GET"]),
+            Route("/v1/schedules", guarded(self.add), methods=["POST"]),
+            Route("/v1/schedules/{id}", guarded(self.show), methods=["GET"]),
+            Route("/v1/schedules/{id}/{verb}", guarded(self.do), methods=["POST"]),
+        ]
 
     async def ls(self, request: Request) -> Response:
         """Those that live; with `?all=1` those that are over as well."""

@@ -54,8 +54,6 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     versions = VersionRoutes(instance, gate)
     collection = CollectionRoutes(instance, gate)
     events = EventRoutes(instance, gate, stopping)
-    events = EventRoutes(instance, gate, stopping)
-    schedules = ScheduleRoutes(instance, gate)
 
     def long(endpoint: Endpoint) -> Endpoint:
         return guarded(ending(endpoint, instance.halt))
@@ -98,10 +96,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/deliveries/{id}/requeue", guarded(events.requeue), methods=["POST"]),
         Route("/v1/deliveries/{id}/dismiss", guarded(events.dismiss), methods=["POST"]),
         Route("/v1/subscribers/{name}/unsubscribe", guarded(events.unsubscribe), methods=["POST"]),
-        Route("/v1/schedules", guarded(schedules.ls), methods=["GET"]),
-        Route("/v1/schedules", guarded(schedules.add), methods=["POST"]),
-        Route("/v1/schedules/{id}", guarded(schedules.show), methods=["GET"]),
-        Route("/v1/schedules/{id}/{verb}", guarded(schedules.do), methods=["POST"]),
+        *ScheduleRoutes(instance, gate).routes(),
         Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
         Route("/v1/turns/{id}/without/{memory}", guarded(receipts.absent), methods=["GET"]),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),

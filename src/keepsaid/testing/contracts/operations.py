@@ -27,12 +27,13 @@ from keepsaid.testing.contracts.marks import FindingPruningContract, InvalidateC
 from keepsaid.testing.contracts.news import NewsContract
 from keepsaid.testing.contracts.notes import NoteContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
+from keepsaid.testing.contracts.outputs import OutputContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
 from keepsaid.testing.contracts.reminders import RemindersContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
-from keepsaid.testing.contracts.schedules import OutputContract, RunContract, ScheduleContract
+from keepsaid.testing.contracts.schedules import RunContract, ScheduleContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid.testing.contracts.slots import SlotContract, TargetContract
 from keepsaid.testing.contracts.staging import StagingContract

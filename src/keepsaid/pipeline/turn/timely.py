@@ -1,0 +1,200 @@
+"""Timely: the tools by which the agent keeps schedules in its lane, and what they leave once the turn is committed.
+
+What the agent adds is heard in the lane of the turn, and nowhere else. Nothing is added by what outsiders wrote, nor
+by a turn that a schedule began.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from keepsaid.domain.effects import EndSchedule, KeepTime
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.message import Trust
+from keepsaid.domain.moment import moment
+from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.provenance import least
+from keepsaid.domain.reply import address
+from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
+from keepsaid.domain.text import normalise
+from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
+from keepsaid.domain.turn import Claimed
+from keepsaid.errors import ToolError
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.model import Tool
+from keepsaid.ports.schedules import ScheduleView
+
+ADD, LIST, CANCEL = "schedule_add", "schedule_list", "schedule_cancel"
+_SYSTEM = "system"
+_REFUSED = "error:"
+_TEXT_CHARS_MAX, _NAME_CHARS_MAX = 4_000, 100
+_LOOKED_AT = 20
+"""So many times of a cron expression are looked at for how close they come."""
+
+_ADDED = re.compile(r"(sch_[0-9a-z]{13}) comes first at ([^\s,]+)")
+_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {
+        "what": {"type": "string", "enum": ["say", "ask"], "description": "say: post the text; ask: answer it then"},
+        "text": {"type": "string", "maxLength": _TEXT_CHARS_MAX},
+        "name": {"type": "string", "maxLength": _NAME_CHARS_MAX},
+        "cron": {"type": "string", "description": "minute hour day month weekday, as 30 8 * * 1-5"},
+        "timezone": {"type": "string", "description": "of cron, as Europe/Berlin"},
+        "every_s": {"type": "number", "description": "or every so many seconds"},
+        "at": {"type": "string", "description": "or once: a time, as 2030-05-04T18:00+02:00"},
+        "in_s": {"type": "number", "description": "or once, in so many seconds"},
+    },
+    "required": ["what", "text"],
+    "additionalProperties": False,
+}
+_ONE: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"id": {"type": "string", "description": "as schedule_list names it: sch_..."}},
+    "required": ["id"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelyTerms:
+    """How many schedules the agent may keep in one conversation, how close they may come, and the usual time zone."""
+
+    most: int = 20
+    least_ms: int = 300_000
+    zone: str = "UTC"
+
+
+def schedule_tools(
+    claimed: Claimed, view: ScheduleView, system: tuple[Clock, Ids], terms: TimelyTerms
+) -> tuple[Tool, ...]:
+    """The tools, where people whom one knows are heard, and nobody else."""
+    heard = claimed.heard
+    known = least(message.inbound.origin.trust for message in heard) is not Trust.EXTERNAL
+    if not terms.most or not known or any(message.inbound.origin.sender == _SYSTEM for message in heard):
+        return ()
+    clock, ids = system
+    place = claimed.batch.lane[:3]
+
+    async def mine() -> list[Schedule]:
+        found = await view.schedules(LIVE, 0, 1 << 31)
+        return [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
+
+    async def add(arguments: dict[str, Json]) -> str:
+        now = clock.now_ms()
+        what, text, name, timing = _asked(arguments, terms, now)
+        if sum(one.new.source == "agent" for one in await mine()) >= terms.most:
+            raise ToolError(f"there are {terms.most} schedules in this conversation; cancel one first")
+        first = first_due(timing, now)
+        if first is None:
+            raise ToolError("that time is over")
+        _check_pace(timing, first, terms)
+        told = f"{show('schedule', ids.next())} comes first at {_iso(first)}"
+        named = f" as {name}" if name else ""
+        return f"{told}{named}, to {what} {json.dumps(text)} here. It is kept once your answer is written."
+
+    async def listed(_arguments: dict[str, Json]) -> str:
+        return "\n".join(map(_line, await mine())) or "There is no schedule in this conversation."
+
+    async def cancel(arguments: dict[str, Json]) -> str:
+        number = read("schedule", str(arguments.get("id", "")))
+        found = next((one for one in await mine() if one.id == number), None)
+        if found is None or found.new.source not in ("agent", "command"):
+            raise ToolError("there is no such schedule here that you can cancel")
+        return f"{show('schedule', found.id)} is cancelled once your answer is written."
+
+    return (
+        Tool(ADD, "Let something be said or asked here later, once or again and again.", _SCHEMA, add),
+        Tool(LIST, "The schedules of this conversation.", {"type": "object", "properties": {}}, listed),
+        Tool(CANCEL, "Let a schedule of this conversation come no more.", _ONE, cancel),
+    )
+
+
+def _line(one: Schedule) -> str:
+    first = "-" if one.next_at is None else _iso(one.next_at)
+    return f"{show('schedule', one.id)} {one.state}, next {first}: {one.new.what} {json.dumps(one.new.text)}"
+
+
+def _iso(at: int) -> str:
+    return datetime.fromtimestamp(at / 1_000, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _asked(arguments: Mapping[str, Json], terms: TimelyTerms, now: int) -> tuple[What, str, str, Timing]:
+    """What a call asks for; raises ToolError, saying what is wrong with it."""
+    what, text, name = arguments.get("what"), arguments.get("text"), arguments.get("name", "")
+    if what not in ("say", "ask"):
+        raise ToolError("what must be say or ask")
+    if not isinstance(text, str) or not text.strip() or len(text) > _TEXT_CHARS_MAX:
+        raise ToolError(f"text must be a text of at most {_TEXT_CHARS_MAX:,} characters that is not empty")
+    if not isinstance(name, str) or len(name) > _NAME_CHARS_MAX:
+        raise ToolError(f"name must be a text of at most {_NAME_CHARS_MAX} characters")
+    try:
+        timing = checked(_timing(arguments, terms.zone, now))
+    except (ValueError, OverflowError) as error:
+        raise ToolError(str(error)) from None
+    return What(str(what)), normalise(text), normalise(name).strip(), timing
+
+
+def _timing(arguments: Mapping[str, Json], zone: str, now: int) -> Timing:
+    given = [key for key in ("cron", "every_s", "at", "in_s") if arguments.get(key) not in (None, "")]
+    if len(given) != 1:
+        raise ValueError("say when by one of cron, every_s, at and in_s")
+    [key] = given
+    value = arguments[key]
+    if key == "cron":
+        return Cron(str(value), str(arguments.get("timezone") or zone))
+    if key == "at":
+        return Once(moment(str(value)))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e10:
+        raise ValueError(f"{key} must be a number of seconds")
+    return Every(int(value * 1_000)) if key == "every_s" else Once(now + int(value * 1_000))
+
+
+def _check_pace(timing: Timing, first: int, terms: TimelyTerms) -> None:
+    at = first
+    for _ in range(_LOOKED_AT):
+        following = next_due(timing, at, at)
+        if following is None:
+            return
+        if following - at < terms.least_ms:
+            raise ToolError(f"it would come too often: {terms.least_ms / 1_000:g} seconds apart at least")
+        at = following
+
+
+def scheduled_in(records: Sequence[Record], claimed: Claimed, zone: str) -> tuple[KeepTime | EndSchedule, ...]:
+    """What a turn's records ask for: every call that was granted, in order; read again, they say the same."""
+    if least(message.inbound.origin.trust for message in claimed.heard) is Trust.EXTERNAL:
+        return ()
+    return tuple(_effects(records, claimed, zone))
+
+
+def _effects(records: Sequence[Record], claimed: Claimed, zone: str) -> Iterator[KeepTime | EndSchedule]:
+    calls: dict[str, ToolCall] = {}
+    for one in records:
+        if one.role is Role.ASSISTANT:
+            calls = {call.id: call for call in one.calls if call.name in (ADD, CANCEL)}
+        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
+            yield from _effect(calls[one.call_id], one.text, claimed, zone)
+
+
+def _effect(call: ToolCall, told: str, claimed: Claimed, zone: str) -> Iterator[KeepTime | EndSchedule]:
+    arguments = json.loads(call.arguments or "{}")
+    if call.name == CANCEL:
+        number = read("schedule", str(arguments.get("id", "")))
+        if number is not None:
+            yield EndSchedule(number)
+        return
+    found = _ADDED.match(told)
+    number = read("schedule", found[1]) if found else None
+    if found is None or number is None:
+        return
+    first = moment(found[2])
+    what, text, name, timing = _asked(arguments, TimelyTerms(zone=zone), first)
+    timing = Once(first) if isinstance(timing, Once) else timing
+    origin, (url, _) = claimed.heard[-1].inbound.origin, address(claimed.heard)
+    trust = least(message.inbound.origin.trust for message in claimed.heard)
+    target = Target(claimed.batch.lane, url, direct=origin.direct)
+    yield KeepTime(NewSchedule(number, "agent", name, timing, what, text, target, trust), first)

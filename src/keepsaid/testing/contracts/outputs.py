@@ -1,0 +1,97 @@
+"""The contract of what is heard of runs: executed is one thing, delivered another."""
+
+from __future__ import annotations
+
+from keepsaid.domain.batch import Window
+from keepsaid.domain.commits import Fail, Failure, Settle, TakeReplies
+from keepsaid.domain.reply import Delivered, ReplyDraft
+from keepsaid.domain.schedule import Fire, What
+from keepsaid.domain.scheduling import EndRun, FireSchedules, Notice, SettleRun
+from keepsaid.testing.builders import CHANNEL, lane_of, said
+from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.schedules import OWNER, add, come, run_of, told
+
+
+class OutputContract:
+    """Executed is one thing, delivered another."""
+
+    async def test_what_is_said_is_delivered_once_it_has_left(self, store: Store) -> None:
+        """And only then."""
+        await add(store)
+        key = await come(store)
+        await store.apply(EndRun(key, "execute", 100, reply=ReplyDraft(70, "drink")))
+        run = await run_of(store, key)
+        assert (run.state, run.output, run.reply_id) == ("executed", "waiting", 70)
+        assert await store.schedules.heard(10) == []
+        [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 200))
+        assert (taken.lane, taken.draft.text) == (lane_of(), "drink")
+        await store.apply(Settle(70, taken.fence, Delivered.CONFIRMED, 210))
+        [heard] = await store.schedules.heard(10)
+        assert (heard.schedule_id, heard.due_at, heard.output, heard.reply) == (1, 100, "waiting", "sent")
+        assert await store.apply(SettleRun(key, "deliver", 220)) == "active"
+        assert await store.apply(SettleRun(key, "deliver", 220)) == ""
+        assert (await run_of(store, key)).output == "delivered"
+        assert await told(store) == ["added", "fired", "executed", "delivered"]
+
+    async def test_a_lane_nobody_spoke_in_hears_what_is_said(self, store: Store) -> None:
+        """And goes on when somebody speaks there."""
+        await add(store)
+        await store.apply(EndRun(await come(store), "execute", 100, reply=ReplyDraft(70, "drink")))
+        road = Road(store, 1_000)
+        assert (await road.hear(said())).number == 1
+        assert await road.route(lane_of(), 1)
+
+    async def test_what_is_asked_is_under_way_until_it_is_answered(self, store: Store) -> None:
+        """The answer ends the run when it has left."""
+        road = Road(store, 1_000)
+        await add(store, what=What.ASK)
+        key = await come(store)
+        received = await road.hear(said("what is new?"), 100)
+        assert await store.apply(EndRun(key, "execute", 100, message_id=received.id)) == "active"
+        assert await store.apply(FireSchedules((Fire(1, 200, 300, 200),), 200)) == 0
+        assert await store.schedules.heard(10) == []
+        await road.route(received.lane, 200)
+        assert await store.schedules.heard(10) == []
+        reply_id = await road.answer(await road.claim_one(200), "nothing", 210)
+        [heard] = await store.schedules.heard(10)
+        assert (heard.output, heard.batch, heard.reply_id, heard.reply) == ("asked", "done", reply_id, "pending")
+        assert await store.apply(SettleRun(key, "answer", 210, reply_id=reply_id)) == "active"
+        await come(store, 300, next_at=400)
+        [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 220))
+        assert await store.schedules.heard(10) == []
+        await store.apply(Settle(taken.id, taken.fence, Delivered.CONFIRMED, 230))
+        [heard] = await store.schedules.heard(10)
+        assert (heard.output, heard.reply) == ("waiting", "sent")
+        assert await store.apply(SettleRun(key, "deliver", 240, reply_id=reply_id)) == "active"
+        run = await run_of(store, key)
+        assert (run.output, run.message_id, run.reply_id) == ("delivered", received.id, reply_id)
+
+    async def test_what_cannot_be_answered_is_lost_and_counts(self, store: Store) -> None:
+        """The third time it disables the schedule."""
+        road = Road(store, 1_000)
+        await add(store, what=What.ASK)
+        for n in range(3):
+            at = 100 + 100 * n
+            key = await come(store, at, next_at=at + 100)
+            received = await road.hear(said(f"what is new? {n}"), at)
+            await store.apply(EndRun(key, "execute", at, message_id=received.id))
+            await road.route(received.lane, at)
+            claimed = await road.claim_one(at)
+            await store.apply(Fail(claimed.batch.id, claimed.batch.fence, Failure.BURY, "no model", at))
+            [heard] = await store.schedules.heard(10)
+            assert (heard.batch, heard.reason) == ("dead", "no model")
+            notice = Notice(OWNER, ReplyDraft(900 + n, "it was disabled"))
+            state = await store.apply(SettleRun(key, "lose", at, heard.reason, notice=notice))
+            assert state == ("disabled" if n == 2 else "active")
+        assert len(await store.unseen("terminal", "me")) == 1
+
+    async def test_what_waits_in_its_window_is_not_lost(self, store: Store) -> None:
+        """Nothing is known of it yet."""
+        road = Road(store, 1_000)
+        await add(store, what=What.ASK)
+        key = await come(store)
+        received = await road.hear(said("what is new?"), 100, Window())
+        await store.apply(EndRun(key, "execute", 100, message_id=received.id))
+        assert await store.schedules.heard(10) == []
+        assert await store.apply(SettleRun(key, "end", 200)) == "active"
+        assert (await run_of(store, key)).output == "silent"
