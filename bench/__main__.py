@@ -28,6 +28,7 @@ from bench import (
     peers,
     recall_latency,
     startup,
+    tasks,
     turns,
 )
 from bench.disk import fsync_rate
@@ -39,6 +40,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "peers": peers.measure,
     "backlog": backlog.measure,
     "turns": turns.measure,
+    "tasks": tasks.measure,
     "assembling": assembling.measure,
     "hung": hung.measure,
     "startup": startup.measure,
