@@ -281,3 +281,20 @@ async def test_schedules_of_extensions_come_and_go_with_them(tmp_path: Path) -> 
     async with runtime(tmp_path, {**SETTINGS, "extensions": {"clock": {"enabled": False}}}) as instance:
         found = await instance.scheduling.view.schedules(("active",), 0, 10)
         assert [one for one in found if one.new.source == "ext:clock"] == []
+
+
+async def test_replies_of_a_channel_that_is_quarantined_wait_until_it_is_back(tmp_path: Path) -> None:
+    folder = Home.at(tmp_path).extensions
+    put(folder, "postbox", POSTBOX + "\n    async def start(self): raise ValueError\n")
+    async with runtime(tmp_path) as instance:
+        assert not instance.extending.lifecycle.guests["postbox"].active
+        ann = Origin("postbox", "default", "room", "ann", trust=Trust.KNOWN)
+        await instance.receive(Inbound(ann, Content(b"hello", "hello")))
+        async with asyncio.timeout(20):
+            while not (await instance.operations.overview()).replies:
+                await instance.clock.wait(asyncio.Event(), 20)
+        assert (await instance.operations.overview()).replies == {"pending": 1}
+    put(folder, "postbox", POSTBOX)
+    async with runtime(tmp_path) as instance:
+        await asyncio.wait_for(made(instance, "postbox").news.wait(), 20)
+        assert len(made(instance, "postbox").sent) == 1

@@ -1,4 +1,4 @@
-"""What brings an embedder, used where `memory.embedder` is `extension`."""
+"""What brings an embedder. The door knows one and holds it ready; memory does not ask for it yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brings an extractor, used where `collection.extractor` is `extension`."""
+"""What brings an extractor. The door knows one and holds it ready; the collector does not ask for it yet."""
 
 from __future__ import annotations
 
