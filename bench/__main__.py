@@ -27,6 +27,7 @@ from bench import (
     maintenance,
     peers,
     recall_latency,
+    schedules,
     startup,
     tasks,
     turns,
@@ -48,6 +49,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "maintenance": maintenance.measure,
     "journal": journal.measure,
     "extensions": extensions.measure,
+    "schedules": schedules.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {
