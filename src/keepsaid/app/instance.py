@@ -241,7 +241,6 @@ class Instance:
     async def start(self, *, answering: bool = True) -> Recovered:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
         await self.extending.begin(self.channels, self.hooks)
-        await self.scheduling.guests(self.extending.schedules(), self.extending.host.notify)
         self.reloading.add(self.scheduling)
         outbox, hint = (self.operations, self.operations), self.flow.hints.deliver
         post = Post(*outbox, self.channels, self.clock, self.owner, hint, given_up(self.config))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,40 +14,22 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import MAX_ID, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.schedule import LIVE, NewSchedule, Run, Schedule, What
+from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, What
 from keepsaid.domain.scheduling import AddSchedule, MoveSchedule, ReplaceSchedules, RunNow
-from keepsaid.domain.timing import Cron, Every, Once, checked, first_due
+from keepsaid.domain.timing import Once, checked, first_due
 from keepsaid.engine.errands import Errand, Errands
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
 from keepsaid.errors import InputError
-from keepsaid.extensions.manifest import ScheduleEntry
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.schedules import ScheduleView
 
 OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
 """Where the owner hears of what failed."""
 
-_log = logging.getLogger("keepsaid.schedules")
 _STOP_S = 5.0
 _LISTED_MAX = 100_000
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 20_000, 200
-
-
-Due = tuple[str, ScheduleEntry, Callable[[], Awaitable[str | None]]]
-"""A schedule of an extension: whose, when, and what is done then."""
-
-Notify = Callable[[str, str, str], Awaitable[None]]
-"""Tells the owner something on behalf of an extension, once for what it is about."""
-
-
-async def _visit(
-    guest: str, do: Callable[[], Awaitable[str | None]], notify: Notify, schedule: Schedule, run: Run
-) -> bool:
-    said = await do()
-    if said:
-        await notify(guest, said, f"schedule:{schedule.id}:{run.due_at}")
-    return True
 
 
 async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Schedule:
@@ -92,24 +73,6 @@ class Scheduling:
         self._scheduler = scheduler
         await self._follow(self._config)
         return (Stage("schedule", scheduler.work, scheduler.hint, vital=False),)
-
-    async def guests(self, found: Iterable[Due], notify: Notify) -> None:
-        """Let the schedules of extensions come, each as they are named; what one says is for the owner."""
-        of: dict[str, list[NewSchedule]] = {}
-        for guest, entry, do in found:
-            name, errand = f"ext:{guest}:{entry.name}", Errand(partial(_visit, guest, do, notify))
-            timing = Cron(entry.cron, self._config.timezone) if entry.cron else Every(int(entry.every_s * 1_000))
-            try:
-                checked(timing)
-            except ValueError as error:
-                _log.error("the schedule %s of the extension %s does not come: %s", entry.name, guest, error)
-                continue
-            self.learn(name, errand)
-            number = self._ids.next()
-            of.setdefault(guest, []).append(NewSchedule(number, "", entry.name, timing, What.RUN, name))
-        known = {one.new.source for one in await self.listed() if one.new.source.startswith("ext:")}
-        for source in sorted(known | {f"ext:{guest}" for guest in of}):
-            await self.replace(source, of.get(source.removeprefix("ext:"), ()))
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -1,0 +1,140 @@
+"""Schedules in an instance: what follows a reload, what fails, what is quiet, and what a clock does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.month.home import VirtualHome, lived
+
+from keepsaid.config import Config
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.schedule import NewSchedule, Run, Schedule, Target, What
+from keepsaid.domain.timing import Every, Once
+from keepsaid.domain.turn import Answer, Usage
+from keepsaid.engine.errands import Errand
+from keepsaid.ports.model import Delta, ModelRequest
+from keepsaid.testing.simulator.clock import EPOCH_MS
+
+ROOM = Target(Lane("talk", "default", "room", "root:room"))
+HOUR, DAY = 3_600_000, 86_400_000
+
+
+class Silent:
+    """A model that says little."""
+
+    name = "test/silent"
+
+    async def answer(self, _request: ModelRequest, _delta: Delta) -> Answer:
+        return Answer("yes", (), Usage(), self.name)
+
+
+def config(**schedules: object) -> Config:
+    quiet = {"bulletin": {"enabled": False}, "collection": {"extractor": "none"}, "maintenance": {"enabled": False}}
+    return Config.model_validate({"channels": {"talk": {"window_ms": 0}}, "schedules": schedules, **quiet})
+
+
+def home(life: Callable[[VirtualHome], Coroutine[Any, Any, None]], **schedules: object) -> None:
+    lived(Silent(), config(**schedules), life)
+
+
+def new(name: str, what: What, text: str, every_ms: int = HOUR) -> NewSchedule:
+    return NewSchedule(0, "command", name, Every(every_ms), what, text, None if what is What.RUN else ROOM)
+
+
+async def runs(one: VirtualHome, schedule: Schedule) -> list[tuple[str, str]]:
+    return [(run.state, run.output) for run in await one.store.schedules.runs(schedule.id, 50)]
+
+
+def said(one: VirtualHome) -> list[str]:
+    return [reply.draft.text for reply in one.mouths["talk"].said]
+
+
+def test_what_is_said_leaves_and_what_is_asked_is_answered() -> None:
+    async def life(one: VirtualHome) -> None:
+        word = await one.instance.scheduling.add(new("word", What.SAY, "stretch"))
+        question = await one.instance.scheduling.add(new("question", What.ASK, "are you well?"))
+        one.jump(3_600)
+        await asyncio.sleep(30)
+        assert sorted(said(one)) == ["stretch", "yes"]
+        assert await runs(one, word) == await runs(one, question) == [("executed", "delivered")]
+
+    home(life)
+
+
+def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
+    async def broken(_schedule: Schedule, _run: Run) -> bool:
+        raise ValueError("no such file")
+
+    async def life(one: VirtualHome) -> None:
+        scheduling = one.instance.scheduling
+        scheduling.learn("broken", Errand(broken))
+        made = await scheduling.add(new("nightly", What.RUN, "broken"))
+        for _ in range(5):
+            one.jump(3_600)
+            await asyncio.sleep(10)
+        assert await runs(one, made) == [("failed", "none")] * 3
+        [notice] = await one.store.unseen("terminal", "terminal")
+        assert "nightly" in notice.draft.text
+        assert "no such file" in notice.draft.text
+        assert (await scheduling.one("nightly", None)).state == "disabled"
+
+    home(life)
+
+
+def test_in_quiet_hours_nothing_is_said_that_can_wait() -> None:
+    async def life(one: VirtualHome) -> None:
+        await one.instance.scheduling.add(new("word", What.SAY, "stretch", 4 * HOUR))
+        one.jump(4 * 3_600)
+        await asyncio.sleep(30)
+        assert said(one) == []
+        one.jump(12 * 3_600)
+        await asyncio.sleep(30)
+        assert said(one) == ["stretch"]
+
+    home(life, quiet="18:00-06:00")
+
+
+def test_a_clock_that_is_set_brings_no_burst_and_loses_nothing() -> None:
+    async def life(one: VirtualHome) -> None:
+        scheduling = one.instance.scheduling
+        words = [await scheduling.add(new(f"word {n}", What.SAY, f"word {n}")) for n in range(30)]
+        once = NewSchedule(0, "command", "once", Once(EPOCH_MS + 90 * DAY), What.SAY, "happy birthday", ROOM)
+        await scheduling.add(once)
+        one.wall.jump(365 * DAY + HOUR // 3)
+        await asyncio.sleep(60)
+        assert said(one) == []
+        one.wall.jump(-365 * DAY - HOUR // 3)
+        await asyncio.sleep(60)
+        one.jump(3_600)
+        await asyncio.sleep(60)
+        assert sorted(said(one)) == sorted(one.new.text for one in words)
+        assert (await scheduling.one("once", None)).state == "active"
+
+    home(life)
+
+
+def test_a_channel_that_is_not_open_hears_nothing_and_nobody_else_does() -> None:
+    async def life(one: VirtualHome) -> None:
+        elsewhere = Target(Lane("gone", "default", "room", "root:room"))
+        asked = NewSchedule(5, "", "word", Every(HOUR), What.SAY, "secret", elsewhere)
+        await one.instance.scheduling.replace("test", [asked])
+        one.jump(3_600)
+        await asyncio.sleep(30)
+        [made] = await one.store.schedules.schedules(("active",), 0, 10)
+        assert await runs(one, made) == [("failed", "none")]
+        assert said(one) == []
+
+    home(life)
+
+
+def test_what_the_config_names_is_followed_when_it_changes() -> None:
+    async def life(one: VirtualHome) -> None:
+        scheduling = one.instance.scheduling
+        changed = config(named={"tea": {"every_s": 7200, "say": "tea"}}, quiet="22:00-07:00")
+        await (await scheduling.prepare(changed)).apply()
+        found = await scheduling.listed(("active", "cancelled"))
+        assert [(known.new.name, known.state) for known in found] == [("water", "cancelled"), ("tea", "active")]
+
+    home(life, named={"water": {"every_s": 3600, "say": "water"}})
