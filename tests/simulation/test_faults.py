@@ -13,18 +13,21 @@ from keepsaid.testing.simulator.play import play
 _SEEDS = range(60)
 _WILD: Mapping[str, Any] = {"deaths_s": 5.0, "jumps": ()}
 _TOLD: Mapping[str, Any] = {"commands": 0.5, "people": 4, "model": 0.0}
+_HEARD: Mapping[str, Any] = {"hearing": 0.0, "deaths_s": None, "points_mean": None}
+_EARS: Mapping[str, Any] = {"hearing": 0.5, "jumps": (), "deaths_s": 8.0}
 _RACES: Mapping[str, Any] = {"deaths_s": 6.0, "races": 1.0, "points_mean": None, "model": 0.1, "storm_s": 40.0}
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_caught(name: str) -> None:
     way, words = FAULTS[name]
-    weather = {"fenceless": _RACES, "deaf": _TOLD, "eager": _TOLD}.get(name, _WILD)
+    of = {"fenceless": _RACES, "deaf": _TOLD, "eager": _TOLD, "inattentive": _HEARD, "repeating": _HEARD}
+    weather = of.get(name, _WILD)
     caught = (breach for seed in _SEEDS for breach in play(seed, way=way, changed=weather).breaches)
     assert any(words in breach for breach in caught)
 
 
-@pytest.mark.parametrize("weather", [_WILD, _RACES, _TOLD])
+@pytest.mark.parametrize("weather", [_WILD, _RACES, _TOLD, _EARS])
 def test_without_the_fault_nothing_is_found(weather: Mapping[str, Any]) -> None:
     for seed in range(20):
         assert play(seed, changed=weather).breaches == []

@@ -14,11 +14,12 @@ from keepsaid import InputError, Keepsaid, Message
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.domain.commits import Tell
-from keepsaid.domain.event import Event, several, wants
+from keepsaid.domain.commits import Commit, Tell
+from keepsaid.domain.event import Event, SettleDeliveries, several, wants
 from keepsaid.domain.ids import PREFIXES
 from keepsaid.engine.subscriber import Subscriber, Terms
 from keepsaid.engine.subscribers import Subscribers
+from keepsaid.errors import StoreFull
 from keepsaid.events.bell import Bell
 from keepsaid.events.dispatcher import Dispatcher
 from keepsaid.events.schema import Holds
@@ -160,6 +161,40 @@ async def test_what_was_taken_with_a_slow_one_is_put_back_untried() -> None:
     assert [(one.topic, one.state, one.attempts) for one in waiting] == [("a.next", "pending", 0)] * 3
 
 
+class Full(RamOperations):
+    """A store whose disk is full for some time when something is to be settled."""
+
+    refused = 0
+
+    async def apply(self, commit: Commit[Any]) -> Any:
+        if isinstance(commit, SettleDeliveries) and self.refused:
+            self.refused -= 1
+            raise StoreFull("no space left")
+        return await super().apply(commit)
+
+
+async def test_what_was_told_while_the_disk_was_full_is_not_told_again_and_nothing_spins() -> None:
+    scene = Scene()
+    full = Full(scene.store.state)
+    heard: list[str] = []
+
+    async def hear(event: Event) -> None:
+        heard.append(event.topic)
+
+    subscriber = Subscriber("one", hear, (full, full.journal), scene.clock, CountingIds())
+    await subscriber.subscribe(("a.*",), from_start=False)
+    await scene.happen("a.one", "a.two", about="x")
+    full.refused = 2
+    for _ in range(2):
+        with pytest.raises(StoreFull):
+            await subscriber.work()
+    other = Subscriber("one", hear, (full, full.journal), scene.clock, CountingIds(90))
+    assert await other.work() is None  # the next is due, and behind one that is held
+    while await subscriber.work() == 0:
+        pass
+    assert heard == ["a.one", "a.two"]
+
+
 async def test_who_waits_is_woken_though_nobody_has_subscribed() -> None:
     scene = Scene()
     hint = asyncio.Event()
@@ -193,6 +228,26 @@ async def test_the_library_is_told_and_tells(tmp_path: Path) -> None:
         waiting = asyncio.ensure_future(ks.events.wait_for("deploy.finished", "build-8", 30))
         await ks.events.emit("deploy.finished", {}, about="build-8")
         assert await waiting is not None
+
+
+async def test_what_a_user_said_goes_into_the_buffer_once_and_as_nobody_else(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "owner": [{"channel": "terminal", "sender": "me"}]}
+    async with Keepsaid.open(tmp_path, settings=settings, answering=False) as ks:
+        for _ in range(2):
+            await ks.events.emit("user.message", {"text": "hello", "user_id": "me"}, about="delivery-1")
+        async for batch in ks.inbox.batches("me"):
+            [message] = batch.messages
+            break
+        assert (message.text, message.sender, message.channel) == ("hello", "me", "library")
+        for payload in (
+            {"text": "x"},
+            {"text": "x", "user_id": ""},
+            {"text": "x", "user_id": "a", "channel_id": "terminal"},
+        ):
+            with pytest.raises(InputError, match=r"user\.message"):
+                await ks.events.emit("user.message", payload)
+    with pytest.raises(InputError, match="not told"):
+        checked("user.message", {"text": "hello"})
 
 
 async def test_after_a_restart_it_hears_what_it_missed(tmp_path: Path) -> None:

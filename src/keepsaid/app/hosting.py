@@ -17,13 +17,11 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.text import normalise
 from keepsaid.errors import ExtensionError, InputError
+from keepsaid.events.topics import USER_MESSAGE
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
 from keepsaid.ports.inbox import Incoming
 from keepsaid.ports.operations import Operations
-
-USER_MESSAGE = "user.message"
-"""What seed 002's channels emit for what somebody said."""
 
 _KNOWN_MS = 30 * 86_400_000
 """So long it is known what the owner was told."""

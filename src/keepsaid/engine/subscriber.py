@@ -72,6 +72,8 @@ class Subscriber:
         self._ids = ids
         self._terms = Terms()
         self._at_once = 1
+        self._fence = 0
+        self._settled: list[Settled] = []
         self._halt = Halt()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -106,30 +108,36 @@ class Subscriber:
         clock, terms = self._clock, self._terms
         times = clock.due_ms(), clock.steady_ms()
         asked = TakeDeliveries(self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once)
+        await self._settle()
         taken = await self._operations.apply(asked)
         if not taken:
-            return await self._journal.next_delivery(self.name)
-        settled: list[Settled] = []
+            # what is due already waits for something before it
+            return await self._journal.next_delivery(self.name, clock.due_ms())
+        self._fence = taken[0].fence
         began = since = clock.monotonic_ms()
         told = 0
-        for n, delivery in enumerate(taken):
-            if self._halt.asked or clock.monotonic_ms() - began > _HELD_MS:
-                settled += [Settled(one.id, tried=False) for one in taken[n:]]
-                break
-            settled.append(await self._told(delivery))
-            told += 1
-            if clock.monotonic_ms() - since > _SETTLE_MS:
-                await self._settle(taken[0].fence, settled)
-                since = clock.monotonic_ms()
-        await self._settle(taken[0].fence, settled)
+        try:
+            for delivery in taken:
+                if self._halt.asked or clock.monotonic_ms() - began > _HELD_MS:
+                    break
+                self._settled.append(await self._told(delivery))
+                told += 1
+                if clock.monotonic_ms() - since > _SETTLE_MS:
+                    await self._settle()
+                    since = clock.monotonic_ms()
+        finally:
+            self._settled += [Settled(one.id, tried=False) for one in taken[told:]]
+        await self._settle()
         each_ms = (clock.monotonic_ms() - began) / max(1, told)
         self._at_once = min(2 * self._at_once, _TAKEN_MAX) if each_ms <= _QUICK_MS else 1
         return 0
 
-    async def _settle(self, fence: int, settled: list[Settled]) -> None:
-        if settled:
-            await self._operations.apply(SettleDeliveries(self.name, fence, tuple(settled), self._clock.now_ms()))
-            settled.clear()
+    async def _settle(self) -> None:
+        """Write down what became of what was taken; where the disk refuses, that is done before anything is taken."""
+        if self._settled:
+            settled = SettleDeliveries(self.name, self._fence, tuple(self._settled), self._clock.now_ms())
+            await self._operations.apply(settled)
+            self._settled.clear()
 
     async def _told(self, delivery: Delivery) -> Settled:
         point("tell.before")

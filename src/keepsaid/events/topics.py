@@ -23,6 +23,9 @@ CORE: Mapping[str, Schema] = MappingProxyType({**ROAD, **LANES, **MEMORY, **TASK
 ALIASES: Mapping[str, str] = MappingProxyType({one.alias: topic for topic, one in CORE.items() if one.alias})
 """Other names of topics, as seed 002 has them: `user_message`, `agent_response`."""
 
+USER_MESSAGE = "user.message"
+"""What seed 002's channels emit for what somebody said: no fact to tell of, but a message for the buffer."""
+
 _TOPIC = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
 _PATTERN = re.compile(r"([a-z][a-z0-9_]*|\*)(\.([a-z0-9_]+|\*))+")
 _TOPIC_CHARS_MAX = 200
@@ -49,6 +52,8 @@ def checked(topic: str, payload: Mapping[str, Json]) -> str:
     """The payload as it is kept; raises InputError for a topic of the core, no topic, or too large a payload."""
     if len(topic) > _TOPIC_CHARS_MAX or not _TOPIC.fullmatch(topic):
         raise InputError(f"{topic!r} is no topic: words joined by dots, as deploy.finished", safe=_UNTOLD)
+    if topic == USER_MESSAGE:
+        raise InputError(f"{topic} is what somebody said: it is handed over as a message, not told", safe=_UNTOLD)
     if topic.partition(".")[0] in _OURS:
         raise InputError(f"{topic}: topics that begin so are the runtime's own", safe=_UNTOLD)
     try:

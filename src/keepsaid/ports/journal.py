@@ -34,6 +34,6 @@ class JournalView(Protocol):
         """Deliveries in these states, newest event first; of one subscriber, or of all for ""."""
         ...
 
-    async def next_delivery(self, subscriber: str) -> int | None:
-        """When the next attempt for a subscriber is due (ms UTC); None when nothing waits for it."""
+    async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:
+        """When the next attempt for a subscriber is due after a time (ms UTC); None when nothing is."""
         ...

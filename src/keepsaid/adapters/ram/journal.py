@@ -230,6 +230,7 @@ class RamJournal:
             for row in rows[:limit]
         ]
 
-    async def next_delivery(self, subscriber: str) -> int | None:
-        """When the next attempt is due."""
-        return min((row.due_at for row in _of(self._state, subscriber, "pending")), default=None)
+    async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:
+        """When the next attempt is due after a time."""
+        waiting = _of(self._state, subscriber, "pending")
+        return min((row.due_at for row in waiting if row.due_at > after), default=None)

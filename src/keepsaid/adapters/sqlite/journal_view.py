@@ -45,8 +45,8 @@ def _deliveries(db: apsw.Connection, states: Sequence[str], subscriber: str, lim
     return [DeliveryLine(*row) for row in every(db, SQL["deliveries"], (json.dumps(list(states)), subscriber, limit))]
 
 
-def _next(db: apsw.Connection, subscriber: str) -> int | None:
-    due: int | None = only(db, SQL["next_due"], (subscriber,))[0]
+def _next(db: apsw.Connection, subscriber: str, after: int) -> int | None:
+    due: int | None = only(db, SQL["next_due"], (subscriber, after))[0]
     return due
 
 
@@ -76,6 +76,6 @@ class SqliteJournal:
         """Deliveries in some states."""
         return await self._readers.run(_deliveries, states, subscriber, limit)
 
-    async def next_delivery(self, subscriber: str) -> int | None:
-        """When the next attempt is due."""
-        return await self._readers.run(_next, subscriber)
+    async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:
+        """When the next attempt is due after a time."""
+        return await self._readers.run(_next, subscriber, after)

@@ -9,14 +9,20 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
+from keepsaid.events.topics import USER_MESSAGE
 from keepsaid.interfaces.cloud import cloud_event
+from keepsaid.interfaces.sdk.inbox import Inbox
+from keepsaid.interfaces.sdk.values import CHANNEL, Message
+
+_UNTOLD = "Nothing was stored."
 
 
 class EventBook:
     """Facts that happened; every event is a dict in the shape of CloudEvents 1.0."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, inbox: Inbox) -> None:
         self._instance = instance
+        self._inbox = inbox
 
     async def subscribe(
         self,
@@ -49,7 +55,13 @@ class EventBook:
 
         Put ids into the payload and not what people said: what is forgotten is not looked for there. Raises
         InputError for topics that are the runtime's own, and for over 64 kB.
+
+        `user.message` {text, user_id} is what somebody said (seed 002): it goes into the buffer as a message of this
+        program's own channel, trusted as that channel is, and once for each `about`.
         """
+        if topic == USER_MESSAGE:
+            await self._inbox.put(_said(payload, about))
+            return
         await self._instance.telling.emit(topic, payload, about)
 
     async def wait_for(self, topic: str, about: str, timeout_s: float, after: str = "0") -> dict[str, Any] | None:
@@ -64,3 +76,14 @@ class EventBook:
             )
         found = await self._instance.telling.wait_for(topic, about, timeout_s, int(after))
         return None if found is None else cloud_event(found)
+
+
+def _said(payload: Mapping[str, Json], about: str) -> Message:
+    """A `user.message` as a message: in a conversation of its sender alone, unless one is named."""
+    text, user, channel, where = (payload.get(name) for name in ("text", "user_id", "channel_id", "conversation_id"))
+    if not isinstance(text, str) or not isinstance(user, str) or not user:
+        raise InputError(f"{USER_MESSAGE} needs text and user_id, both texts", safe=_UNTOLD)
+    if channel not in (None, CHANNEL):
+        raise InputError(f"{USER_MESSAGE} comes by {CHANNEL}, the channel of programs, and by no other", safe=_UNTOLD)
+    named = f"{USER_MESSAGE}:{about}" if about else None
+    return Message(text, user, str(where or user), external_id=named, direct=where is None)

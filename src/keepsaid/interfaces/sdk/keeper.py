@@ -54,7 +54,7 @@ class Keepsaid:
             await self._instance.start(answering=self._answering)
             self._closing = closing.pop_all()
         self.inbox, self.memory = Inbox(self._instance), MemoryBook(self._instance)
-        self.events = EventBook(self._instance)
+        self.events = EventBook(self._instance, self.inbox)
         return self
 
     async def __aexit__(

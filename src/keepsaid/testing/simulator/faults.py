@@ -11,6 +11,7 @@ from typing import Any
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.domain.commits import Commit, Intake, Receive, Received, Settle, TurnCommit
 from keepsaid.domain.compaction import Summarise
+from keepsaid.domain.event import Settled, SettleDeliveries, TakeDeliveries
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.ports.operations import R
@@ -136,6 +137,38 @@ class Eager(Watched):
         return replace(claimed, around=replace(claimed.around, slots=slots))
 
 
+class Inattentive(Watched):
+    """Ends deliveries that nobody was told."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Take them, say that they are done, and give nothing."""
+        result: Any = await super().apply(commit)
+        if isinstance(commit, TakeDeliveries):
+            done = tuple(Settled(one.id) for one in result)
+            await super().apply(SettleDeliveries(commit.subscriber, commit.fence, done, commit.at))
+            result = ()
+        kept: R = result
+        return kept
+
+
+class Repeating(Watched):
+    """Gives what was taken once more."""
+
+    _last: Any = ()
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """The same deliveries twice, though they are done the second time."""
+        result: Any = self._last
+        if not isinstance(commit, TakeDeliveries):
+            result = await super().apply(commit)
+        elif result:
+            self._last = ()
+        else:
+            self._last = result = await super().apply(commit)
+        kept: R = result
+        return kept
+
+
 FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
     {
         "hasty": (Hasty, "was acknowledged and is lost"),
@@ -146,6 +179,8 @@ FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
         "greedy": (Greedy, "its head is of version"),
         "deaf": (Deaf, "carried out 0 times"),
         "eager": (Eager, "was asked"),
+        "inattentive": (Inattentive, "was never heard to its end"),
+        "repeating": (Repeating, "was told again after it was done"),
         "certain": (Certain, "times unmarked"),
     }
 )

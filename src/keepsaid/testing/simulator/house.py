@@ -25,6 +25,7 @@ from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider, SimChannel
 from keepsaid.testing.simulator.clock import SimClock
 from keepsaid.testing.simulator.disk import Disk, MemoryDisk, Roomy
+from keepsaid.testing.simulator.ears import Ear, unheard
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Life, Reset
 from keepsaid.testing.simulator.model import SimModel, tools
@@ -124,6 +125,8 @@ class House:
         except KeepsaidError as error:
             self.bury(runtime, f"it cannot start: {error.what}")
             return
+        if self._net.weather.hearing is not None:
+            await Ear(self._net, self._seen, runtime.life.name, runtime.number).listen(runtime.instance)
         self._net.trace.add(f"{runtime.life.name} is up")
         if self.newest is None or self.newest.number < runtime.number:
             self.newest = runtime
@@ -163,6 +166,7 @@ class House:
         """What is wrong with the contexts, commands and questions of all lanes, for whoever looks from outside."""
         store = self._disk.open()
         found = await gaps(store, (story.message.lane for story in stories))
+        found += await unheard(store, self._seen) if self._net.weather.hearing is not None else []
         found += [*disobeyed(await self._disk.executed(), stories), *await misled(store, stories)]
         for told in await questions(store, (story.message.lane for story in stories)):
             self._net.trace.add(told)

@@ -44,10 +44,21 @@ class Asked:
     ended: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An event that somebody began to be told of, in which life, and whether it was done already."""
+
+    life: str
+    event: int
+    key: str
+    was_done: bool
+
+
 @dataclass(slots=True)
 class Seen:
     """All of it. `written` is when replies were committed; `raced` are lives another was started beside;
-    `jumped` says that the clock was set; `broken` is what was wrong at sight.
+    `jumped` says that the clock was set; `broken` is what was wrong at sight. `heard` is what subscribers were told,
+    `taken` which event a delivery is of, and what it is about; `done` and `ended`, in order, what was heard to its end.
     """
 
     sent: dict[str, Sent] = field(default_factory=dict)
@@ -61,5 +72,9 @@ class Seen:
     jumped: bool = False
     requeued: set[int] = field(default_factory=set)
     written: dict[int, int] = field(default_factory=dict)
+    heard: list[Heard] = field(default_factory=list)
+    taken: dict[int, tuple[int, str]] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
+    ended: list[tuple[int, str]] = field(default_factory=list)
     commits: int = 0
     broken: list[str] = field(default_factory=list)

@@ -13,6 +13,7 @@ from typing import Any
 from keepsaid.ports.points import arm
 from keepsaid.testing.simulator.channels import HOOKS, WEB
 from keepsaid.testing.simulator.disk import Disk, RamDisk
+from keepsaid.testing.simulator.ears import all_heard
 from keepsaid.testing.simulator.house import House, Runtime
 from keepsaid.testing.simulator.judge import Judge
 from keepsaid.testing.simulator.ledger import Seen
@@ -221,6 +222,8 @@ class _Play:
         if runtime.instance.compactor.busy or await runtime.store.summaries_due(1):
             return False
         if any(since is not None for since in await runtime.store.quiet_since()):
+            return False
+        if self.weather.hearing is not None and not await all_heard(runtime.store):
             return False
         if any(one.due_at is not None for one in await runtime.store.collections(("marked", "claimed"), 99)):
             return False

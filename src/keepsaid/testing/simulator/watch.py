@@ -25,6 +25,7 @@ from keepsaid.ports.operations import R
 from keepsaid.ports.schedules import ScheduleView
 from keepsaid.ports.store import Store
 from keepsaid.ports.tasks import TaskView
+from keepsaid.testing.simulator.ears import note
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Killed, Life
 from keepsaid.testing.simulator.net import Net
@@ -263,6 +264,7 @@ class Watched(Views):
             raise StoreFull("no space left")
         self._note_replies(commit)
         result = await self.store.apply(commit)
+        note(self._seen, commit, result)
         if result and result != _NIGHT:
             self._seen.commits += 1
             net.trace.add(f"{self._life.name} {name} {_brief(result)}")

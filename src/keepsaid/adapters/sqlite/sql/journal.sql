@@ -71,7 +71,7 @@ SELECT state FROM delivery WHERE id = ?
 UPDATE delivery SET state = ?2, due_at = ?3, ended_at = ?4, attempts = 0 WHERE id = ?1
 
 -- name: next_due
-SELECT min(due_at) FROM delivery INDEXED BY delivery_pending WHERE subscriber = ? AND state = 'pending'
+SELECT min(due_at) FROM delivery INDEXED BY delivery_pending WHERE subscriber = ?1 AND state = 'pending' AND due_at > ?2
 
 -- name: happened
 SELECT id, topic, payload, correlation_id, created_at FROM journal INDEXED BY journal_about
