@@ -31,6 +31,7 @@ from keepsaid.domain.forgetting import MoveForgetting
 from keepsaid.domain.news import TellNews
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.route import Action
+from keepsaid.domain.schedule import What
 from keepsaid.domain.scheduling import EndRun, SettleRun
 from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
@@ -143,13 +144,18 @@ async def _called_off(road: Road) -> None:
 
 
 async def _unheard(road: Road) -> None:
-    """What a schedule had to say is refused by its channel."""
+    """What a schedule had to say is refused by its channel; to another question there was no answer."""
     await add(road.store)
     key = await come(road.store)
     await road.store.apply(EndRun(key, "execute", 100, reply=ReplyDraft(70, "drink")))
     [taken] = await road.store.apply(TakeReplies((CHANNEL,), "one", 9, 200))
     await road.store.apply(Settle(70, taken.fence, Delivered.REFUSED, 210))
     assert await road.store.apply(SettleRun(key, "lose", 220, "refused"))
+    await add(road.store, number=2, what=What.ASK)
+    key = await come(road.store, number=2)
+    received = await road.hear(said("what is new?", room="den"), 100)
+    await road.store.apply(EndRun(key, "execute", 100, message_id=received.id))
+    assert await road.store.apply(SettleRun(key, "end", 200)) == "active"
 
 
 async def _crowded(road: Road) -> None:
@@ -173,7 +179,7 @@ SCENES: dict[Scene, frozenset[str]] = {
     _forgotten: frozenset(["memory.forgotten"]),
     _remembered: frozenset(["memory.saved", "memory.superseded", "memory.archived"]),
     _called_off: frozenset(["task.created", "task.cancelled"]),
-    _unheard: frozenset(["schedule.fired", "schedule.executed", "schedule.undelivered"]),
+    _unheard: frozenset(["schedule.fired", "schedule.executed", "schedule.undelivered", "schedule.silent"]),
     _crowded: frozenset(["buffer.backlog"]),
 }
 """What happens, and the topics that tell of it."""
