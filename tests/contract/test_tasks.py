@@ -19,3 +19,8 @@ class TestTaskCrash(suite.TaskCrashContract):
 
 class TestTaskLife(suite.TaskLifeContract):
     """See the contract."""
+
+
+def test_every_class_of_the_contract_runs_here() -> None:
+    run_here = {base for one in globals().values() if isinstance(one, type) for base in one.__bases__}
+    assert set(suite.TASKS) <= run_here

@@ -1,6 +1,6 @@
 """The contract of the operational store: `Operations`, `BufferView`, `LaneView` and `OutboxView` in one object.
 
-Subclass every class of `CONTRACTS` and `COLLECTION` in test modules with a fixture `store` that gives a new, empty
+Subclass every class of `CONTRACTS`, `COLLECTION` and `TASKS` in test modules with a fixture `store` that gives a new, empty
 store:
 
     class TestIntake(IntakeContract): ...
@@ -98,15 +98,11 @@ CONTRACTS: tuple[type, ...] = (
     DeliveryContract,
     JournalViewContract,
     NewsContract,
-    TaskContract,
-    TaskGraphContract,
-    TaskCrashContract,
-    TaskLifeContract,
     ScheduleContract,
     RunContract,
     OutputContract,
 )
-"""Every class of the contract but those of collection."""
+"""Every class of the contract but those of collection and of tasks."""
 
 COLLECTION: tuple[type, ...] = (
     ClaimingContract,
@@ -118,9 +114,13 @@ COLLECTION: tuple[type, ...] = (
 )
 """Those of collection."""
 
+TASKS: tuple[type, ...] = (TaskContract, TaskGraphContract, TaskCrashContract, TaskLifeContract)
+"""Those of tasks."""
+
 __all__ = [
     "COLLECTION",
     "CONTRACTS",
+    "TASKS",
     "BacklogContract",
     "CalibrationContract",
     "ClaimContract",
