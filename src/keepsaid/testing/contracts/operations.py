@@ -1,7 +1,7 @@
 """The contract of the operational store: `Operations`, `BufferView`, `LaneView` and `OutboxView` in one object.
 
-Subclass every class of `CONTRACTS`, `COLLECTION` and `TASKS` in test modules with a fixture `store` that gives a new, empty
-store:
+Subclass every class of `CONTRACTS`, `COLLECTION` and `TASKS` in test modules with a fixture `store` that gives a new,
+empty store:
 
     class TestIntake(IntakeContract): ...
 """

@@ -110,7 +110,7 @@ class Judge:
             yield from self._arrivals(stories)
             if not self._two_clocks:
                 yield from self._answers(lane, stories)
-        for one, other in combinations(self._seen.asked, 2):
+        for one, other in combinations((one for one in self._seen.asked if not one.worker), 2):
             raced = one.life in self._seen.raced
             if one.word != other.word and not raced and _overlap(one, other) and self._lane(one) == self._lane(other):
                 yield f"two turns of a lane at once: {one.word} and {other.word}"

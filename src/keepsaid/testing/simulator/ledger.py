@@ -35,13 +35,17 @@ class Showing:
 
 @dataclass(slots=True)
 class Asked:
-    """A call of the model: by which life, for which first word, at which depth of the turn; `ended` None: it lasts."""
+    """A call of the model: by which life, for which first word, at which depth of the turn; `ended` None: it lasts.
+
+    That of a `worker` may be made beside a turn of its lane.
+    """
 
     life: str
     word: str
     depth: int
     began: int
     ended: int | None = None
+    worker: bool = False
 
 
 @dataclass(frozen=True, slots=True)

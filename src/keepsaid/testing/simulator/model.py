@@ -24,6 +24,7 @@ from keepsaid.errors import (
     ToolError,
 )
 from keepsaid.pipeline.turn.ask import ASK_FOR
+from keepsaid.pipeline.turn.worker import SET_STATUS
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.simulator.ledger import Asked, Seen
 from keepsaid.testing.simulator.life import Life
@@ -74,7 +75,8 @@ class SimModel:
         if any(tool.name == SAVE_FACTS for tool in request.tools):
             return await self._extract(request)
         words, depth = words_of(request.prompt.user), len(request.exchange)
-        asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms())
+        worker = any(tool.name == SET_STATUS for tool in request.tools)
+        asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms(), worker=worker)
         self._note(asked, " ".join(words))
         words += [word for one in request.exchange if one.role is Role.USER for word in words_of(one.text)]
         try:
