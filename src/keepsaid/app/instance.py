@@ -17,6 +17,7 @@ from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.agent import Agent, Faculties
+from keepsaid.app.branching import hindsight_of
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.calendar import join_calendars
@@ -164,8 +165,8 @@ class Instance:
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
-        site = Site(home, config, *stores, self.redactor, model, self.toolbox.beside(outside.tools, offers.lasting))
-        self.working = Working(site, system, self.flow.hints, self.owner)
+        tools = self.toolbox.beside(outside.tools, offers.lasting)
+        self.working = Working(self._site(agent, tools), system, self.flow.hints, self.owner)
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
         patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
@@ -177,6 +178,11 @@ class Instance:
         self._sleepers = Sleepers(operations, clock, config.sessions.terms())
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
+
+    def _site(self, agent: Agent, tools: Callable[[], Sequence[Tool]]) -> Site:
+        past = hindsight_of(self.config, self.operations, agent.memory_tools)
+        stores = self.operations, self.memories
+        return Site(self.home, self.config, *stores, self.redactor, self.model, tools, past)
 
     def _way_in(self) -> Door:
         config = self.config

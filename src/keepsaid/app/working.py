@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.system.skills import SkillFolder
@@ -11,13 +13,16 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.ids import show
 from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask
 from keepsaid.domain.text import normalise
+from keepsaid.domain.turn import NO_MODEL
+from keepsaid.domain.work import TaskKind
 from keepsaid.engine.attempt import Patience
 from keepsaid.engine.loops import Stage
-from keepsaid.engine.tasks import Surroundings, TaskLimits, Tasks
+from keepsaid.engine.tasks import Craft, Surroundings, TaskLimits, Tasks
 from keepsaid.errors import InputError
 from keepsaid.memory.results import Results
+from keepsaid.pipeline.turn.branch import Hindsight, think
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.worker import Bench
+from keepsaid.pipeline.turn.worker import Bench, work
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
 from keepsaid.ports.memories import Memories
@@ -30,7 +35,10 @@ Tooling = Callable[[], Sequence[Tool]]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where work is done: a home, its settings and stores, a model, and the tools that workers may use."""
+    """Where work is done: a home, its settings and stores, a model, the tools that workers may use.
+
+    `past` is what a branch knows of its lane.
+    """
 
     home: Home
     config: Config
@@ -39,6 +47,7 @@ class Site:
     redactor: Redactor
     model: Model
     tools: Tooling
+    past: Hindsight
 
 
 class Working:
@@ -53,9 +62,14 @@ class Working:
         models, terms = config.models, config.tasks
         limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
         bench = Bench(site.store, self._model, site.tools, SkillFolder(site.home.agent(config.agent)), limits)
-        around = Surroundings(site.store.tasks, *system, hints, owner)
+        around = Surroundings(site.store, site.store.tasks, *system, hints, owner)
         patience = Patience(outage_ms_max=int(models.outage_s * 1000))
-        self._tasks = Tasks(bench, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
+        working, thinking = (
+            Craft(partial(work, bench), self._idle),
+            Craft(partial(think, bench, site.past), self._idle, TaskKind.BRANCH),
+        )
+        self._tasks = Tasks(working, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
+        self._branches = Tasks(thinking, around, TaskLimits(terms.branches_max, terms.timeout_s), patience)
         self.view = site.store.tasks
         self.results = Results(site.store.tasks, site.store, site.memories, self._clock, site.redactor)
 
@@ -66,13 +80,18 @@ class Working:
             self._chats[name] = LazyChat(name, self._site.config.models)
         return self._chats[name]
 
+    def _idle(self) -> bool:
+        return self._model("").name == NO_MODEL
+
     def stages(self) -> Sequence[Stage]:
-        """The stage that does tasks."""
-        return (Stage("tasks", self._tasks.claim, self._tasks.hint),)
+        """The stages that do tasks."""
+        branches = Stage("branches", self._branches.claim, self._branches.hint)
+        return (Stage("tasks", self._tasks.claim, self._tasks.hint), branches)
 
     def woken(self) -> None:
         """Tasks may have been made."""
         self._tasks.hint.set()
+        self._branches.hint.set()
 
     async def create(self, new: NewTask) -> int:
         """Make a task by a person's word; returns its id. Raises InputError with nothing made."""
@@ -89,6 +108,7 @@ class Working:
         """End a task that has not ended; what still runs of it is stopped."""
         done = await self._site.store.apply(CancelTask(task_id, self._clock.now_ms(), normalise(reason)))
         self._tasks.cancelled(task_id)
+        self._branches.cancelled(task_id)
         self._changed()
         return done
 
@@ -107,11 +127,11 @@ class Working:
         return done
 
     def _changed(self) -> None:
-        self._tasks.hint.set()
+        self.woken()
         self._hints.tell.set()
 
     async def stop(self, patience_s: float) -> None:
         """Let running tasks end for a while, then give them back."""
-        await self._tasks.stop(patience_s)
+        await asyncio.gather(self._tasks.stop(patience_s), self._branches.stop(patience_s))
         for chat in self._chats.values():
             await chat.close()

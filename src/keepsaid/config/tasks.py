@@ -12,6 +12,8 @@ class TasksConfig(Section):
 
     concurrent_max: int = Field(5, ge=1, le=100)
     """Tasks at the same time, beside the turns."""
+    branches_max: int = Field(5, ge=1, le=100)
+    """Branches at the same time, beside the turns and the tasks of workers."""
     timeout_s: int = Field(1_800, ge=1)
     """Seconds a task may take, where its rule does not say."""
     steps_max: int = Field(50, ge=1, le=1_000)

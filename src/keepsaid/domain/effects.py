@@ -11,6 +11,7 @@ from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.schedule import NewSchedule
 from keepsaid.domain.slot import EXPIRY_MS, Question
 from keepsaid.domain.staged import StageMemory
+from keepsaid.domain.work import TaskKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class MakeTask:
-    """Have a worker do something, under an id that was told; `after` are tasks that come first."""
+    """Have a worker do something, or a branch think, under an id that was told; `after` are tasks that come first."""
 
     id: int
     text: str
     key: str = ""
     after: tuple[int, ...] = ()
     outside: bool = True
+    kind: TaskKind = TaskKind.WORKER
 
 
 @dataclass(frozen=True, slots=True)

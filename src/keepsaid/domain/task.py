@@ -330,6 +330,7 @@ def from_turn(effect: MakeTask, lane: Lane, turn_id: int) -> NewTask:
         effect.id,
         effect.text,
         effect.key,
+        effect.kind,
         lane=lane,
         turn_id=turn_id,
         depth=1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,14 +13,15 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, Ending, EndTask, RenewTask, Task, TaskFilter, TaskStory
 from keepsaid.domain.text import cut
-from keepsaid.domain.turn import NO_MODEL, Held
+from keepsaid.domain.turn import Held
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.attempt import HOPELESS, Patience
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
 from keepsaid.pipeline.turn.steps import NeedsReview, StepLog
-from keepsaid.pipeline.turn.worker import Bench, references, work
+from keepsaid.pipeline.turn.worker import references
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
+from keepsaid.ports.operations import Operations
 from keepsaid.ports.tasks import TaskView
 
 _log = logging.getLogger("keepsaid.task")
@@ -28,6 +29,9 @@ _AGAIN_MS = 100
 """After a renewal that the store refused."""
 
 _TOLD_CHARS_MAX = 2_000
+Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[str]]
+"""Does a task, given the tasks its text refers to by name; returns its result."""
+
 FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
 
 
@@ -45,9 +49,19 @@ class TaskLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Craft:
+    """How tasks of a kind are done; there is nobody to do them where there `is_idle`."""
+
+    do: Do
+    is_idle: Callable[[], bool]
+    kind: TaskKind = TaskKind.WORKER
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """What runs of tasks need of the runtime."""
 
+    operations: Operations
     view: TaskView
     clock: Clock
     ids: Ids
@@ -56,11 +70,11 @@ class Surroundings:
 
 
 class Tasks:
-    """Runs tasks."""
+    """Runs tasks of one kind."""
 
-    def __init__(self, bench: Bench, around: Surroundings, limits: TaskLimits, patience: Patience) -> None:
-        self.hint = around.hints.task
-        self._bench = bench
+    def __init__(self, craft: Craft, around: Surroundings, limits: TaskLimits, patience: Patience) -> None:
+        self.hint = around.hints.branch if craft.kind is TaskKind.BRANCH else around.hints.task
+        self._craft = craft
         self._around = around
         self._limits = limits
         self._patience = patience
@@ -73,23 +87,23 @@ class Tasks:
 
         Without a model nothing is claimed: what waits is done once there is one.
         """
-        if self._stopping or self._bench.model("").name == NO_MODEL:
+        if self._stopping or self._craft.is_idle():
             return None
         await self._stop_cancelled()
-        around, free = self._around, self._limits.at_once - len(self._running)
+        around, kind, free = self._around, self._craft.kind, self._limits.at_once - len(self._running)
         if free < 1:
             return None
         now = around.clock.due_ms()
-        due = await around.view.next_ready(TaskKind.WORKER)
+        due = await around.view.next_ready(kind)
         if due is None or due > now:
             return due
-        commit = ClaimTasks(around.owner, free, now, around.clock.steady_ms() + self._limits.lease_ms)
-        for task in await self._bench.operations.apply(commit):
+        commit = ClaimTasks(around.owner, free, now, around.clock.steady_ms() + self._limits.lease_ms, kind)
+        for task in await self._around.operations.apply(commit):
             running = asyncio.create_task(self._work(task), name=f"task-{task.id}")
             self._running[task.id] = running
             running.add_done_callback(partial(self._finished, task.id))
             around.hints.tell.set()
-        return None if len(self._running) >= self._limits.at_once else await around.view.next_ready(TaskKind.WORKER)
+        return None if len(self._running) >= self._limits.at_once else await around.view.next_ready(kind)
 
     async def _stop_cancelled(self) -> None:
         """Stop the runs of what a turn cancelled."""
@@ -127,7 +141,7 @@ class Tasks:
         """Try once; returns the state that led to. What a task raised itself is charged to it, an outage is not."""
         story = await self._around.view.task(task.id)
         steps = StepLog(
-            self._bench.operations, self._around.clock, Held(task.id, task.fence, story.steps if story else ())
+            self._around.operations, self._around.clock, Held(task.id, task.fence, story.steps if story else ())
         )
         timeout_s = task.terms.timeout_s or self._limits.timeout_s
         try:
@@ -162,7 +176,7 @@ class Tasks:
         for name in references(story.task):
             found = await view.find(TaskFilter(state="completed", key=name, limit=1))
             named |= dict.fromkeys((name,), next(iter(found))) if found else {}
-        return await work(self._bench, story, named, steps)
+        return await self._craft.do(story, named, steps)
 
     async def _wait_out(self, task: Task, outage: ModelUnavailable | StoreError, steps: StepLog) -> str:
         now, patience = self._around.clock.due_ms(), self._patience
@@ -188,7 +202,7 @@ class Tasks:
         end = EndTask(
             task.id, task.fence, how, around.clock.now_ms(), text, ready_at, deferred, steps.usage, ending, notice
         )
-        return await self._bench.operations.apply(end)
+        return await self._around.operations.apply(end)
 
     @asynccontextmanager
     async def _kept(self, task: Task) -> AsyncIterator[None]:
@@ -204,7 +218,7 @@ class Tasks:
                 wait_ms = _AGAIN_MS
                 with suppress(StoreError):
                     until = clock.steady_ms() + self._limits.lease_ms
-                    held = await self._bench.operations.apply(RenewTask(task.id, task.fence, until))
+                    held = await self._around.operations.apply(RenewTask(task.id, task.fence, until))
                     wait_ms = self._limits.renew_ms
             lost = True
             run.cancel()

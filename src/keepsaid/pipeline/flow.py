@@ -341,6 +341,7 @@ class Flow:
         self.hints.work.set()
         if any(isinstance(effect, OfTask) for effect in outcome.effects):
             self.hints.task.set()
+            self.hints.branch.set()
         return reply.id if reply else None
 
     def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:

@@ -19,6 +19,7 @@ class Hints:
     record: asyncio.Event = field(default_factory=asyncio.Event)
     tell: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Event = field(default_factory=asyncio.Event)
+    branch: asyncio.Event = field(default_factory=asyncio.Event)
     held: dict[int, asyncio.Event] = field(default_factory=dict)
 
     def taken(self, batch_id: int) -> None:

@@ -16,6 +16,7 @@ from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.task import ENDED, Task, TaskFilter
 from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Claimed, ToolClass
+from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.pipeline.turn.worker import data
@@ -24,6 +25,7 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.tasks import TaskView
 
 CREATE, LIST, SHOW, CANCEL = "task_create", "task_list", "task_show", "task_cancel"
+BRANCH = "branch"
 TEXT_CHARS_MAX = 20_000
 _AFTER_MAX = 20
 _OPEN_MAX = 20
@@ -44,6 +46,12 @@ _CREATE: Mapping[str, Json] = {
         "after": {"type": "array", "items": {"type": "string"}, "description": "tasks that come first: tsk_..."},
     },
     "required": ["task"],
+    "additionalProperties": False,
+}
+_BRANCH: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"about": {"type": "string", "description": "what to think about, and what the conclusion is for"}},
+    "required": ["about"],
     "additionalProperties": False,
 }
 _NAMED: Mapping[str, Json] = {
@@ -68,29 +76,43 @@ class Tasking:
         self._strange = any(one.trust is Trust.EXTERNAL for one in origins)
 
     def tools(self) -> tuple[Tool, ...]:
-        """Make, list, show and cancel."""
+        """Make, branch, list, show and cancel."""
         again, pure = ToolClass.IDEMPOTENT, ToolClass.PURE
         return (
             Tool(CREATE, "Have a worker do something beside this conversation.", _CREATE, self._create, again),
+            Tool(BRANCH, "Think something over aside, with all that was said here.", _BRANCH, self._branch, again),
             Tool(LIST, "List the latest tasks, newest first.", _NOTHING, self._list, pure),
             Tool(SHOW, "Show one task: what its worker did, what came of it.", _NAMED, self._show, pure),
             Tool(CANCEL, "End a task that has not ended.", _NAMED, self._cancel, again),
         )
 
     async def _create(self, arguments: dict[str, Json]) -> str:
-        if self._strange:
-            raise ToolError("strangers take part in this turn: they can have nothing done")
-        text, key = arguments.get("task"), arguments.get("key", "")
-        if not isinstance(text, str) or not text.strip() or len(text) > TEXT_CHARS_MAX or not isinstance(key, str):
-            raise ToolError(f"task must be a text of at most {TEXT_CHARS_MAX} characters that is not empty")
+        self._check(arguments, "task")
+        if not isinstance(arguments.get("key", ""), str):
+            raise ToolError("key must be a text")
         for number in _after(arguments):
             task = await self._seen(number)
             if task.state in ("failed", "cancelled"):
                 raise ToolError(f"{show('task', number)} is {task.state}")
+        return f"{await self._new()} is written down; a worker begins when this turn is done."
+
+    async def _branch(self, arguments: dict[str, Json]) -> str:
+        self._check(arguments, "about")
+        return f"{await self._new()} is thought over when this turn is done."
+
+    def _check(self, arguments: Mapping[str, Json], name: str) -> None:
+        if self._strange:
+            raise ToolError("strangers take part in this turn: they can have nothing done")
+        text = arguments.get(name)
+        if not isinstance(text, str) or not text.strip() or len(text) > TEXT_CHARS_MAX:
+            raise ToolError(f"{name} must be a text of at most {TEXT_CHARS_MAX} characters that is not empty")
+
+    async def _new(self) -> str:
+        """The name of one more task, where the lane has not too many."""
         latest = await self._view.find(TaskFilter(lane=self._claimed.batch.lane, limit=2 * _OPEN_MAX))
         if sum(task.state not in ENDED for task in latest) >= _OPEN_MAX:
             raise ToolError(f"{_OPEN_MAX} tasks of this conversation have not ended yet")
-        return f"{show('task', self._ids.next())} is written down; a worker begins when this turn is done."
+        return show("task", self._ids.next())
 
     async def _list(self, _arguments: dict[str, Json]) -> str:
         return listed(await self._view.find(TaskFilter(lane=self._lane, limit=_LISTED)))
@@ -126,6 +148,8 @@ def tasks_in(records: Sequence[Record], claimed: Claimed) -> tuple[Effect, ...]:
             continue
         if call.name == CANCEL:
             made.append(StopTask(number, "the agent ended it"))
+        elif call.name == BRANCH:
+            made.append(MakeTask(number, normalise(str(arguments["about"])), outside=outside, kind=TaskKind.BRANCH))
         else:
             text, key = normalise(str(arguments["task"])), normalise(str(arguments.get("key", "")))
             made.append(MakeTask(number, text, key, _after(arguments), outside))
@@ -136,7 +160,7 @@ def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, str]]:
     calls: dict[str, ToolCall] = {}
     for one in records:
         if one.role is Role.ASSISTANT:
-            calls = {call.id: call for call in one.calls if call.name in (CREATE, CANCEL)}
+            calls = {call.id: call for call in one.calls if call.name in (CREATE, BRANCH, CANCEL)}
         elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
             yield calls[one.call_id], one.text
 

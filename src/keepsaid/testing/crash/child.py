@@ -178,8 +178,8 @@ def _mind(also: Sequence[Tool], *parts: Any) -> Mind:
 
 def _site(also: Sequence[Tool], *parts: Any) -> Site:
     """Where workers work, with tools beside theirs."""
-    home, config, store, memories, redactor, model, tools = parts
-    return Site(home, config, store, memories, redactor, model, lambda: (*tools(), *also))
+    home, config, store, memories, redactor, model, tools, past = parts
+    return Site(home, config, store, memories, redactor, model, lambda: (*tools(), *also), past)
 
 
 def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:
