@@ -15,3 +15,8 @@ class TestRun(suite.RunContract):
 
 class TestOutput(suite.OutputContract):
     """What is heard of a run."""
+
+
+def test_every_class_of_the_contract_runs_here() -> None:
+    run_here = {base for one in globals().values() if isinstance(one, type) for base in one.__bases__}
+    assert set(suite.SCHEDULES) <= run_here

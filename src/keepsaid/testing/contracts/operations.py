@@ -98,11 +98,8 @@ CONTRACTS: tuple[type, ...] = (
     DeliveryContract,
     JournalViewContract,
     NewsContract,
-    ScheduleContract,
-    RunContract,
-    OutputContract,
 )
-"""Every class of the contract but those of collection and of tasks."""
+"""Every class of the contract but those of collection, of tasks and of schedules."""
 
 COLLECTION: tuple[type, ...] = (
     ClaimingContract,
@@ -117,9 +114,13 @@ COLLECTION: tuple[type, ...] = (
 TASKS: tuple[type, ...] = (TaskContract, TaskGraphContract, TaskCrashContract, TaskLifeContract)
 """Those of tasks."""
 
+SCHEDULES: tuple[type, ...] = (ScheduleContract, RunContract, OutputContract)
+"""Those of schedules."""
+
 __all__ = [
     "COLLECTION",
     "CONTRACTS",
+    "SCHEDULES",
     "TASKS",
     "BacklogContract",
     "CalibrationContract",
