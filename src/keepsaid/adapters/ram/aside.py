@@ -25,6 +25,7 @@ def _images(state: State) -> dict[str, Rows]:
         "feedback": {**state.feedback},
         "finding": {number: row.finding for number, row in state.findings.items()},
         "task": {number: (row.task, row.steps, row.remembered) for number, row in state.tasks.items()},
+        "schedule": {number: (row.new, row.state) for number, row in state.schedules.items()},
     }
 
 
@@ -62,15 +63,23 @@ def put_back(state: State, number: int) -> dict[int, tuple[LaneRow, int]]:
                 turn.reason, turn.steps, turn.trace, turn.chosen, turn.opened = was
         for finding_id, finding in images["finding"].items():
             state.findings[finding_id].finding = finding
-        for task_id, was in images["task"].items():
-            if task_id in state.tasks:
-                one = state.tasks[task_id]
-                one.task, one.steps, one.remembered = was
+        _put_back_work(state, images)
         state.redactions |= images["redaction"]
         state.feedback |= images["feedback"]
         state.tombs -= tombs
     for_good(state, number)
     return first
+
+
+def _put_back_work(state: State, images: dict[str, Rows]) -> None:
+    for task_id, was in images["task"].items():
+        if task_id in state.tasks:
+            task = state.tasks[task_id]
+            task.task, task.steps, task.remembered = was
+    for schedule_id, was in images["schedule"].items():
+        if schedule_id in state.schedules:
+            schedule = state.schedules[schedule_id]
+            schedule.new, schedule.state = was
 
 
 def for_good(state: State, number: int) -> None:

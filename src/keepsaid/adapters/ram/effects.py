@@ -52,6 +52,6 @@ def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
 def _set_about(state: State, effect: OfTask | OfTime, commit: TurnCommit, lane: LaneRow) -> None:
     """What is to be done later: as a task, or at a time."""
     if isinstance(effect, KeepTime | EndSchedule):
-        schedules.leave(state, effect, commit.at)
+        schedules.leave(state, effect, commit.turn_id, commit.at)
     else:
         tasks.obey(state, effect, lane.lane, (commit.turn_id, commit.at))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from keepsaid.adapters.ram import tasks
+from keepsaid.adapters.ram import schedules, tasks
 from keepsaid.adapters.ram.aside import kept_aside, put_back
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
@@ -198,7 +198,10 @@ def _turn(turn_id: int, piece: _Piece) -> bool:
         turn.reason = ""
     piece.counts["staged"] += len(state.staged.pop(turn_id, []))
     piece.empty(turn_id=turn_id)
-    return _trace(turn_id, piece)
+    piece.counts["tasks"] += tasks.scrub_made_by(state, turn_id, piece.at)
+    piece.counts["schedules"] += schedules.scrub(state, turn_id, piece.at)
+    settled = [_message(message_id, piece) for message_id in schedules.asked_by(state, turn_id)]
+    return all(settled) and _trace(turn_id, piece)
 
 
 def _empty_reply(state: State, reply: ReplyRow, at: int) -> None:

@@ -18,6 +18,7 @@ class ScheduleRow:
     state: str = "active"
     failures: int = 0
     reason: str = ""
+    turn_id: int | None = None
 
     @property
     def value(self) -> Schedule:

@@ -32,12 +32,13 @@ from keepsaid.domain.states import TABLES
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
-def add(state: State, commit: AddSchedule) -> bool:
-    """Add one, if its id and its name are free."""
+def add(state: State, commit: AddSchedule, turn_id: int | None = None) -> bool:
+    """Add one, if its id and its name are free; `turn_id` is the turn that asked for it."""
     new = commit.new
     if new.id in state.schedules or (new.name and _named(state, new.source, new.name)):
         return False
     _insert(state, new, commit.next_at, commit.at)
+    state.schedules[new.id].turn_id = turn_id
     return True
 
 
@@ -51,12 +52,28 @@ def _named(state: State, source: str, name: str) -> ScheduleRow | None:
     return next((row for row in live if row.new.name == name), None)
 
 
-def leave(state: State, effect: KeepTime | EndSchedule, at: int) -> None:
+def leave(state: State, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
     """What a turn asked for."""
     if isinstance(effect, KeepTime):
-        add(state, AddSchedule(effect.new, effect.next_at, at))
+        add(state, AddSchedule(effect.new, effect.next_at, at), turn_id)
     else:
         move_one(state, MoveSchedule(effect.schedule_id, "cancel", at))
+
+
+def scrub(state: State, turn_id: int, at: int) -> int:
+    """Forget the words of schedules that a turn asked for; they come no more. Returns how many there were."""
+    made = [row for row in state.schedules.values() if row.turn_id == turn_id and row.new.text]
+    for row in made:
+        if row.state in LIVE:
+            _stop(state, row, "cancel", at)
+        row.new = replace(row.new, text="")
+    return len(made)
+
+
+def asked_by(state: State, turn_id: int) -> list[int]:
+    """The messages that schedules of a turn have put into the buffer."""
+    runs = (row.run for row in state.runs.values() if state.schedules[row.run.schedule_id].turn_id == turn_id)
+    return [run.message_id for run in runs if run.message_id is not None]
 
 
 def replace_all(state: State, commit: ReplaceSchedules) -> int:

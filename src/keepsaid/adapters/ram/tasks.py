@@ -201,6 +201,12 @@ def scrub(state: State, task_id: int, at: int) -> bool:
     return True
 
 
+def scrub_made_by(state: State, turn_id: int, at: int) -> int:
+    """Forget the words of the tasks that a turn made; returns how many there were."""
+    made = [one.id for one in state.tasks.values() if one.task.turn_id == turn_id]
+    return sum(scrub(state, task_id, at) for task_id in made)
+
+
 def prune(state: State, commit: Prune) -> Pruned:
     """Remove the oldest that ended; how many went before says that it goes on."""
     held = {one for row in state.tasks.values() if row.task.ended_at is None for one in row.task.after}

@@ -58,6 +58,6 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
 def _set_about(db: apsw.Connection, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
     """What is to be done later: as a task, or at a time."""
     if isinstance(effect, KeepTime | EndSchedule):
-        schedules.leave(db, effect, commit.at)
+        schedules.leave(db, effect, commit.turn_id, commit.at)
     else:
         tasks.obey(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))

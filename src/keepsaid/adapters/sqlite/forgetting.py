@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 import apsw
 
+from keepsaid.adapters.sqlite import schedules
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.tasks import scrub
+from keepsaid.adapters.sqlite.tasks import scrub, scrub_made_by
 from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Drop
@@ -40,7 +41,7 @@ FORGOTTEN = "forgotten"
 _FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
 _UNSETTLED = ("queued", "leased")
 _KEPT: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", "trace", "injection", "feedback")
-_KEPT += ("finding", "task", "tombstone")
+_KEPT += ("finding", "task", "schedule", "tombstone")
 """Tables whose rows are put back when a forgetting is undone."""
 
 
@@ -213,7 +214,7 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
 
 
 def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
-    """Remove all that a turn left; False while it is open, or its reply is on its way."""
+    """Remove all that a turn left; False while it is open, its reply on its way, or what it asked for later at work."""
     replies = every(db, SQL["replies_of"], (turn_id,))
     if _is_open(db, turn_id) or any(state == "sending" for _, state, *_ in replies):
         return False
@@ -228,7 +229,10 @@ def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
     piece.counts["staged"] += run(db, SQL["forget_staged"], (turn_id,))
     db.execute(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
-    return _trace(db, turn_id, piece)
+    piece.counts["tasks"] += scrub_made_by(db, turn_id, piece.at)
+    piece.counts["schedules"] += schedules.scrub(db, turn_id, piece.at)
+    settled = [_message(db, message_id, piece) for message_id in schedules.asked_by(db, turn_id)]
+    return all(settled) and _trace(db, turn_id, piece)
 
 
 def _trace(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:

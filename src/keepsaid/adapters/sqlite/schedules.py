@@ -37,26 +37,42 @@ SQL = load("schedules")
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
-def add(db: apsw.Connection, commit: AddSchedule) -> bool:
-    """Add one, if its id and its name are free."""
+def add(db: apsw.Connection, commit: AddSchedule, turn_id: int | None = None) -> bool:
+    """Add one, if its id and its name are free; `turn_id` is the turn that asked for it."""
     new = commit.new
     if one(db, SQL["taken"], (new.id, new.source, new.name)) is not None:
         return False
-    _insert(db, new, commit.next_at, commit.at)
+    _insert(db, new, (commit.next_at, commit.at), turn_id)
     return True
 
 
-def _insert(db: apsw.Connection, new: NewSchedule, next_at: int, at: int) -> None:
-    db.execute(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at))
+def _insert(db: apsw.Connection, new: NewSchedule, times: tuple[int, int], turn_id: int | None = None) -> None:
+    next_at, at = times
+    db.execute(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at, turn_id))
     _tell(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
 
 
-def leave(db: apsw.Connection, effect: KeepTime | EndSchedule, at: int) -> None:
+def leave(db: apsw.Connection, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
     """What a turn asked for."""
     if isinstance(effect, KeepTime):
-        add(db, AddSchedule(effect.new, effect.next_at, at))
+        add(db, AddSchedule(effect.new, effect.next_at, at), turn_id)
     else:
         move_one(db, MoveSchedule(effect.schedule_id, "cancel", at))
+
+
+def scrub(db: apsw.Connection, turn_id: int, at: int) -> int:
+    """Forget the words of schedules that a turn asked for; they come no more. Returns how many there were."""
+    made = every(db, SQL["made_by"], (turn_id,))
+    for schedule_id, state in made:
+        if state in LIVE:
+            _stop(db, schedule_id, (state, "cancel"), at)
+        db.execute(SQL["scrub"], (schedule_id,))
+    return len(made)
+
+
+def asked_by(db: apsw.Connection, turn_id: int) -> list[int]:
+    """The messages that schedules of a turn have put into the buffer."""
+    return [int(row[0]) for row in every(db, SQL["asked_by"], (turn_id,))]
 
 
 def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:
@@ -66,7 +82,7 @@ def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:
     for new, next_at in commit.wanted:
         known = live.get(new.name)
         if known is None and next_at is not None:
-            _insert(db, new, next_at, commit.at)
+            _insert(db, new, (next_at, commit.at))
         elif known is not None and not known.new.same(new):
             state = move("schedule", known.state, "resume") if known.state == "disabled" else known.state
             db.execute(SQL["change"], (known.id, *content_of(new), state, next_at))

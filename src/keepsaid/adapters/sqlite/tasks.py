@@ -170,6 +170,11 @@ def scrub(db: apsw.Connection, task_id: int, at: int) -> bool:
     return True
 
 
+def scrub_made_by(db: apsw.Connection, turn_id: int, at: int) -> int:
+    """Forget the words of the tasks that a turn made; returns how many there were."""
+    return sum(scrub(db, task_id, at) for (task_id,) in every(db, SQL["made_by"], (turn_id,)))
+
+
 def prune(db: apsw.Connection, commit: Prune) -> Pruned:
     """Remove the oldest that ended; how many went before says that it goes on."""
     gone = run(db, SQL["forget_ended"], (commit.before, commit.rows_max))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import Claim, Receive, Received, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import Summarise
+from keepsaid.domain.effects import KeepTime, MakeTask
 from keepsaid.domain.forgetting import (
     DropAside,
     Held,
@@ -20,8 +21,10 @@ from keepsaid.domain.forgetting import (
     name_digest,
 )
 from keepsaid.domain.message import Inbound, Marks
+from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.summary import Made
+from keepsaid.domain.timing import Once
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import AT_ONCE, arrival, lane_of, outcome, said, step
 from keepsaid.testing.contracts.road import Road, Store
@@ -99,6 +102,29 @@ class ForgettingContract:
         found = await store.forgettings.one(_REQUEST)
         assert found is not None
         assert dict(found.counts)["staged"] == 1
+
+    async def test_what_its_turn_set_about_is_not_done(self, store: Store) -> None:
+        """Its tasks and schedules are cancelled, and say nothing any more; undone they are as they were."""
+        road = Road(store)
+        await road.queue(said("remind me of the zebra"))
+        claimed = await road.claim_one()
+        at_noon = NewSchedule(70, "agent", "", Once(90_000), What.SAY, "the zebra", Target(lane_of()))
+        effects = (MakeTask(71, "look for the zebra"), KeepTime(at_noon, 90_000))
+        batch, end = claimed.batch, replace(outcome(), effects=effects)
+        assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
+        before = await store.schedules.schedule(70), await store.tasks.task(71)
+        gone = claimed.messages[0].id
+        assert await request(store, gone, turns=(claimed.turn_id,), undo_until=900) == Scrubbed(0, 0)
+        schedule, story = await store.schedules.schedule(70), await store.tasks.task(71)
+        assert schedule is not None
+        assert story is not None
+        assert (schedule.new.text, schedule.state) == ("", "cancelled")
+        assert (story.task.description, story.task.state) == ("", "cancelled")
+        found = await store.forgettings.one(_REQUEST)
+        assert found is not None
+        assert {name: n for name, n in found.counts if name in ("tasks", "schedules")} == {"tasks": 1, "schedules": 1}
+        assert await store.apply(PutBack(_REQUEST, 81))
+        assert (await store.schedules.schedule(70), await store.tasks.task(71)) == before
 
     async def test_what_can_be_undone_is_as_it_was(self, store: Store) -> None:
         """With its place in the prompt and without a tombstone; what was said meanwhile stays."""

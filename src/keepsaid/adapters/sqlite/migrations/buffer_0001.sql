@@ -440,6 +440,7 @@ CREATE TABLE task (
   ended_at INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX task_alike ON task (key) WHERE state = 'pending' AND fence = 0 AND rule <> '';
+CREATE INDEX task_made ON task (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX task_due ON task (kind, priority, id) WHERE state = 'pending';
 CREATE INDEX task_running ON task (lease_until) WHERE state = 'running';
 CREATE INDEX task_busy ON task (key) WHERE state = 'running';
@@ -517,8 +518,10 @@ CREATE TABLE schedule (
   next_at INTEGER,
   failures INTEGER NOT NULL DEFAULT 0,
   reason TEXT NOT NULL DEFAULT '',
+  turn_id INTEGER,
   created_at INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX schedule_made ON schedule (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX schedule_due ON schedule (next_at, id) WHERE state = 'active';
 CREATE UNIQUE INDEX schedule_named ON schedule (source, name)
 WHERE name <> '' AND state IN ('active', 'paused', 'disabled');

@@ -1,8 +1,17 @@
 -- name: add
 INSERT INTO schedule (
   id, source, name, what, timing, text, channel, account, conversation, key, url, direct, trust, urgent, whenever,
-  state, next_at, created_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  state, next_at, created_at, turn_id
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: made_by
+SELECT id, state FROM schedule WHERE turn_id = ? AND text <> ''
+
+-- name: asked_by
+SELECT message_id FROM schedule JOIN schedule_run ON schedule_id = id WHERE turn_id = ? AND message_id IS NOT NULL
+
+-- name: scrub
+UPDATE schedule SET text = '' WHERE id = ?
 
 -- name: taken
 SELECT 1 FROM schedule WHERE id = ?1

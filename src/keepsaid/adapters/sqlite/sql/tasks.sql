@@ -58,6 +58,9 @@ ORDER BY id
 -- name: waiting
 SELECT id, state FROM task WHERE state = 'blocked' AND id IN (SELECT task_id FROM task_after WHERE after_id = ?1) ORDER BY id
 
+-- name: made_by
+SELECT id FROM task WHERE turn_id = ?
+
 -- name: waiting_for
 SELECT task_id FROM task_after WHERE after_id = ? ORDER BY task_id
 
