@@ -9,6 +9,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.codes import one_time_code
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.skills import SkillFolder
+from keepsaid.app.beside import SideTasks
 from keepsaid.app.budget import budget_of
 from keepsaid.app.compaction import guard_of, overview_of
 from keepsaid.app.reading import archive_of
@@ -92,7 +93,9 @@ class Agent:
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
         overview = overview_of(config, operations)
-        sources = Sources(SkillFolder(files), None, None, (self.tools[1],), overview, have.briefings)
+        sources = Sources(
+            SkillFolder(files), None, SideTasks(operations.tasks), (self.tools[1],), overview, have.briefings
+        )
         guard = guard_of(config, operations, clock, have.compactor)
         claims = Claims(memories.people, memories.hearing, clock, one_time_code, operations)
         window = config.compaction.window_tokens

@@ -276,7 +276,7 @@ class Instance:
                 *self.telling.stages(),
                 *self.extending.stages(),
                 *await self.scheduling.start(self.receive, hint, self.channels),
-                *self.working.stages(),
+                *self.working.stages(self.receive),
                 *self.toolbox.stages(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
                 Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.config import Config, Home
+from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
+from keepsaid.domain.message import Inbound
 from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.attempt import Patience
 from keepsaid.engine.loops import Stage
+from keepsaid.engine.relay import Relay, RelayTerms
 from keepsaid.engine.tasks import Craft, Surroundings, TaskLimits, Tasks
 from keepsaid.errors import InputError
 from keepsaid.memory.results import Results
@@ -29,6 +32,9 @@ from keepsaid.ports.memories import Memories
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.store import Store
+
+_RELAY_MS = 1_000
+"""How often it is looked whether a person has spoken in a lane that was told often enough."""
 
 Tooling = Callable[[], Sequence[Tool]]
 
@@ -83,10 +89,13 @@ class Working:
     def _idle(self) -> bool:
         return self._model("").name == NO_MODEL
 
-    def stages(self) -> Sequence[Stage]:
-        """The stages that do tasks."""
+    def stages(self, receive: Callable[[Inbound], Awaitable[Received]]) -> Sequence[Stage]:
+        """The stages that do tasks, and tell the lanes that asked for them what they came to."""
         branches = Stage("branches", self._branches.claim, self._branches.hint)
-        return (Stage("tasks", self._tasks.claim, self._tasks.hint), branches)
+        terms = RelayTerms(self._site.config.tasks.retriggers_max)
+        relay = Relay(self._site.store, self.view, self._clock, receive, terms)
+        relaying = Stage("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
+        return (Stage("tasks", self._tasks.claim, self._tasks.hint), branches, relaying)
 
     def woken(self) -> None:
         """Tasks may have been made."""

@@ -103,7 +103,14 @@ class EndSchedule:
     schedule_id: int
 
 
-OfTask = MakeTask | StopTask | JudgeTask
+@dataclass(frozen=True, slots=True)
+class RelayTask:
+    """The lane of a task was shown what it came to; nothing happens where it was before."""
+
+    task_id: int
+
+
+OfTask = MakeTask | StopTask | JudgeTask | RelayTask
 """What concerns tasks, and wakes who does them."""
 
 OfTime = KeepTime | EndSchedule

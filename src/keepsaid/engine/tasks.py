@@ -133,7 +133,7 @@ class Tasks:
             _log.error("task broken off: %s", error.what, extra={"code": error.code, "task": task.id})
         finally:
             hints = self._around.hints
-            for hint in (hints.deliver, hints.record, hints.tell):
+            for hint in (hints.deliver, hints.record, hints.tell, hints.relay):
                 hint.set()
         _log.info("task ended", extra={"task": task.id, "how": how})
 

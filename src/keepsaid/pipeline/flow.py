@@ -21,6 +21,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.prompt import Prompt
+from keepsaid.domain.relay import relayed_in
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
 from keepsaid.domain.scene import Scene
@@ -260,6 +261,7 @@ class Flow:
             *set_in(records, offers.claimed),
             *staged_in(records),
             *tasks_in(records, offers.claimed),
+            *relayed_in(offers.claimed.heard),
             *scheduled_in(records, offers.claimed, self._course.zone),
         )
         effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))

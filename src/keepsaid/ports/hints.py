@@ -20,6 +20,7 @@ class Hints:
     tell: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Event = field(default_factory=asyncio.Event)
     branch: asyncio.Event = field(default_factory=asyncio.Event)
+    relay: asyncio.Event = field(default_factory=asyncio.Event)
     held: dict[int, asyncio.Event] = field(default_factory=dict)
 
     def taken(self, batch_id: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.relay import Untold
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.work import TaskKind
 
@@ -22,6 +24,14 @@ class TaskView(Protocol):
 
     async def next_ready(self, kind: TaskKind) -> int | None:
         """When the next pending task may be claimed (milliseconds UTC); None when none waits."""
+        ...
+
+    async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
+        """Tasks that turns of a lane made and that have not ended, newest first."""
+        ...
+
+    async def untold(self, limit: int) -> Sequence[Untold]:
+        """Ended tasks that turns made, and that their lanes are to be told of: so many at most, the newest."""
         ...
 
     async def results(self, limit: int) -> Sequence[TaskWork]:

@@ -18,6 +18,7 @@ from keepsaid.domain.effects import (
     OfTask,
     OfTime,
     OpenSlot,
+    RelayTask,
     SetPersonality,
     StopTask,
 )
@@ -41,7 +42,7 @@ def leave(state: State, commit: TurnCommit, lane: LaneRow) -> None:
                 receipts.judged(state, effect, commit.at)
             case StageMemory():
                 state.staged.setdefault(commit.turn_id, []).append(effect)
-            case MakeTask() | StopTask() | JudgeTask() | KeepTime() | EndSchedule():
+            case MakeTask() | StopTask() | JudgeTask() | RelayTask() | KeepTime() | EndSchedule():
                 _set_about(state, effect, commit, lane)
             case Measured():
                 standing.measure(state, effect)

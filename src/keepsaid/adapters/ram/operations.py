@@ -31,7 +31,7 @@ from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, scheduling, session, task
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, relay, scheduling, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note, NotifyOwner
@@ -97,6 +97,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         task.CancelTask: tasks.cancel,
         task.RunTask: tasks.run_now,
         task.DecideTask: tasks.decide,
+        relay.TellBack: tasks.told_back,
         task.ResultsKept: tasks.kept,
         event.Subscribe: journal.subscribe,
         event.Unsubscribe: journal.unsubscribe,

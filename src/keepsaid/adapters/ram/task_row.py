@@ -12,12 +12,16 @@ from keepsaid.domain.task import Task
 
 @dataclass(slots=True, eq=False)
 class TaskRow:
-    """A task, its lease and its steps; `remembered` says that no result of it is missing in memory."""
+    """A task, its lease and its steps; `remembered` says that no result of it is missing in memory.
+
+    `relay` is 1 when its lane is to be told of it, 2 once that was received there (`told_at`), 3 once it was shown."""
 
     task: Task
     owner: str = ""
     lease_until: int = 0
     remembered: bool = True
+    relay: int = 0
+    told_at: int | None = None
     steps: dict[int, StepRow] = field(default_factory=dict)
 
     @property

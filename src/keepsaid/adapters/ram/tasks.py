@@ -10,9 +10,10 @@ from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.task_ends import ended, tell
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.commits import Prune
-from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, StopTask
+from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.relay import SYSTEM, TellBack, Untold
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
@@ -84,7 +85,7 @@ def keep(state: State, task: NewTask, at: int) -> None:
     )
     if lost is not None:
         made = replace(made, reason=f"{show('task', lost)}, which it waits for, came to nothing", ended_at=at)
-    state.tasks[task.id] = TaskRow(made)
+    state.tasks[task.id] = TaskRow(made, relay=int(made.lane is not None and made.turn_id is not None))
     tell(state, "created", task.id, at, kind=str(task.kind), after=len(task.after))
     if lost is not None:
         tell(state, "failed", task.id, at, attempts=0, upstream=lost)
@@ -144,6 +145,7 @@ def cancel(state: State, commit: CancelTask) -> bool:
     if row is None or row.state in ENDED:
         return False
     row.go("cancel", reason=commit.reason, ended_at=commit.at)
+    row.relay = 0
     tell(state, "cancelled", row.id, commit.at)
     ended(state, row.id, commit.reason, commit.at)
     return True
@@ -180,6 +182,18 @@ def obey(state: State, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> 
             cancel(state, CancelTask(effect.task_id, at, effect.reason))
         case JudgeTask():
             decide(state, DecideTask(effect.task_id, at, effect.approved, effect.reason))
+        case RelayTask():
+            row = state.tasks.get(effect.task_id)
+            if row is not None and row.task.lane == lane and row.relay in (1, 2):
+                row.relay = 3
+
+
+def told_back(state: State, commit: TellBack) -> int:
+    """Results were received in their lanes."""
+    rows = [row for one in commit.task_ids if (row := state.tasks.get(one)) is not None and row.relay == 1]
+    for row in rows:
+        row.relay, row.told_at = 2, commit.at
+    return len(rows)
 
 
 def kept(state: State, commit: ResultsKept) -> int:
@@ -197,7 +211,7 @@ def scrub(state: State, task_id: int, at: int) -> bool:
         return False
     cancel(state, CancelTask(task_id, at, FORGOTTEN))
     row.put(description="", status="", result="", reason="")
-    row.steps, row.remembered = {}, True
+    row.steps, row.remembered, row.relay = {}, True, 0
     return True
 
 
@@ -254,6 +268,28 @@ class RamTasks:
     async def next_ready(self, kind: TaskKind) -> int | None:
         """When the next pending task may be claimed."""
         return min((row.task.ready_at for row in _waiting(self._state, kind)), default=None)
+
+    async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
+        """What turns of a lane made and that has not ended."""
+        rows = (row.task for _, row in sorted(self._state.tasks.items(), reverse=True))
+        return [one for one in rows if one.lane == lane and one.turn_id is not None and one.ended_at is None][:limit]
+
+    async def untold(self, limit: int) -> Sequence[Untold]:
+        """What lanes are to be told of."""
+        rows = (row for _, row in sorted(self._state.tasks.items(), reverse=True))
+        found = [row.task for row in rows if row.relay == 1 and row.task.ended_at is not None][:limit]
+        lanes = dict.fromkeys(one.lane for one in found if one.lane is not None)
+        return [self._untold(lane, tuple(one for one in reversed(found) if one.lane == lane)) for lane in lanes]
+
+    def _untold(self, lane: Lane, tasks: tuple[Task, ...]) -> Untold:
+        messages = (one for one in reversed(self._state.lanes[lane].messages) if one is not None)
+        said = next((one for one in messages if one.inbound.origin.sender != SYSTEM), None)
+        since = said.received_at if said else 0
+        mine = (row for row in self._state.tasks.values() if row.task.lane == lane)
+        rounds = {row.told_at for row in mine if row.told_at is not None and row.told_at >= since}
+        inbound = said.inbound if said else None
+        url, direct = (inbound.reply_url, inbound.origin.direct) if inbound else (None, False)
+        return Untold(lane, tasks, len(rounds), url, direct)
 
     async def results(self, limit: int) -> Sequence[TaskWork]:
         """Results that memory does not have yet."""

@@ -21,6 +21,7 @@ from keepsaid.domain.effects import (
     OfTask,
     OfTime,
     OpenSlot,
+    RelayTask,
     SetPersonality,
     StopTask,
 )
@@ -47,7 +48,7 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
                 receipts.judged(db, effect, commit.at)
             case StageMemory():
                 staging.stage(db, effect, commit.turn_id)
-            case MakeTask() | StopTask() | JudgeTask() | KeepTime() | EndSchedule():
+            case MakeTask() | StopTask() | JudgeTask() | RelayTask() | KeepTime() | EndSchedule():
                 _set_about(db, effect, commit, lane_id)
             case Measured():
                 standing.measure(db, effect)

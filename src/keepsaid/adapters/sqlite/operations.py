@@ -50,7 +50,7 @@ from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.task_view import SqliteTasks
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, scheduling, session, task
+from keepsaid.domain import busy, commits, compaction, event, forgetting, news, relay, scheduling, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
@@ -116,6 +116,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     task.CancelTask: tasks.cancel,
     task.RunTask: tasks.run_now,
     task.DecideTask: tasks.decide,
+    relay.TellBack: tasks.told_back,
     task.ResultsKept: tasks.kept,
     event.Subscribe: journal.subscribe,
     event.Unsubscribe: journal.unsubscribe,

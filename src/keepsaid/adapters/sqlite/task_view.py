@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.relay import SYSTEM, Untold
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
@@ -52,6 +54,26 @@ def _results(db: apsw.Connection, limit: int) -> list[TaskWork]:
     ]
 
 
+def _beside(db: apsw.Connection, lane: Lane, limit: int) -> list[Task]:
+    lane_id = lane_id_of(db, lane)
+    return [] if lane_id is None else [task_of(row) for row in every(db, SQL["beside"], (lane_id, limit))]
+
+
+def _untold(db: apsw.Connection, limit: int) -> list[Untold]:
+    lanes: dict[int, list[int]] = {}
+    for task_id, lane_id in every(db, SQL["untold"], (limit,)):
+        lanes.setdefault(lane_id, []).append(task_id)
+    return [_of_lane(db, lane_id, tasks_of(db, ids)) for lane_id, ids in lanes.items()]
+
+
+def _of_lane(db: apsw.Connection, lane_id: int, tasks: tuple[Task, ...]) -> Untold:
+    lane = tasks[0].lane
+    assert lane is not None, "only what has a lane is to be told"
+    said_at, url, direct = one(db, SQL["last_said"], (lane_id, SYSTEM)) or (0, None, 0)
+    [rounds] = only(db, SQL["rounds"], (lane_id, said_at))
+    return Untold(lane, tasks, rounds, url, bool(direct))
+
+
 class SqliteTasks:
     """Tasks, read only."""
 
@@ -69,6 +91,14 @@ class SqliteTasks:
     async def next_ready(self, kind: TaskKind) -> int | None:
         """When the next pending task may be claimed."""
         return await self._readers.run(_next_ready, kind)
+
+    async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
+        """What turns of a lane made and that has not ended."""
+        return await self._readers.run(_beside, lane, limit)
+
+    async def untold(self, limit: int) -> Sequence[Untold]:
+        """What lanes are to be told of."""
+        return await self._readers.run(_untold, limit)
 
     async def results(self, limit: int) -> Sequence[TaskWork]:
         """Results that memory does not have yet."""

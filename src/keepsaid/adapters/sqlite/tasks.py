@@ -11,9 +11,10 @@ from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.task_ends import ended
 from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tasks_of, tell
 from keepsaid.domain.commits import Prune
-from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, StopTask
+from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.relay import TellBack
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
@@ -66,8 +67,9 @@ def keep(db: apsw.Connection, task: NewTask, at: int) -> None:
     lane_id = None if task.lane is None else lane_id_of(db, task.lane)
     place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
     work = (task.description, encoded(task.terms), task.outside, task.priority)
+    relay = lane_id is not None and task.turn_id is not None
     reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
-    db.execute(SQL["keep"], (*place, *work, reason, at, at if lost is not None else None))
+    db.execute(SQL["keep"], (*place, *work, reason, at, at if lost is not None else None, relay))
     if task.after:
         db.execute(SQL["keep_after"], (task.id, numbers(task.after)))
     tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
@@ -152,6 +154,13 @@ def obey(db: apsw.Connection, effect: OfTask, lane: Lane, made_by: tuple[int, in
             cancel(db, CancelTask(effect.task_id, at, effect.reason))
         case JudgeTask():
             decide(db, DecideTask(effect.task_id, at, effect.approved, effect.reason))
+        case RelayTask():
+            db.execute(SQL["relay"], (effect.task_id, lane_id_of(db, lane)))
+
+
+def told_back(db: apsw.Connection, commit: TellBack) -> int:
+    """Results were received in their lanes."""
+    return run(db, SQL["tell_back"], (numbers(commit.task_ids), commit.at))
 
 
 def kept(db: apsw.Connection, commit: ResultsKept) -> int:

@@ -30,6 +30,7 @@ from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, Set
 from keepsaid.testing.contracts.outputs import OutputContract
 from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
+from keepsaid.testing.contracts.relay import RelayContract
 from keepsaid.testing.contracts.reminders import RemindersContract
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
@@ -111,7 +112,7 @@ COLLECTION: tuple[type, ...] = (
 )
 """Those of collection."""
 
-TASKS: tuple[type, ...] = (TaskContract, TaskGraphContract, TaskCrashContract, TaskLifeContract)
+TASKS: tuple[type, ...] = (TaskContract, TaskGraphContract, TaskCrashContract, TaskLifeContract, RelayContract)
 """Those of tasks."""
 
 SCHEDULES: tuple[type, ...] = (ScheduleContract, RunContract, OutputContract)
@@ -163,6 +164,7 @@ __all__ = [
     "PruningContract",
     "PullingContract",
     "ReachContract",
+    "RelayContract",
     "RemindersContract",
     "ReplyLaneContract",
     "RequeueContract",

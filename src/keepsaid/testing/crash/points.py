@@ -142,6 +142,8 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.CancelTask.",
                 "commit.RunTask.",
                 "commit.DecideTask.",
+                "commit.TellBack.",
+                "relay.",
                 "commit.ResultsKept.",
                 "results.",
             ),

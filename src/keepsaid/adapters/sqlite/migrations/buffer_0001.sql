@@ -405,7 +405,8 @@ CREATE TRIGGER reply_gone AFTER DELETE ON reply BEGIN
   DELETE FROM reply_move WHERE reply_id = old.id;
 END;
 
--- Work for a worker or a branch. Its steps are kept under its own id; `terms` is a JSON object.
+-- Work for a worker or a branch. Its steps are kept under its own id; `terms` is a JSON object. `relay`: 1 when its lane is
+-- to be told what it came to, 2 when that was received there as a message (at `told_at`), 3 when a turn was shown it.
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL,
@@ -435,6 +436,8 @@ CREATE TABLE task (
   tokens_out INTEGER NOT NULL DEFAULT 0,
   cost_micros INTEGER,
   remembered INTEGER NOT NULL DEFAULT 1,
+  relay INTEGER NOT NULL DEFAULT 0,
+  told_at INTEGER,
   created_at INTEGER NOT NULL,
   started_at INTEGER,
   ended_at INTEGER
@@ -448,6 +451,9 @@ CREATE INDEX task_state ON task (state, id);
 CREATE INDEX task_key ON task (key, id);
 CREATE INDEX task_ended ON task (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX task_unremembered ON task (id) WHERE remembered = 0;
+CREATE INDEX task_untold ON task (id) WHERE relay = 1 AND ended_at IS NOT NULL;
+CREATE INDEX task_told ON task (lane_id, told_at) WHERE told_at IS NOT NULL;
+CREATE INDEX task_beside ON task (lane_id, id) WHERE turn_id IS NOT NULL AND ended_at IS NULL;
 
 -- which task waits for which
 CREATE TABLE task_after (

@@ -22,8 +22,8 @@ UPDATE task SET state = ?2, owner = ?3, lease_until = ?4, fence = fence + 1, sta
 WHERE id = ?1
 
 -- name: keep
-INSERT INTO task (id, key, kind, state, lane_id, turn_id, depth, description, terms, outside, priority, reason, created_at, ended_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO task (id, key, kind, state, lane_id, turn_id, depth, description, terms, outside, priority, reason, created_at, ended_at, relay)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: keep_after
 INSERT INTO task_after (task_id, after_id) SELECT ?1, value FROM carray(?2) WHERE 1 ON CONFLICT DO NOTHING
@@ -65,7 +65,8 @@ SELECT id FROM task WHERE turn_id = ?
 SELECT task_id FROM task_after WHERE after_id = ? ORDER BY task_id
 
 -- name: go
-UPDATE task SET state = ?2, reason = ?3, ended_at = ?4, owner = NULL, lease_until = NULL WHERE id = ?1
+UPDATE task SET state = ?2, reason = ?3, ended_at = ?4, owner = NULL, lease_until = NULL, relay = iif(?2 = 'cancelled', 0, relay)
+WHERE id = ?1
 
 -- name: soon
 UPDATE task SET ready_at = min(ready_at, ?2) WHERE id = ?1 AND state = 'pending'
@@ -135,7 +136,33 @@ DELETE FROM task WHERE id IN (
 )
 
 -- name: scrub
-UPDATE task SET description = '', status = '', result = '', reason = '', remembered = 1 WHERE id = ?1
+UPDATE task SET description = '', status = '', result = '', reason = '', remembered = 1, relay = 0 WHERE id = ?1
 
 -- name: forget_steps
 DELETE FROM step WHERE turn_id = ?
+
+-- name: beside
+SELECT /*part task*/ WHERE task.lane_id = ?1 AND task.turn_id IS NOT NULL AND task.ended_at IS NULL ORDER BY task.id DESC LIMIT ?2
+
+-- name: untold
+SELECT id, lane_id FROM task INDEXED BY task_untold WHERE relay = 1 AND ended_at IS NOT NULL ORDER BY id DESC LIMIT ?
+
+-- name: last_said
+WITH RECURSIVE back (id, previous_id, sender) AS (
+  SELECT message.id, message.previous_id, message.sender
+  FROM lane JOIN message ON message.id = lane.last_id WHERE lane.id = ?1
+  UNION ALL
+  SELECT message.id, message.previous_id, message.sender
+  FROM back JOIN message ON message.id = back.previous_id WHERE back.sender = ?2 LIMIT 1000
+)
+SELECT message.received_at, message.reply_url, message.direct FROM back JOIN message ON message.id = back.id
+WHERE back.sender <> ?2
+
+-- name: rounds
+SELECT count(DISTINCT told_at) FROM task INDEXED BY task_told WHERE lane_id = ?1 AND told_at >= ?2
+
+-- name: tell_back
+UPDATE task SET relay = 2, told_at = ?2 WHERE id IN (SELECT value FROM carray(?1)) AND relay = 1
+
+-- name: relay
+UPDATE task SET relay = 3 WHERE id = ?1 AND lane_id = ?2 AND relay IN (1, 2)

@@ -1,0 +1,103 @@
+"""Relay: the results of the agent's own side work come back to their lanes, as messages (seed 001; design: 4.4).
+
+What a rule spawned never does. A message is received before its task is marked: one that is tried again is a duplicate.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from keepsaid.domain.commits import Received
+from keepsaid.domain.ids import show
+from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.relay import RESULT, SYSTEM, TellBack, Untold, mark_of
+from keepsaid.domain.task import Task
+from keepsaid.domain.text import cut
+from keepsaid.domain.work import TaskKind
+from keepsaid.errors import InputError
+from keepsaid.pipeline.turn.worker import data
+from keepsaid.ports.clock import Clock
+from keepsaid.ports.operations import Operations
+from keepsaid.ports.points import point
+from keepsaid.ports.tasks import TaskView
+
+_log = logging.getLogger("keepsaid.task")
+_TOLD_MAX = 500
+_CHARS_MAX = 8_000
+_ABOUT_CHARS = 200
+_PRIORITY = 50
+"""After people, as webhooks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayTerms:
+    """Results of a lane are collected for `debounce_ms` after the last of them, and for `wait_ms_max` at most.
+
+    They are told `rounds_max` times since a person last said something in the lane.
+    """
+
+    rounds_max: int = 3
+    debounce_ms: int = 500
+    wait_ms_max: int = 2_000
+
+
+class Relay:
+    """Tells lanes what their side work came to."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        view: TaskView,
+        clock: Clock,
+        receive: Callable[[Inbound], Awaitable[Received]],
+        terms: RelayTerms,
+    ) -> None:
+        self._operations = operations
+        self._view = view
+        self._clock = clock
+        self._receive = receive
+        self._terms = terms
+
+    async def work(self) -> int | None:
+        """Tell what is due; returns when the next is (milliseconds UTC)."""
+        next_at: int | None = None
+        for lane in await self._view.untold(_TOLD_MAX):
+            if lane.rounds >= self._terms.rounds_max:
+                continue
+            due = self._due_at(lane)
+            if due > self._clock.due_ms():
+                next_at = due if next_at is None else min(due, next_at)
+            else:
+                await self._tell(lane)
+        return next_at
+
+    def _due_at(self, lane: Untold) -> int:
+        ended = [task.ended_at or 0 for task in lane.tasks]
+        return min(max(ended) + self._terms.debounce_ms, min(ended) + self._terms.wait_ms_max)
+
+    async def _tell(self, lane: Untold) -> None:
+        for task in lane.tasks:
+            try:
+                await self._receive(told(task, lane))
+            except InputError as refusal:
+                extra = {"code": refusal.code, "task": task.id}
+                _log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
+        point("relay.received")
+        await self._operations.apply(TellBack(tuple(task.id for task in lane.tasks), self._clock.now_ms()))
+
+
+def told(task: Task, untold: Untold) -> Inbound:
+    """A result as a message of its lane: from outside, whoever asked for it; its words are data."""
+    lane, name = untold.lane, show("task", task.id)
+    kind = "branch" if task.kind is TaskKind.BRANCH else "worker"
+    about = cut(" ".join(task.description.split()), _ABOUT_CHARS)
+    head = f"{name}, a {kind} you started, has {'ended' if task.state == 'completed' else 'failed'}."
+    what, said = ("what it came to", task.result) if task.state == "completed" else ("why it failed", task.reason)
+    text = "\n".join((head, *data("what it was about", about), *data(what, cut(said, _CHARS_MAX))))
+    origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, Trust.EXTERNAL)
+    payload = json.dumps({"task": name, "state": task.state}).encode()
+    content = Content(payload, text, RESULT)
+    return Inbound(origin, content, Marks(mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)
