@@ -138,7 +138,7 @@ async def test_a_change_shows_in_the_next_turn_and_not_in_the_running_one(tmp_pa
 
 async def test_what_a_person_asked_for_holds_from_the_next_turn_on_and_after_a_restart(tmp_path: Path) -> None:
     script = Script(
-        Call("set_personality", {"text": "Rhyme."}), Say("ok", usage=(2_500, 5)), Say("a", usage=(2_500, 5))
+        Call("set_personality", {"text": "Rhyme."}), Say("ok", usage=(4_000, 5)), Say("a", usage=(4_000, 5))
     )
     async with ModelServer(script) as server:
         config = Config(models={"chat": "openai/x", "api_key": "key", "base_url": server.url}, buffer={"window_ms": 0})

@@ -37,6 +37,7 @@ DEAF = {
     **dict.fromkeys(("asked_since", "rule", "undecided"), "what stands close, for the caretaker, and writes"),
     **dict.fromkeys(("entries", "learned", "loose", "texts", "withdrawn"), "the owner's audit, out of which come ids"),
     **dict.fromkeys(("drop", "put_back"), "ends or undoes a forgetting, of which nothing is told"),
+    **dict.fromkeys(("waiting", "told"), "what happened to which memory, by ids, for the journal; and ends that"),
     "put_away": "writes",
     "take": "writes, what a bundle of the owner's holds",
     "look": "what would become of records that the asker has; no words of others",

@@ -129,8 +129,8 @@ class SubscriberLine:
 class Subscribe(Commit[None]):
     """Tell a subscriber of these topics from now on, or `from_start` of what is kept of them.
 
-    For one that is known only the topics change. What it was working on is pending again: whoever subscribes
-    is its only process.
+    For one that is known only the topics change. What it was working on is pending again, and what waits for a time is
+    due: whoever subscribes is its only process, and who set that time may have had another clock.
     """
 
     name: str

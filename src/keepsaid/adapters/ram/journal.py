@@ -33,7 +33,7 @@ _OPEN = ("pending", "processing")
 
 
 def subscribe(state: State, commit: Subscribe) -> None:
-    """Know a subscriber, and put back what it was working on."""
+    """Know a subscriber, put back what it was working on, and wait for nothing that a former process waited for."""
     known = state.subscriptions.get(commit.name)
     if known is None:
         last = state.journal[-1].number if state.journal and not commit.from_start else 0
@@ -43,6 +43,8 @@ def subscribe(state: State, commit: Subscribe) -> None:
     for row in _of(state, commit.name, "processing"):
         row.go("retry")
         row.fence = 0
+    for row in _of(state, commit.name, "pending"):
+        row.due_at = min(row.due_at, commit.at)
 
 
 def unsubscribe(state: State, commit: Unsubscribe) -> bool:

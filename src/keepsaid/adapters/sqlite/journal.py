@@ -68,10 +68,11 @@ def tell_received(db: apsw.Connection, stored: Iterable[Received], at: int) -> N
 
 
 def subscribe(db: apsw.Connection, commit: Subscribe) -> None:
-    """Know a subscriber, and put back what it was working on."""
+    """Know a subscriber, put back what it was working on, and wait for nothing that a former process waited for."""
     topics = json.dumps(commit.topics)
     db.execute(SQL["subscribe"], (commit.name, topics, commit.at, commit.from_start))
     db.execute(SQL["pick_up"], (commit.name, move("delivery", "processing", "retry")))
+    db.execute(SQL["soon"], (commit.name, commit.at))
 
 
 def unsubscribe(db: apsw.Connection, commit: Unsubscribe) -> bool:

@@ -111,6 +111,17 @@ class SubscribeContract:
         [second] = await hearer.take()
         assert (first.attempt, second.attempt, second.event) == (1, 2, first.event)
 
+    async def test_its_next_process_waits_for_no_time_that_was_set(self, store: Store) -> None:
+        """Whoever set it may have had another clock."""
+        hearer = Hearer(store)
+        await hearer.subscribe("a.one")
+        await tell(store, "a.one")
+        [taken] = await hearer.take()
+        await hearer.settle(Settled(taken.id, "no", again_at=10**12))
+        assert await hearer.heard() == []
+        await hearer.subscribe("a.one")
+        assert await hearer.heard() == ["a.one"]
+
     async def test_each_subscriber_hears_by_itself(self, store: Store) -> None:
         """What one does with an event is nothing to another."""
         one, other = Hearer(store, "one"), Hearer(store, "other")

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain.note import NotifyOwner
+from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.testing.crash.evidence import Evidence
@@ -21,7 +23,7 @@ _ENDED = ("completed", "failed", "cancelled")
 
 
 async def keep_busy(instance: Instance) -> None:
-    """Decide what waits for a word, have a few tasks done that wait for each other, and end one."""
+    """Decide what waits for a word, have tasks done that wait for each other, end one, and have one come back."""
     working = instance.working
     for task in await working.view.find(TaskFilter(state="needs_review", limit=_SEEN_MAX)):
         await working.decide(task.id, approved=True, result="it was done before the end")
@@ -33,6 +35,11 @@ async def keep_busy(instance: Instance) -> None:
     await working.run(last)
     await working.cancel(last, "nobody needs it")
     await working.decide(last, approved=False)
+    known = await working.view.find(TaskFilter(state="completed", limit=_SEEN_MAX))
+    for lane in [task.lane for task in known if task.lane is not None][:1]:
+        await working.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False))
+    now = instance.clock.now_ms()
+    await instance.operations.apply(NotifyOwner(ReplyDraft(instance.ids.next(), "done", True), mark, now, now))
 
 
 def ended_once(seen: Evidence) -> Iterator[str]:

@@ -31,6 +31,9 @@ UPDATE subscription SET reached = ?2 WHERE name = ?1
 SELECT id FROM delivery INDEXED BY delivery_held
 WHERE subscriber = ?1 AND state = 'processing' AND held_until <= ?2
 
+-- name: soon
+UPDATE delivery SET due_at = ?2 WHERE subscriber = ?1 AND state = 'pending' AND due_at > ?2
+
 -- name: put_back
 UPDATE delivery SET state = ?2, fence = 0 WHERE id IN (SELECT value FROM carray(?1))
 
