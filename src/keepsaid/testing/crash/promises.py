@@ -45,9 +45,20 @@ def kept(seen: Evidence) -> Iterator[str]:
             yield f"kept: {answer.key} is stored with another text"
 
 
+def _task_of(key: str | None) -> str | None:
+    """The task whose result a message tells; None for another message."""
+    begins, _, rest = (key or "").partition(":")
+    return rest.partition(":")[0] if begins == "task" else None
+
+
 def nothing_else(seen: Evidence) -> Iterator[str]:
-    """What is stored was acknowledged, once: no duplicate, nothing forged, nothing that was refused."""
+    """What is stored was acknowledged, once: no duplicate, nothing forged, nothing that was refused.
+
+    But for what tasks came to, which the program tells by itself, once they have ended.
+    """
     acknowledged = {answer.key for answer in seen.taken if not answer.told.get("forged")}
+    ended = {str(number) for number, (state, _) in seen.tasks.items() if state in ("completed", "failed")}
+    acknowledged |= {key for key in (one.external_id for one in seen.messages) if _task_of(key) in ended}
     stored = Counter(message.external_id for message in seen.messages)
     for key, times in stored.items():
         if times > 1:

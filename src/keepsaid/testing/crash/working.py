@@ -37,7 +37,7 @@ async def keep_busy(instance: Instance) -> None:
     await working.decide(last, approved=False)
     known = await working.view.find(TaskFilter(state="completed", limit=_SEEN_MAX))
     for lane in [task.lane for task in known if task.lane is not None][:1]:
-        await working.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False))
+        await working.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False, priority=1))
     now = instance.clock.now_ms()
     await instance.operations.apply(NotifyOwner(ReplyDraft(instance.ids.next(), "done", True), mark, now, now))
 
