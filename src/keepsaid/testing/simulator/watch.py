@@ -10,6 +10,7 @@ from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeas
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.feedback import Feedback, Reminded, Use
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.news import TellNews
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -266,7 +267,7 @@ class Watched(Views):
         result = await self.store.apply(commit)
         note(self._seen, commit, result)
         if result and result != _NIGHT:
-            self._seen.commits += 1
+            self._seen.commits += not isinstance(commit, TellNews)  # of what memory's own night did, which is its due
             net.trace.add(f"{self._life.name} {name} {_brief(result)}")
         if net.happens(net.weather.slow_disk):
             await net.pause(0.0, _SLOW_S)
