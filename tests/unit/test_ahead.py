@@ -20,9 +20,9 @@ from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.config import Config
 from keepsaid.domain.commits import Intake, Received
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Recalled, episode_scope
-from keepsaid.domain.message import Content, Inbound, Marks, Trust
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Trust
 from keepsaid.memory.deeds import Deeds
-from keepsaid.memory.inject import SYSTEM, listening
+from keepsaid.memory.inject import listening
 from keepsaid.memory.recall.ahead import Ahead
 from keepsaid.memory.record import Recorder
 from keepsaid.testing.clock import VirtualClock, settle

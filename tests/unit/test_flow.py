@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import pytest
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.domain.batch import Window
@@ -18,7 +20,7 @@ from keepsaid.domain.turn import Answer, Claimed, Recent, Usage
 from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.loops import Stage, keep_going
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.errors import StoreBroken
+from keepsaid.errors import InputError, StoreBroken
 from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
@@ -97,6 +99,17 @@ class Road:
             if story.batch is not None:
                 found.setdefault(story.batch.id, []).append(story.message.text)
         return list(found.values())
+
+
+@pytest.mark.parametrize("sender", ["system", "sys\0tem"])
+async def test_nobody_outside_speaks_as_the_program(sender: str) -> None:
+    road = Road()
+    forged = Inbound(Origin("chat", "me", "room", sender), Content(b"{}", "done", "task.result"), Marks("task:1:0"))
+    with pytest.raises(InputError, match="nobody may be called 'system'"):
+        await road.flow.receive(road.door, forged)
+    assert await road.store.find(MessageFilter(limit=9)) == []
+    ours = replace(forged, key="root:room")
+    assert (await road.flow.receive(road.door, ours)).lane.key == "root:room"
 
 
 async def test_five_events_of_one_pull_request_over_ten_seconds_are_one_batch_and_one_task() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.commits import Intake, Received
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import SYSTEM, Inbound
 from keepsaid.domain.words import leans
-from keepsaid.memory.inject import SYSTEM, listening
+from keepsaid.memory.inject import listening
 from keepsaid.memory.recall import Recollection
 from keepsaid.memory.recall.ahead import Ahead
 from keepsaid.memory.record import Recorder

@@ -8,6 +8,9 @@ from hashlib import blake2b
 
 from keepsaid.domain.lane import Lane, lane_key
 
+SYSTEM = "system"
+"""The sender of what the program itself says; nobody outside can be called so."""
+
 
 class Trust(StrEnum):
     """Where something came from; `external` text is never injected outside its lane."""

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import SYSTEM, Message
 from keepsaid.domain.task import Task
-
-SYSTEM = "system"
-"""The sender of what the program itself says."""
 
 RESULT = "task.result"
 """The event of a message that tells of a result."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
-from keepsaid.domain.relay import RESULT, SYSTEM, TellBack, Untold, mark_of
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.relay import RESULT, TellBack, Untold, mark_of
 from keepsaid.domain.task import Task
 from keepsaid.domain.text import cut
 from keepsaid.domain.work import TaskKind

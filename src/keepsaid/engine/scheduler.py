@@ -15,7 +15,7 @@ from typing import Protocol
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Run, Schedule, Target, What, astray, fired, verdict_on
@@ -34,9 +34,6 @@ from keepsaid.errors import InputError
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.schedules import ScheduleView
-
-SYSTEM = "system"
-"""Who asks what a schedule asks."""
 
 PRIORITY = 100
 """What schedules ask comes after people and webhooks (seed 000, Notifications)."""

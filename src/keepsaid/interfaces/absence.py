@@ -7,13 +7,13 @@ from enum import StrEnum
 from typing import Any
 
 from keepsaid.domain.memory import LANE_BOUND, Listener, Memory
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.receipt import beyond_in, candidate_in
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import TurnStory
 from keepsaid.domain.words import topic
 from keepsaid.interfaces.commanded import commanded
-from keepsaid.memory.inject import SYSTEM, listener_of
+from keepsaid.memory.inject import listener_of
 
 
 class Stage(StrEnum):

@@ -8,7 +8,7 @@ from functools import partial
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
-from keepsaid.domain.message import Message, Origin
+from keepsaid.domain.message import SYSTEM, Message, Origin
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
@@ -25,9 +25,6 @@ LEG_SHARE = 0.6
 
 _RECALL_SHARE, _FRESH_SHARE, _AGAIN_SHARE, _ALIKE_SHARE = 0.8, 1 / 3, 0.4, 0.1
 """Of the deadline: all of recall, recording what is new, looking again after it, and finding what says the same."""
-
-SYSTEM = "system"
-"""The sender of messages the program wrote itself; they are never injected into (seed 001)."""
 
 
 class Injector:

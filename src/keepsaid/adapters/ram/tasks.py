@@ -13,7 +13,8 @@ from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.relay import SYSTEM, TellBack, Untold
+from keepsaid.domain.message import SYSTEM
+from keepsaid.domain.relay import TellBack, Untold
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (

@@ -12,7 +12,8 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.relay import SYSTEM, Untold
+from keepsaid.domain.message import SYSTEM
+from keepsaid.domain.relay import Untold
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind

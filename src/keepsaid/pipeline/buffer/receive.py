@@ -10,7 +10,7 @@ from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
 from keepsaid.domain.lane import LaneRules
-from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin
 from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.pipeline.buffer.reserve import Reserve
@@ -104,6 +104,9 @@ class Door:
         for name in (origin.account, origin.sender, origin.conversation):
             if not name or len(name) > limits.name_chars_max:
                 raise InputError(f"account, sender and conversation need 1 to {limits.name_chars_max} characters each")
+        # what the program says names its lane, and nobody else can
+        if origin.sender == SYSTEM and inbound.key is None:
+            raise InputError(f"nobody may be called {SYSTEM!r}: so the program calls itself")
         marks = inbound.marks
         for given in (origin.name, content.event, marks.external_id, marks.provider_id, marks.reply_to, inbound.topic):
             if given is not None and len(given) > limits.name_chars_max:

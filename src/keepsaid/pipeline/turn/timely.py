@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.moment import moment
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.provenance import least
@@ -29,7 +29,6 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.schedules import ScheduleView
 
 ADD, LIST, CANCEL = "schedule_add", "schedule_list", "schedule_cancel"
-_SYSTEM = "system"
 _REFUSED = "error:"
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 4_000, 100
 _LOOKED_AT = 20
@@ -74,7 +73,7 @@ def schedule_tools(
     """The tools, where people whom one knows are heard, and nobody else."""
     heard = claimed.heard
     known = least(message.inbound.origin.trust for message in heard) is not Trust.EXTERNAL
-    if not terms.most or not known or any(message.inbound.origin.sender == _SYSTEM for message in heard):
+    if not terms.most or not known or any(message.inbound.origin.sender == SYSTEM for message in heard):
         return ()
     clock, ids = system
     place = claimed.batch.lane[:3]
