@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
+from unittest.mock import patch
 
 from bench.disk import percentile
 from keepsaid.adapters.models.choose import LazyChat
@@ -22,7 +24,7 @@ from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import Answer
-from keepsaid.ports.model import Delta, Model, ModelRequest
+from keepsaid.ports.model import Delta, ModelRequest, at_once
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say, Script
 from keepsaid.testing.model_server import ModelServer
 
@@ -47,22 +49,31 @@ class Vocabulary:
         return " ".join(self._chance.choices(self._words, cum_weights=self._weights, k=count))
 
 
-class Recording:
-    """A model that passes everything on and keeps the last request, so that the call can be made again alone."""
+class Overheard:
+    """Keeps the last request of the product's own model, so that the call can be made again alone."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self.last: ModelRequest | None = None
+    def __init__(self) -> None:
+        self._last: tuple[LazyChat, ModelRequest] | None = None
 
-    @property
-    def name(self) -> str:
-        """The name of the model behind it."""
-        return self._model.name
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within it every call is noted and passed on."""
+        answer = LazyChat.answer
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
-        """Pass one call on."""
-        self.last = request
-        return await self._model.answer(request, delta)
+        async def noted(chat: LazyChat, request: ModelRequest, delta: Delta) -> Answer:
+            self._last = chat, request
+            return await answer(chat, request, delta)
+
+        with patch.object(LazyChat, "answer", noted):
+            yield
+
+    async def alone(self) -> float:
+        """Seconds of the call the turn has just made, made once more with nothing around it."""
+        assert self._last is not None
+        chat, request = self._last
+        start = time.perf_counter()
+        await chat.answer(replace(request, begun=at_once), lambda _: None)
+        return time.perf_counter() - start
 
 
 def react(request: ChatRequest) -> Reaction:
@@ -107,40 +118,22 @@ async def ask(instance: Instance, text: str) -> float:
     return time.perf_counter() - start
 
 
-async def alone(model: Recording) -> float:
-    """The call the turn has just made, made once more with nothing around it."""
-    request = model.last
-    assert request is not None
-    start = time.perf_counter()
-    await model.answer(request, lambda _: None)
-    return time.perf_counter() - start
-
-
-@asynccontextmanager
-async def aclosing_chat(chat: LazyChat) -> AsyncIterator[None]:
-    """Close the client at the end."""
-    try:
-        yield
-    finally:
-        await chat.close()
-
-
 async def run(folder: Path, turns: int) -> dict[str, float]:
     """Turn and call in pairs; the difference is what keepsaid costs."""
     words = Vocabulary(random.Random(7))
     async with ModelServer(Script(default=react)) as server:
         models = ModelsConfig.model_validate({"chat": "openai/scripted", "base_url": server.url, "api_key": "key"})
         config = Config(models=models, buffer=BufferConfig(window_ms=0))
-        chat = LazyChat("openai/scripted", models)
-        model = Recording(chat)
-        async with aclosing_chat(chat), opened(Home.at(folder), config, model) as instance:
+        overheard = Overheard()
+        async with opened(Home.at(folder), config) as instance:
             await fill(instance, words)
             await instance.start()
             took, calls = [], []
             for n in range(turns + _WARM_UP):
-                turn = await ask(instance, words.say(8))
+                with overheard.listening():
+                    turn = await ask(instance, words.say(8))
                 await asyncio.sleep(_REST_S)
-                call = await alone(model)
+                call = await overheard.alone()
                 await asyncio.sleep(_REST_S)
                 if n >= _WARM_UP:
                     took.append((turn - call, turn))

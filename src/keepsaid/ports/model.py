@@ -31,15 +31,24 @@ class Tool:
     chars_max: int = 20_000
 
 
+async def at_once() -> None:
+    """There is nothing to wait for."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call: the prompt, what this turn has said and called so far, and the tools on offer."""
+    """One model call: the prompt, what this turn has said and called so far, and the tools on offer.
+
+    Nothing may leave the machine before `begun` is done: then it is on record that the call is made. Awaiting it again
+    is harmless; it raises LeaseLost where somebody else makes the call.
+    """
 
     prompt: Prompt
     exchange: tuple[Record, ...] = ()
     tools: Sequence[Tool] = field(default_factory=tuple)
     tokens_max: int = 4_096
     limit_s: float = 120.0
+    begun: Callable[[], Awaitable[None]] = at_once
 
 
 class Model(Protocol):

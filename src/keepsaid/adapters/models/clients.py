@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 
 from pydantic_ai.models import Model as ProviderModel
+
+from keepsaid.ports.model import at_once
+
+BEGUN: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("begun", default=at_once)
+"""What a call waits for when its request is ready, before any of it is sent."""
 
 
 def build(provider: str, model: str, key: str, address: str | None) -> tuple[ProviderModel, AsyncExitStack]:
@@ -15,22 +22,29 @@ def build(provider: str, model: str, key: str, address: str | None) -> tuple[Pro
     return _openai(model, key, address, resources), resources
 
 
+async def _on_record(_: object) -> None:
+    await BEGUN.get()()
+
+
 def _openai(model: str, key: str, address: str | None, resources: AsyncExitStack) -> ProviderModel:
-    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - only the provider in use is imported
+    from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - only the provider in use is imported
+    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
 
     from keepsaid.adapters.models.plain_openai import PlainOpenAI  # noqa: PLC0415
 
-    client = PlainOpenAI(api_key=key, base_url=address, max_retries=0)
+    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
+    client = PlainOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
     resources.push_async_callback(client.close)
     return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
 
 
 def _anthropic(model: str, key: str, address: str | None, resources: AsyncExitStack) -> ProviderModel:
-    from anthropic import AsyncAnthropic  # noqa: PLC0415
+    from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient  # noqa: PLC0415
     from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
     from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
 
-    client = AsyncAnthropic(api_key=key, base_url=address, max_retries=0)
+    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
+    client = AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=http)
     resources.push_async_callback(client.close)
     return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))

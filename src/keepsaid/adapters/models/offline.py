@@ -26,6 +26,7 @@ class OfflineResponder:
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Answer from the prompt alone."""
+        await request.begun()
         text = _answer([*_recalled(request.prompt), *_said_here(request.prompt)])
         delta(text)
         return Answer(text, model=NO_MODEL)

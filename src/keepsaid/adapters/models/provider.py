@@ -14,6 +14,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from keepsaid.adapters.models.clients import BEGUN
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import (
@@ -61,6 +62,7 @@ class ProviderChat:
         """One streamed call; raises a ModelError that says whether trying again can help."""
         settings = ModelSettings(max_tokens=request.tokens_max, timeout=request.limit_s)
         offered = ModelRequestParameters(function_tools=[_definition(tool) for tool in request.tools])
+        BEGUN.set(request.begun)
         try:
             async with asyncio.timeout(request.limit_s):
                 response = await self._stream(_history(request), settings, offered, delta)

@@ -10,7 +10,7 @@ from keepsaid.ports.model import Delta, Model, ModelRequest
 
 
 class Punctual:
-    """Passes calls on, and breaks off those that take too long."""
+    """Passes calls on once they are on record, and breaks off those that take too long."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -22,6 +22,7 @@ class Punctual:
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """One call; raises ModelTimeout after `limit_s`, and what the model raises."""
+        await request.begun()
         try:
             async with asyncio.timeout(request.limit_s):
                 return await self._model.answer(request, delta)

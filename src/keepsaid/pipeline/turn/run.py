@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.text import cut, digest, normalise
 from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
 from keepsaid.errors import ModelMalformed, ToolError
 from keepsaid.pipeline.turn.offers import Joining
-from keepsaid.pipeline.turn.steps import Call, StepLog
+from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 
 
@@ -60,8 +60,8 @@ async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answ
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
     said = digest(turn.prompt.system, repr(turn.prompt.parts), repr(exchange))
 
-    async def make() -> tuple[Json, Usage]:
-        answer = await _readable(turn, request)
+    async def make(begun: Begun) -> tuple[Json, Usage]:
+        answer = await _readable(turn, replace(request, begun=begun))
         calls: list[Json] = [[*map(normalise, (call.id, call.name, call.arguments))] for call in answer.calls]
         return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
 
@@ -103,7 +103,8 @@ async def _result(turn: Turn, steps: StepLog, call: ToolCall) -> str:
     tool = next((tool for tool in turn.tools if tool.name == call.name), None)
     chars_max = min(turn.limits.tool_chars_max, tool.chars_max if tool else turn.limits.tool_chars_max)
 
-    async def make() -> tuple[Json, Usage]:
+    async def make(begun: Begun) -> tuple[Json, Usage]:
+        await begun()
         said = await _call(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
         return cut(normalise(said), chars_max), Usage()
 

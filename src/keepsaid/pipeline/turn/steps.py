@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -36,6 +37,10 @@ class Call:
     settles: Callable[[Json], bool] = lambda _: False
 
 
+Begun = Callable[[], Awaitable[None]]
+"""Done when the start of a call is on disk; raises what kept it from there."""
+
+
 class StepLog:
     """The steps of one turn, or of one task, in order.
 
@@ -64,9 +69,10 @@ class StepLog:
         known = self._known.get(self._next)
         return known is not None and known.state == "finished"
 
-    async def once(self, call: Call, make: Callable[[], Awaitable[tuple[Json, Usage]]]) -> Json:
+    async def once(self, call: Call, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]) -> Json:
         """The recorded result of the next step, or a new one: started on disk before the call, finished after.
 
+        `make` gets the call ready while its start is written, and waits for that before anything happens outside.
         The end of a call that settles the turn is kept for the turn's commit: all of it is on disk, or none.
         Raises NeedsReview for a call that must not be repeated, LeaseLost when another owner has the batch.
         """
@@ -77,10 +83,7 @@ class StepLog:
             return known.output
         if known is not None and not call.repeatable:
             raise NeedsReview(f"the call of {call.subject} started and has no result")
-        await self._start(n, call)
-        point(f"{call.kind}.before")
-        output, usage = await make()
-        point(f"{call.kind}.after")
+        output, usage = await self._made(n, call, make)
         self.usage += usage
         end = StepEnd(self._held.turn_id, self._held.fence, n, output, usage, self._clock.now_ms())
         if call.settles(output):
@@ -89,9 +92,26 @@ class StepLog:
             raise LeaseLost("the result of a step was refused")
         return output
 
+    async def _made(
+        self, n: int, call: Call, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]
+    ) -> tuple[Json, Usage]:
+        starting = asyncio.ensure_future(self._start(n, call))
+        # the writer has it before the loop is busy with the request
+        await asyncio.sleep(0)
+        try:
+            made = await make(lambda: asyncio.shield(starting))
+            await starting
+        finally:
+            if not starting.cancel():
+                # that the batch is lost says more than what came of the call
+                starting.result()
+        point(f"{call.kind}.after")
+        return made
+
     async def _start(self, n: int, call: Call) -> None:
         step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
         commit = StepStart(self._held.turn_id, self._held.fence, step, self._clock.now_ms(), self._trace)
         if not await self._operations.apply(commit):
             raise LeaseLost("the step was refused")
         self._trace = None
+        point(f"{call.kind}.before")

@@ -70,6 +70,7 @@ class SimModel:
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Make one call; raises any ModelError."""
+        await request.begun()
         if any(tool.name == SUMMARY_TOOL for tool in request.tools):
             return await self._summarise(request)
         if any(tool.name == SAVE_FACTS for tool in request.tools):
