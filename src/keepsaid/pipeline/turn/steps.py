@@ -101,10 +101,13 @@ class StepLog:
         try:
             made = await make(lambda: asyncio.shield(starting))
             await starting
-        finally:
-            if not starting.cancel():
+        except KeepsaidError:
+            if starting.done():
                 # that the batch is lost says more than what came of the call
                 starting.result()
+            raise
+        finally:
+            starting.cancel()
         point(f"{call.kind}.after")
         return made
 
