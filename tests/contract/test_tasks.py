@@ -21,6 +21,10 @@ class TestTaskLife(suite.TaskLifeContract):
     """See the contract."""
 
 
+class TestBranch(suite.BranchContract):
+    """See the contract."""
+
+
 class TestRelay(suite.RelayContract):
     """See the contract."""
 

@@ -13,8 +13,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.memory import GLOBAL, OWNER, Kind, Listener, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.staged import StageMemory, read_back, staged_in, written
-from keepsaid.domain.views import EpisodeWork
+from keepsaid.domain.staged import StageMemory, Wishes, read_back, staged_in, written
 from keepsaid.errors import ToolError
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.inject import listener_of
@@ -50,8 +49,8 @@ async def called(
     return [Record(Role.ASSISTANT, "", (call,)), Record(Role.TOOL, said, call_id="c1", speaker=name)]
 
 
-def work(staged: tuple[StageMemory, ...], turn_id: int, at: int, origin: Origin = OWNER_ORIGIN) -> EpisodeWork:
-    return EpisodeWork(turn_id, (message(at, "so it is", origin),), turn_id, "Noted.", at + 1, "m", staged=staged)
+def work(staged: tuple[StageMemory, ...], turn_id: int, at: int, origin: Origin = OWNER_ORIGIN) -> Wishes:
+    return Wishes(f"turn:{turn_id}", turn_id, (message(at, "so it is", origin),), staged)
 
 
 async def done(store: SqliteMemories, records: list[Record], turn_id: int, at: int) -> None:

@@ -10,6 +10,7 @@ from keepsaid.adapters.system.codes import one_time_code
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.app.beside import SideTasks
+from keepsaid.app.branching import hindsight_of
 from keepsaid.app.budget import budget_of
 from keepsaid.app.compaction import guard_of, overview_of
 from keepsaid.app.reading import archive_of
@@ -33,6 +34,7 @@ from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.context.sources import Sources
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.turn.ask import ask_for
+from keepsaid.pipeline.turn.branch import Hindsight
 from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
@@ -121,7 +123,7 @@ class Agent:
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
-        tasking = Tasking(claimed, self.stores[0].tasks, self.system[1])
+        tasking = Tasking(claimed, self.stores[0].tasks, self.system[1], claimed.steps)
         ours = (*core, ask_for(claimed), *tasking.tools(), *self._of_time(claimed), *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
@@ -131,6 +133,11 @@ class Agent:
         most = settings.agent_max if settings.enabled else 0
         terms = TimelyTerms(most, int(settings.agent_least_s * 1_000), settings.timezone)
         return schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
+
+    def hindsight(self) -> Hindsight:
+        """What branches know of the lanes that they are begun in."""
+        operations, _ = self.stores
+        return hindsight_of(self.config, operations, self.system[1], self.memory_tools)
 
     def memory_tools(self, claimed: Claimed) -> Sequence[Tool]:
         """What the agent may ask memory, and have it remember, as the extension `memory` brings it."""

@@ -17,7 +17,6 @@ from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.agent import Agent, Faculties
-from keepsaid.app.branching import hindsight_of
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.calendar import join_calendars
@@ -180,9 +179,8 @@ class Instance:
         self._supervisor: Supervisor | None = None
 
     def _site(self, agent: Agent, tools: Callable[[], Sequence[Tool]]) -> Site:
-        past = hindsight_of(self.config, self.operations, agent.memory_tools)
         stores = self.operations, self.memories
-        return Site(self.home, self.config, *stores, self.redactor, self.model, tools, past)
+        return Site(self.home, self.config, *stores, self.redactor, self.model, tools, agent.hindsight())
 
     def _way_in(self) -> Door:
         config = self.config

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
@@ -22,13 +23,13 @@ from keepsaid.engine.loops import Stage
 from keepsaid.engine.relay import Relay, RelayTerms
 from keepsaid.engine.tasks import Craft, Surroundings, TaskLimits, Tasks
 from keepsaid.errors import InputError
+from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.results import Results
 from keepsaid.pipeline.turn.branch import Hindsight, think
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import Bench, work
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
-from keepsaid.ports.memories import Memories
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.store import Store
@@ -49,7 +50,7 @@ class Site:
     home: Home
     config: Config
     store: Store
-    memories: Memories
+    memories: SqliteMemories
     redactor: Redactor
     model: Model
     tools: Tooling
@@ -77,7 +78,8 @@ class Working:
         self._tasks = Tasks(working, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
         self._branches = Tasks(thinking, around, TaskLimits(terms.branches_max, terms.timeout_s), patience)
         self.view = site.store.tasks
-        self.results = Results(site.store.tasks, site.store, site.memories, self._clock, site.redactor)
+        deeds = Deeds(site.memories, site.memories.truth)
+        self.results = Results(site.store.tasks, site.store, site.memories, self._clock, site.redactor, deeds)
 
     def _model(self, name: str) -> Model:
         if not name:

@@ -116,5 +116,8 @@ OfTask = MakeTask | StopTask | JudgeTask | RelayTask
 OfTime = KeepTime | EndSchedule
 """What concerns schedules."""
 
+OfBranch = MakeTask | StageMemory
+"""What a branch may leave behind, in the commit that ends it."""
+
 Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured | StageMemory | OfTask | OfTime
 """What a turn may leave behind beside its transcript and its reply."""

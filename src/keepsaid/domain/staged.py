@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from keepsaid.domain.ids import read as read_id
 from keepsaid.domain.memory import IMPORTANCE, Kind
+from keepsaid.domain.message import Message
 from keepsaid.domain.moment import moment
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.text import normalise
@@ -42,6 +43,20 @@ class StageMemory:
     value: str = ""
     valid_from: int | None = None
     valid_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a turn or a branch asked memory to do: `by` names who, such as `turn:5`, and `turn_id` the turn behind it.
+
+    `messages` are those that the turn answered; `external` says that what outsiders wrote was shown.
+    """
+
+    by: str
+    turn_id: int
+    messages: tuple[Message, ...]
+    deeds: tuple[StageMemory, ...]
+    external: bool = False
 
 
 def deed_in(name: str, arguments: Mapping[str, Json], n: int = 0) -> StageMemory:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from keepsaid.domain.commits import Commit, StepEnd
-from keepsaid.domain.effects import MakeTask
+from keepsaid.domain.effects import MakeTask, OfBranch
 from keepsaid.domain.fact import Fact
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.staged import Wishes
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Step, Usage
 from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
@@ -30,6 +31,7 @@ OPEN = ("blocked", "pending", "running", "needs_review")
 ENDED = ("completed", "failed", "cancelled")
 
 CRASHED = "the process died while it was running"
+TOO_DEEP = f"work may make work {DEPTH_MAX} deep"
 FORGOTTEN = "what it was about was forgotten"
 CALL_LEFT = "a call that must not be repeated started and has no result"
 
@@ -214,7 +216,8 @@ class EndTask(Commit[str]):
     `text` is the result of a completed task, else why it ended. `retry` charges an attempt and becomes `fail` at the
     last; `release` charges nothing, and counts an outage when it is `deferred`. What is pending again may be tried
     at `ready_at`. `ending` is the end of the model call whose answer is the result. The `notice` goes to the owner,
-    where he last wrote in a direct chat, when the task has ended or waits for a person, and its terms say so.
+    where he last wrote in a direct chat, when the task has ended or waits for a person, and its terms say so. The
+    `effects` are what a completed branch leaves: work it wants done, one level deeper, and deeds of memory.
     """
 
     task_id: int
@@ -227,6 +230,7 @@ class EndTask(Commit[str]):
     usage: Usage = Usage()
     ending: StepEnd | None = None
     notice: ReplyDraft | None = None
+    effects: tuple[OfBranch, ...] = ()
 
 
 def settled(task: Task, commit: EndTask) -> Task:
@@ -306,15 +310,16 @@ class DecideTask(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """A completed task whose result is not in memory yet, and the messages that it was made of."""
+    """A completed task whose result is not in memory yet, the messages that it was made of, and what it asked for."""
 
     task: Task
     messages: tuple[int, ...] = ()
+    wishes: Wishes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ResultsKept(Commit[int]):
-    """Clear the work of tasks whose results are in memory; returns how many."""
+    """Clear the work of tasks whose results are in memory, with what they asked for done; returns how many."""
 
     task_ids: tuple[int, ...]
 
@@ -334,6 +339,21 @@ def from_turn(effect: MakeTask, lane: Lane, turn_id: int) -> NewTask:
         lane=lane,
         turn_id=turn_id,
         depth=1,
+        outside=effect.outside,
+        after=effect.after,
+    )
+
+
+def from_branch(effect: MakeTask, branch: Task) -> NewTask:
+    """The task that a branch makes: begun where the branch was, and a level deeper."""
+    return NewTask(
+        effect.id,
+        effect.text,
+        effect.key,
+        effect.kind,
+        lane=branch.lane,
+        turn_id=branch.turn_id,
+        depth=branch.depth + 1,
         outside=effect.outside,
         after=effect.after,
     )

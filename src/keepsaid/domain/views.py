@@ -11,7 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.reply import Reply
-from keepsaid.domain.staged import StageMemory
+from keepsaid.domain.staged import StageMemory, Wishes
 from keepsaid.domain.turn import Step, Usage
 
 
@@ -129,3 +129,10 @@ class EpisodeWork:
     external: bool = False
     used: tuple[int, ...] = ()
     staged: tuple[StageMemory, ...] = ()
+
+    @property
+    def wishes(self) -> Wishes | None:
+        """What its turn asked memory to do; None where no turn answered it."""
+        if self.turn_id is None:
+            return None
+        return Wishes(f"turn:{self.turn_id}", self.turn_id, self.messages, self.staged, self.external)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from keepsaid.domain.ids import show
@@ -18,7 +18,7 @@ from keepsaid.domain.work import TaskKind
 from keepsaid.engine.attempt import HOPELESS, Patience
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
 from keepsaid.pipeline.turn.steps import NeedsReview, StepLog
-from keepsaid.pipeline.turn.worker import references
+from keepsaid.pipeline.turn.worker import Done, references
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
 from keepsaid.ports.operations import Operations
@@ -29,8 +29,8 @@ _AGAIN_MS = 100
 """After a renewal that the store refused."""
 
 _TOLD_CHARS_MAX = 2_000
-Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[str]]
-"""Does a task, given the tasks its text refers to by name; returns its result."""
+Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[Done]]
+"""Does a task, given the tasks its text refers to by name."""
 
 FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
 
@@ -146,7 +146,7 @@ class Tasks:
         timeout_s = task.terms.timeout_s or self._limits.timeout_s
         try:
             async with self._kept(task), asyncio.timeout(timeout_s):
-                result = await self._done(story, steps)
+                done = await self._done(story, steps)
         except LeaseLost:
             return "lost"
         except asyncio.CancelledError:
@@ -167,9 +167,17 @@ class Tasks:
             _log.error("task failed", exc_info=error, extra={"task": task.id})
             what = error.what if isinstance(error, KeepsaidError) else type(error).__name__
             return await self._end(task, Ending.RETRY, what, steps)
-        return await self._end(task, Ending.COMPLETE, result, steps)
+        return await self._completed(task, done, steps)
 
-    async def _done(self, story: TaskStory | None, steps: StepLog) -> str:
+    async def _completed(self, task: Task, done: Done, steps: StepLog) -> str:
+        """Its result, what it leaves behind and the end of its last call are on disk at once, or nothing is."""
+        end = replace(self._ended(task, Ending.COMPLETE, done.result, steps), ending=steps.ending, effects=done.effects)
+        state = await self._around.operations.apply(end)
+        for hint in (self._around.hints.task, self._around.hints.branch):
+            hint.set()
+        return state
+
+    async def _done(self, story: TaskStory | None, steps: StepLog) -> Done:
         if story is None or not story.task.description:
             raise TaskImpossible(FORGOTTEN_FIRST)
         view, named = self._around.view, dict[str, Task]()
@@ -193,16 +201,16 @@ class Tasks:
 
     async def _end(self, task: Task, how: Ending, text: str, steps: StepLog, *, ready_at: int = 0) -> str:
         """End the run; "" when the task has another owner, or was cancelled."""
-        around = self._around
         if how is Ending.RETRY:
-            ready_at = around.clock.due_ms() + self._patience.wait_ms(task.attempts)
-        notice = ReplyDraft(around.ids.next(), told_owner(task, how, text), notice=True)
-        ending = steps.ending if how is Ending.COMPLETE else None
+            ready_at = self._around.clock.due_ms() + self._patience.wait_ms(task.attempts)
         deferred = how is Ending.RELEASE and ready_at > 0
-        end = EndTask(
-            task.id, task.fence, how, around.clock.now_ms(), text, ready_at, deferred, steps.usage, ending, notice
-        )
+        end = replace(self._ended(task, how, text, steps), ready_at=ready_at, deferred=deferred)
         return await self._around.operations.apply(end)
+
+    def _ended(self, task: Task, how: Ending, text: str, steps: StepLog) -> EndTask:
+        around = self._around
+        notice = ReplyDraft(around.ids.next(), told_owner(task, how, text), notice=True)
+        return EndTask(task.id, task.fence, how, around.clock.now_ms(), text, usage=steps.usage, notice=notice)
 
     @asynccontextmanager
     async def _kept(self, task: Task) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Deeds: what the tools of a turn asked memory to do is done, after its commit, under names that do it once."""
+"""Deeds: what the tools of a turn or branch asked of memory is done, after its commit, under names that do it once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Protocol
 from keepsaid.domain.memory import IMPORTANCE, NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.provenance import least
-from keepsaid.domain.staged import Deed, StageMemory
-from keepsaid.domain.views import EpisodeWork
+from keepsaid.domain.staged import Deed, StageMemory, Wishes
 from keepsaid.domain.words import fold
 from keepsaid.ports.learning import Learning, Learnt
 
@@ -30,23 +29,23 @@ class Correcting(Protocol):
 
 
 class Deeds:
-    """Does what turns staged; doing it again changes nothing."""
+    """Does what turns and branches staged; doing it again changes nothing."""
 
     def __init__(self, learning: Learning, truth: Correcting) -> None:
         self._learning = learning
         self._truth = truth
 
-    async def do(self, work: Sequence[EpisodeWork], at: int) -> None:
-        """Do what these turns staged, in order. `at` is milliseconds UTC. Raises a StoreError; it is then still due.
+    async def do(self, work: Sequence[Wishes], at: int) -> None:
+        """Do what these staged, in order. `at` is milliseconds UTC. Raises a StoreError; it is then still due.
 
-        A turn that was shown what outsiders wrote does nothing to memory, whatever its tools were told.
+        Who was shown what outsiders wrote does nothing to memory, whatever its tools were told.
         """
-        for batch in work:
-            trust = least(message.inbound.origin.trust for message in batch.messages)
-            if batch.turn_id is None or batch.external or trust is Trust.EXTERNAL:
+        for wishes in work:
+            trust = least(message.inbound.origin.trust for message in wishes.messages)
+            if wishes.external or trust is Trust.EXTERNAL:
                 continue
-            for deed in batch.staged:
-                await self._do(deed, _memory(batch, batch.turn_id, deed), at)
+            for deed in wishes.deeds:
+                await self._do(deed, _memory(wishes, deed), at)
 
     async def _do(self, deed: StageMemory, memory: NewMemory, at: int) -> None:
         match deed.deed:
@@ -58,21 +57,21 @@ class Deeds:
                 await self._truth.confirm(deed.memory_id, memory.said_at)
 
 
-def _memory(batch: EpisodeWork, turn_id: int, deed: StageMemory) -> NewMemory:
+def _memory(wishes: Wishes, deed: StageMemory) -> NewMemory:
     """What is remembered: said by who wrote last, heard where he was heard, trusted as the least who wrote."""
-    said = _last_said(batch.messages)
+    said = _last_said(wishes.messages)
     origin = said.inbound.origin
     person = person_of(origin)
     return NewMemory(
-        key=f"turn:{turn_id}:{deed.n}",
+        key=f"{wishes.by}:{deed.n}",
         kind=deed.kind,
         text=deed.text,
         scope=episode_scope(origin, said.lane),
-        trust=least(message.inbound.origin.trust for message in batch.messages),
+        trust=least(message.inbound.origin.trust for message in wishes.messages),
         lane=said.lane,
         speaker=origin.name or origin.sender,
         speaker_id=person,
-        chat_of=chat_of([message.inbound.origin for message in batch.messages]),
+        chat_of=chat_of([message.inbound.origin for message in wishes.messages]),
         subject=deed.subject,
         subject_id=person if fold(deed.subject) in _SPEAKER else "",
         attribute=deed.attribute,
@@ -81,7 +80,7 @@ def _memory(batch: EpisodeWork, turn_id: int, deed: StageMemory) -> NewMemory:
         valid_to=deed.valid_to,
         said_at=said.received_at,
         importance=IMPORTANCE[deed.kind],
-        sources=(Source("turn", str(turn_id)), *(Source("message", str(one.id)) for one in batch.messages)),
+        sources=(Source("turn", str(wishes.turn_id)), *(Source("message", str(one.id)) for one in wishes.messages)),
         derived=True,
     )
 

@@ -93,7 +93,7 @@ class Recorder:
         if said or used:
             fit = [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
             await self._memories.keep(fit, self._clock.now_ms(), used)
-        await self._deeds.do(work, self._clock.now_ms())
+        await self._deeds.do([one.wishes for one in work if one.wishes is not None], self._clock.now_ms())
         point("episodes.kept")
         await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 

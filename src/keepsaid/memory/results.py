@@ -13,6 +13,7 @@ from keepsaid.domain.memory import OWNER, TASK, Kind, NewMemory, Source, convers
 from keepsaid.domain.message import Trust
 from keepsaid.domain.redaction import masked
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
+from keepsaid.memory.deeds import Deeds
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.operations import Operations
@@ -30,25 +31,34 @@ WORKER = "worker"
 class Results:
     """Follows the operational store: completed tasks whose results are not known to be in memory.
 
-    Each is named by its task: keeping it again after a crash changes nothing.
+    What a branch asked memory to do is done with its result. Each is named by its task: doing it again after a crash
+    changes nothing.
     """
 
     def __init__(
-        self, view: TaskView, operations: Operations, memories: Memories, clock: Clock, redactor: Redactor
+        self,
+        view: TaskView,
+        operations: Operations,
+        memories: Memories,
+        clock: Clock,
+        redactor: Redactor,
+        deeds: Deeds,
     ) -> None:
         self._view = view
         self._operations = operations
         self._memories = memories
         self._clock = clock
         self._redactor = redactor
+        self._deeds = deeds
 
     async def catch_up(self) -> int:
         """Keep what is due, twenty at most; returns how many. Raises a StoreError: then it is still due."""
         due = await self._view.results(KEPT_MAX)
         if not due:
             return 0
-        said = [episode_of(one) for one in due]
+        said = [episode_of(one) for one in due if one.task.result]
         await self._memories.keep(await self._fit(said), self._clock.now_ms())
+        await self._deeds.do([one.wishes for one in due if one.wishes is not None], self._clock.now_ms())
         point("results.kept")
         await self._operations.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)

@@ -23,6 +23,7 @@ from keepsaid.adapters.ram import (
     steps,
     summaries,
     task_ends,
+    task_making,
     tasks,
     turns,
 )
@@ -89,7 +90,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         forgetting.PutBack: forgetful.back,
         forgetting.DropAside: drop_aside,
         forgetting.EmptyLog: forgetful.empty_log,
-        task.CreateTasks: tasks.create,
+        task.CreateTasks: task_making.create,
         task.ClaimTasks: tasks.claim,
         task.RenewTask: tasks.renew,
         task.TellStatus: tasks.status,

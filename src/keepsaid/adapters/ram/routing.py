@@ -6,7 +6,7 @@ from collections import Counter
 
 from keepsaid.adapters.ram.intake import collect_rest
 from keepsaid.adapters.ram.state import BatchRow, LaneRow, State
-from keepsaid.adapters.ram.task_ends import tell
+from keepsaid.adapters.ram.task_making import tell
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, TaskDraft
 from keepsaid.domain.commits import Dispatch

@@ -9,15 +9,11 @@ from dataclasses import replace
 from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.steps import end_step
+from keepsaid.adapters.ram.task_making import keep, tell
 from keepsaid.adapters.ram.task_row import TaskRow
+from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.ids import show
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.task import EndTask, happened, settled, verb_after_crash
-
-
-def tell(state: State, what: str, task_id: int, at: int, **more: Json) -> None:
-    """Write to the journal what happened to a task."""
-    state.told(at, happened(what, task_id, **more))
+from keepsaid.domain.task import EndTask, from_branch, settled, verb_after_crash
 
 
 def end(state: State, commit: EndTask) -> str:
@@ -31,11 +27,23 @@ def end(state: State, commit: EndTask) -> str:
     row.task, row.remembered = now, now.state != "completed" or not now.result
     if now.state == "pending":
         return now.state
+    if now.state == "completed":
+        _leave(state, row, commit)
     tell(state, now.state, now.id, commit.at, attempts=now.attempts)
     ended(state, now.id, now.reason, commit.at)
     if commit.notice is not None and now.is_told:
         keep_for_owner(state, replace(commit.notice, notice=True), commit.at)
     return now.state
+
+
+def _leave(state: State, row: TaskRow, commit: EndTask) -> None:
+    """What a completed branch wants done, and remembered."""
+    for effect in commit.effects:
+        if isinstance(effect, MakeTask):
+            keep(state, from_branch(effect, row.task), commit.at)
+        else:
+            state.staged.setdefault(row.id, []).append(effect)
+            row.remembered = False
 
 
 def ended(state: State, task_id: int, reason: str, at: int) -> None:

@@ -1,100 +1,38 @@
-"""Tasks: made, claimed and decided; those that wait for others are let go, or fail with them."""
+"""Tasks: claimed, decided, and what turns want of them; those that wait for others are let go, or fail with them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.ram.state import State
-from keepsaid.adapters.ram.task_ends import ended, tell
-from keepsaid.adapters.ram.task_row import TaskRow
+from keepsaid.adapters.ram.task_ends import ended
+from keepsaid.adapters.ram.task_making import keep, tell
+from keepsaid.adapters.ram.task_view import in_line
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM
-from keepsaid.domain.relay import TellBack, Untold
+from keepsaid.domain.relay import TellBack
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
-    DEPTH_MAX,
     ENDED,
     FORGOTTEN,
     CancelTask,
     ClaimTasks,
-    CreateTasks,
-    Cycle,
     DecideTask,
-    NewTask,
     RenewTask,
     ResultsKept,
     RunTask,
     Task,
-    TaskFilter,
-    TaskStory,
-    TaskWork,
     TellStatus,
     from_turn,
-    waves,
 )
-from keepsaid.domain.work import TaskKind
-
-_MESSAGES_MAX = 100
-_LOST = ("failed", "cancelled")
-
-
-def create(state: State, commit: CreateTasks) -> str:
-    """Make tasks, wave by wave."""
-    try:
-        ordered = [task for wave in waves(commit.tasks) for task in wave]
-    except Cycle as circle:
-        return f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
-    made = {task.id for task in ordered}
-    for task in ordered:
-        if task.depth > DEPTH_MAX:
-            return f"work may make work {DEPTH_MAX} deep"
-        for number in (one for one in task.after if one not in made):
-            if number not in state.tasks:
-                return f"{show('task', number)} does not exist"
-            if state.tasks[number].state in _LOST:
-                return f"{show('task', number)} is {state.tasks[number].state}"
-    for task in ordered:
-        keep(state, task, commit.at)
-    return ""
-
-
-def keep(state: State, task: NewTask, at: int) -> None:
-    """Write one down: it is pending, blocked while it waits for others, or failed with one of them."""
-    before = {one: state.tasks[one].state for one in task.after if one in state.tasks}
-    lost = next((one for one in task.after if before.get(one, _LOST[0]) in _LOST), None)
-    waits = any(before.get(one) != "completed" for one in task.after)
-    made = Task(
-        id=task.id,
-        key=task.key or show("task", task.id),
-        state="failed" if lost is not None else "blocked" if waits else "pending",
-        description=task.description,
-        kind=task.kind,
-        lane=task.lane if task.lane in state.lanes else None,
-        turn_id=task.turn_id,
-        depth=task.depth,
-        terms=task.terms,
-        outside=task.outside,
-        priority=task.priority,
-        after=tuple(sorted(set(task.after))),
-        created_at=at,
-    )
-    if lost is not None:
-        made = replace(made, reason=f"{show('task', lost)}, which it waits for, came to nothing", ended_at=at)
-    state.tasks[task.id] = TaskRow(made, relay=int(made.lane is not None and made.turn_id is not None))
-    tell(state, "created", task.id, at, kind=str(task.kind), after=len(task.after))
-    if lost is not None:
-        tell(state, "failed", task.id, at, attempts=0, upstream=lost)
 
 
 def claim(state: State, commit: ClaimTasks) -> tuple[Task, ...]:
     """Lease tasks that are due; of one key only one at a time."""
-    rows = [row for row in _waiting(state, commit.kind) if row.task.ready_at <= commit.at][: commit.limit]
+    rows = [row for row in in_line(state, commit.kind) if row.task.ready_at <= commit.at][: commit.limit]
     keys: set[str] = set()
     claimed = []
     for row in rows:
@@ -107,12 +45,6 @@ def claim(state: State, commit: ClaimTasks) -> tuple[Task, ...]:
             tell(state, "started", row.id, commit.at, attempt=task.attempts + 1)
             claimed.append(row.task)
     return tuple(claimed)
-
-
-def _waiting(state: State, kind: TaskKind) -> Sequence[TaskRow]:
-    busy = {row.key for row in state.tasks.values() if row.state == "running"}
-    rows = (row for row in state.tasks.values() if row.state == "pending" and row.task.kind is kind)
-    return sorted((row for row in rows if row.key not in busy), key=lambda row: (row.task.priority, row.id))
 
 
 def renew(state: State, commit: RenewTask) -> bool:
@@ -202,6 +134,7 @@ def kept(state: State, commit: ResultsKept) -> int:
     rows = [row for one in commit.task_ids if (row := state.tasks.get(one)) is not None and not row.remembered]
     for row in rows:
         row.remembered = True
+        state.staged.pop(row.id, None)
     return len(rows)
 
 
@@ -213,6 +146,7 @@ def scrub(state: State, task_id: int, at: int) -> bool:
     cancel(state, CancelTask(task_id, at, FORGOTTEN))
     row.put(description="", status="", result="", reason="")
     row.steps, row.remembered, row.relay = {}, True, 0
+    state.staged.pop(task_id, None)
     return True
 
 
@@ -236,67 +170,3 @@ def prune(state: State, commit: Prune) -> Pruned:
         del state.tasks[task_id]
     before = commit.after[0] if commit.after else 0
     return Pruned(0, 0, 0, (int(before) + len(going),) if len(going) == commit.rows_max else None)
-
-
-class RamTasks:
-    """Tasks, read only."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    async def task(self, task_id: int) -> TaskStory | None:
-        """One task."""
-        rows = self._state.tasks
-        row = rows.get(task_id)
-        if row is None:
-            return None
-        steps = tuple(row.steps[n].value for n in sorted(row.steps))
-        before = tuple(rows[one].task for one in row.task.after if one in rows)
-        return TaskStory(
-            row.task, steps, before, tuple(sorted(one.id for one in rows.values() if task_id in one.task.after))
-        )
-
-    async def find(self, wanted: TaskFilter) -> Sequence[Task]:
-        """Tasks, newest first."""
-        asked = wanted.state, wanted.key, wanted.lane
-        found = [
-            row.task
-            for _, row in sorted(self._state.tasks.items(), reverse=True)
-            if all(want in (None, have) for want, have in zip(asked, (row.state, row.key, row.task.lane), strict=True))
-        ]
-        return found[: wanted.limit]
-
-    async def next_ready(self, kind: TaskKind) -> int | None:
-        """When the next pending task may be claimed."""
-        return min((row.task.ready_at for row in _waiting(self._state, kind)), default=None)
-
-    async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
-        """What turns of a lane made and that has not ended."""
-        rows = (row.task for _, row in sorted(self._state.tasks.items(), reverse=True))
-        return [one for one in rows if one.lane == lane and one.turn_id is not None and one.ended_at is None][:limit]
-
-    async def untold(self, limit: int) -> Sequence[Untold]:
-        """What lanes are to be told of."""
-        rows = (row for _, row in sorted(self._state.tasks.items(), reverse=True))
-        found = [row.task for row in rows if row.relay == 1 and row.task.ended_at is not None][:limit]
-        lanes = dict.fromkeys(one.lane for one in found if one.lane is not None)
-        return [self._untold(lane, tuple(one for one in reversed(found) if one.lane == lane)) for lane in lanes]
-
-    def _untold(self, lane: Lane, tasks: tuple[Task, ...]) -> Untold:
-        messages = (one for one in reversed(self._state.lanes[lane].messages) if one is not None)
-        said = next((one for one in messages if one.inbound.origin.sender != SYSTEM), None)
-        since = said.received_at if said else 0
-        mine = (row for row in self._state.tasks.values() if row.task.lane == lane)
-        rounds = {row.told_at for row in mine if row.told_at is not None and row.told_at >= since}
-        inbound = said.inbound if said else None
-        url, direct = (inbound.reply_url, inbound.origin.direct) if inbound else (None, False)
-        return Untold(lane, tasks, len(rounds), url, direct)
-
-    async def results(self, limit: int) -> Sequence[TaskWork]:
-        """Results that memory does not have yet."""
-        rows = [row for _, row in sorted(self._state.tasks.items()) if not row.remembered][:limit]
-        return [TaskWork(row.task, self._messages(row.id)) for row in rows]
-
-    def _messages(self, task_id: int) -> tuple[int, ...]:
-        batches = (batch for batch in self._state.batches.values() if batch.task_id == task_id)
-        return tuple(sorted(message.id for batch in batches for message in batch.messages))[:_MESSAGES_MAX]

@@ -21,7 +21,7 @@ from keepsaid.adapters.ram.receipts import RamReceipts, feedback_of_turn
 from keepsaid.adapters.ram.schedule_view import RamSchedules
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State, TurnRow
-from keepsaid.adapters.ram.tasks import RamTasks
+from keepsaid.adapters.ram.task_view import RamTasks
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust

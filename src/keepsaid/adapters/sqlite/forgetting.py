@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite import schedules
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
+from keepsaid.adapters.sqlite.staging import forget_staged
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.tasks import scrub, scrub_made_by
 from keepsaid.adapters.sqlite.telling import tell
@@ -226,7 +227,7 @@ def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
         db.execute(SQL["empty_moves"], (reply_id,))
         piece.counts["replies"] += 1
     db.execute(SQL["empty_turn"], (turn_id,))
-    piece.counts["staged"] += run(db, SQL["forget_staged"], (turn_id,))
+    piece.counts["staged"] += forget_staged(db, turn_id)
     db.execute(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
     piece.counts["tasks"] += scrub_made_by(db, turn_id, piece.at)

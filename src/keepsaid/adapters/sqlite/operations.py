@@ -28,6 +28,7 @@ from keepsaid.adapters.sqlite import (
     steps,
     summaries,
     task_ends,
+    task_making,
     tasks,
     turns,
 )
@@ -108,7 +109,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     forgetting.PutBack: forgetful.back,
     forgetting.DropAside: forgetful.drop_aside,
     forgetting.EmptyLog: emptied,
-    task.CreateTasks: tasks.create,
+    task.CreateTasks: task_making.create,
     task.ClaimTasks: tasks.claim,
     task.RenewTask: tasks.renew,
     task.TellStatus: tasks.status,

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import apsw
 
-from keepsaid.adapters.sqlite import steps
+from keepsaid.adapters.sqlite import staging, steps
 from keepsaid.adapters.sqlite.outbox import keep_reply
 from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.task_making import keep
 from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tell
+from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.states import move
-from keepsaid.domain.task import Ending, EndTask, Task, settled, verb_after_crash
+from keepsaid.domain.task import Ending, EndTask, Task, from_branch, settled, verb_after_crash
 
 
 def end(db: apsw.Connection, commit: EndTask) -> str:
@@ -28,8 +30,19 @@ def end(db: apsw.Connection, commit: EndTask) -> str:
     db.execute(SQL["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
     if commit.how is not Ending.RELEASE:
         db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
+    _leave(db, now, commit)
     _told(db, now, commit)
     return now.state
+
+
+def _leave(db: apsw.Connection, task: Task, commit: EndTask) -> None:
+    """What a completed branch wants done, and remembered."""
+    for effect in commit.effects if task.state == "completed" else ():
+        if isinstance(effect, MakeTask):
+            keep(db, from_branch(effect, task), commit.at)
+        else:
+            staging.stage(db, effect, task.id)
+            db.execute(SQL["to_remember"], (task.id,))
 
 
 def _told(db: apsw.Connection, task: Task, commit: EndTask) -> None:

@@ -7,18 +7,23 @@ from collections.abc import Sequence
 
 import apsw
 
+from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.staging import staged
 from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM
+from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.relay import Untold
+from keepsaid.domain.staged import Wishes
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 
 _MESSAGES_MAX = 100
+_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
 def _story(db: apsw.Connection, task_id: int) -> TaskStory | None:
@@ -50,9 +55,24 @@ def _next_ready(db: apsw.Connection, kind: TaskKind) -> int | None:
 def _results(db: apsw.Connection, limit: int) -> list[TaskWork]:
     found = [row[0] for row in every(db, SQL["unremembered"], (limit,))]
     return [
-        TaskWork(task, tuple(row[0] for row in every(db, SQL["messages_of"], (task.id, _MESSAGES_MAX))))
+        TaskWork(
+            task,
+            tuple(row[0] for row in every(db, SQL["messages_of"], (task.id, _MESSAGES_MAX))),
+            _wishes(db, task),
+        )
         for task in tasks_of(db, found)
     ]
+
+
+def _wishes(db: apsw.Connection, task: Task) -> Wishes | None:
+    """What a branch asked memory to do, with what its turn answered, and whether its lane holds words of outsiders."""
+    deeds = staged(db, task.id)
+    if not deeds or task.turn_id is None:
+        return None
+    batches = [int(row[0]) for row in every(db, SQL["answered_by"], (task.turn_id,))]
+    messages = tuple(one for batch_id in batches for one in rows.messages_of(db, batch_id))
+    [external] = only(db, SQL["heard_outside"], (task.turn_id, _OWN_TOOLS))
+    return Wishes(f"task:{task.id}", task.turn_id, messages, deeds, bool(external))
 
 
 def _beside(db: apsw.Connection, lane: Lane, limit: int) -> list[Task]:

@@ -1,4 +1,4 @@
-"""Tasks: made, claimed and decided; those that wait for others are let go, or fail with them."""
+"""Tasks: claimed, decided, and what turns want of them; those that wait for others are let go, or fail with them."""
 
 from __future__ import annotations
 
@@ -8,77 +8,29 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import every, numbers, one, run
 from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.staging import forget_staged
 from keepsaid.adapters.sqlite.task_ends import ended
+from keepsaid.adapters.sqlite.task_making import keep
 from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tasks_of, tell
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.relay import TellBack
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
-    DEPTH_MAX,
     ENDED,
     FORGOTTEN,
     CancelTask,
     ClaimTasks,
-    CreateTasks,
-    Cycle,
     DecideTask,
-    NewTask,
     RenewTask,
     ResultsKept,
     RunTask,
     Task,
     TellStatus,
     from_turn,
-    waves,
 )
-from keepsaid.domain.work import encoded
-
-
-def create(db: apsw.Connection, commit: CreateTasks) -> str:
-    """Make tasks, wave by wave."""
-    try:
-        ordered = [task for wave in waves(commit.tasks) for task in wave]
-    except Cycle as circle:
-        return f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
-    made = {task.id for task in ordered}
-    for task in ordered:
-        if task.depth > DEPTH_MAX:
-            return f"work may make work {DEPTH_MAX} deep"
-        known = {one.id: one for one in tasks_of(db, [number for number in task.after if number not in made])}
-        for number in task.after:
-            found = known.get(number)
-            if number not in made and (found is None or found.state in ("failed", "cancelled")):
-                return f"{show('task', number)} {'does not exist' if found is None else f'is {found.state}'}"
-    for task in ordered:
-        keep(db, task, commit.at)
-    return ""
-
-
-def keep(db: apsw.Connection, task: NewTask, at: int) -> None:
-    """Write one down: it is pending, blocked while it waits for others, or failed with one of them."""
-    earlier = {one.id: one for one in tasks_of(db, task.after)}
-    lost = next((one for one in task.after if _is_lost(earlier.get(one))), None)
-    waits = any(one not in earlier or earlier[one].state != "completed" for one in task.after)
-    state = "failed" if lost is not None else "blocked" if waits else "pending"
-    lane_id = None if task.lane is None else lane_id_of(db, task.lane)
-    place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
-    work = (task.description, encoded(task.terms), task.outside, task.priority)
-    relay = lane_id is not None and task.turn_id is not None
-    reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
-    db.execute(SQL["keep"], (*place, *work, reason, at, at if lost is not None else None, relay))
-    if task.after:
-        db.execute(SQL["keep_after"], (task.id, numbers(task.after)))
-    tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
-    if lost is not None:
-        tell(db, "failed", task.id, at, attempts=0, upstream=lost)
-
-
-def _is_lost(task: Task | None) -> bool:
-    return task is None or task.state in ("failed", "cancelled")
 
 
 def claim(db: apsw.Connection, commit: ClaimTasks) -> tuple[Task, ...]:
@@ -165,6 +117,8 @@ def told_back(db: apsw.Connection, commit: TellBack) -> int:
 
 def kept(db: apsw.Connection, commit: ResultsKept) -> int:
     """Results are in memory."""
+    for task_id in commit.task_ids:
+        forget_staged(db, task_id)
     return run(db, SQL["remembered"], (numbers(commit.task_ids),))
 
 
@@ -176,6 +130,7 @@ def scrub(db: apsw.Connection, task_id: int, at: int) -> bool:
     cancel(db, CancelTask(task_id, at, FORGOTTEN))
     db.execute(SQL["scrub"], (task_id,))
     db.execute(SQL["forget_steps"], (task_id,))
+    forget_staged(db, task_id)
     return True
 
 

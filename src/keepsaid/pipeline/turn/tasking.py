@@ -1,6 +1,6 @@
 """Tasking: the tools by which the agent makes work, looks at it and ends it; and what people say of it in a chat.
 
-What is made or ended is committed with the turn, or not at all. What tasks came to is shown as data.
+What is made or ended is committed with the turn, or with the branch, or not at all. What tasks came to is data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.task import ENDED, Task, TaskFilter
 from keepsaid.domain.text import cut, normalise
-from keepsaid.domain.turn import Claimed, ToolClass
+from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.turn.told import REFUSED, Told
@@ -64,9 +64,11 @@ _NOTHING: Mapping[str, Json] = {"type": "object", "properties": {}, "additionalP
 
 
 class Tasking:
-    """The tools of one turn. The owner's direct chats see all tasks; others those of their lane."""
+    """The tools of one turn, or of a branch that a turn began. The owner's direct chats see all tasks; others those of
+    their lane. `steps` are those on record: tasks that they made are known, though they are not written down yet.
+    """
 
-    def __init__(self, claimed: Claimed, view: TaskView, ids: Ids) -> None:
+    def __init__(self, claimed: Claimed, view: TaskView, ids: Ids, steps: Sequence[Step] = ()) -> None:
         self._claimed = claimed
         self._view = view
         self._ids = ids
@@ -74,13 +76,22 @@ class Tasking:
         owned = all(one.trust is Trust.OWNER and one.direct for one in origins)
         self._lane = None if owned else claimed.batch.lane
         self._strange = any(one.trust is Trust.EXTERNAL for one in origins)
+        made = (read("task", str(step.output).partition(" ")[0]) for step in steps if step.subject in (CREATE, BRANCH))
+        self._made = {number for number in made if number is not None}
+
+    def making(self) -> tuple[Tool, ...]:
+        """Make and branch: all that a branch has."""
+        again = ToolClass.IDEMPOTENT
+        return (
+            Tool(CREATE, "Have a worker do something beside this conversation.", _CREATE, self._create, again),
+            Tool(BRANCH, "Think something over aside, with all that was said here.", _BRANCH, self._branch, again),
+        )
 
     def tools(self) -> tuple[Tool, ...]:
         """Make, branch, list, show and cancel."""
         again, pure = ToolClass.IDEMPOTENT, ToolClass.PURE
         return (
-            Tool(CREATE, "Have a worker do something beside this conversation.", _CREATE, self._create, again),
-            Tool(BRANCH, "Think something over aside, with all that was said here.", _BRANCH, self._branch, again),
+            *self.making(),
             Tool(LIST, "List the latest tasks, newest first.", _NOTHING, self._list, pure),
             Tool(SHOW, "Show one task: what its worker did, what came of it.", _NAMED, self._show, pure),
             Tool(CANCEL, "End a task that has not ended.", _NAMED, self._cancel, again),
@@ -90,15 +101,15 @@ class Tasking:
         self._check(arguments, "task")
         if not isinstance(arguments.get("key", ""), str):
             raise ToolError("key must be a text")
-        for number in _after(arguments):
+        for number in (one for one in _after(arguments) if one not in self._made):
             task = await self._seen(number)
             if task.state in ("failed", "cancelled"):
                 raise ToolError(f"{show('task', number)} is {task.state}")
-        return f"{await self._new()} is written down; a worker begins when this turn is done."
+        return f"{await self._new()} is written down; a worker begins once you have answered."
 
     async def _branch(self, arguments: dict[str, Json]) -> str:
         self._check(arguments, "about")
-        return f"{await self._new()} is thought over when this turn is done."
+        return f"{await self._new()} is thought over once you have answered."
 
     def _check(self, arguments: Mapping[str, Json], name: str) -> None:
         if self._strange:
@@ -110,9 +121,11 @@ class Tasking:
     async def _new(self) -> str:
         """The name of one more task, where the lane has not too many."""
         latest = await self._view.find(TaskFilter(lane=self._claimed.batch.lane, limit=2 * _OPEN_MAX))
-        if sum(task.state not in ENDED for task in latest) >= _OPEN_MAX:
+        if len({task.id for task in latest if task.state not in ENDED} | self._made) >= _OPEN_MAX:
             raise ToolError(f"{_OPEN_MAX} tasks of this conversation have not ended yet")
-        return show("task", self._ids.next())
+        number = self._ids.next()
+        self._made.add(number)
+        return show("task", number)
 
     async def _list(self, _arguments: dict[str, Json]) -> str:
         return listed(await self._view.find(TaskFilter(lane=self._lane, limit=_LISTED)))
@@ -140,20 +153,27 @@ class Tasking:
 def tasks_in(records: Sequence[Record], claimed: Claimed) -> tuple[Effect, ...]:
     """What a turn's records ask for: each call that was not refused, in order."""
     outside = any(one.inbound.origin.trust is not Trust.OWNER for one in claimed.heard)
-    made: list[Effect] = []
+    return tuple(_asked_for(records, outside=outside))
+
+
+def made_in(records: Sequence[Record], *, outside: bool) -> tuple[MakeTask, ...]:
+    """The work that a branch's records ask for, in order."""
+    return tuple(one for one in _asked_for(records, outside=outside) if isinstance(one, MakeTask))
+
+
+def _asked_for(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask | StopTask]:
     for call, said in _granted(records):
         arguments: Json = json.loads(call.arguments or "{}")
         number = read("task", said.partition(" ")[0])
         if number is None or not isinstance(arguments, dict):
             continue
         if call.name == CANCEL:
-            made.append(StopTask(number, "the agent ended it"))
+            yield StopTask(number, "the agent ended it")
         elif call.name == BRANCH:
-            made.append(MakeTask(number, normalise(str(arguments["about"])), outside=outside, kind=TaskKind.BRANCH))
+            yield MakeTask(number, normalise(str(arguments["about"])), outside=outside, kind=TaskKind.BRANCH)
         else:
             text, key = normalise(str(arguments["task"])), normalise(str(arguments.get("key", "")))
-            made.append(MakeTask(number, text, key, _after(arguments), outside))
-    return tuple(made)
+            yield MakeTask(number, text, key, _after(arguments), outside)
 
 
 def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, str]]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from keepsaid.domain.effects import OfBranch
 from keepsaid.domain.ids import show
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.skill import Skills
@@ -59,8 +61,15 @@ class Bench:
     limits: TurnLimits = TurnLimits()
 
 
-async def work(bench: Bench, story: TaskStory, named: Mapping[str, Task], steps: StepLog) -> str:
-    """Do a task; returns its result. `named` are the tasks its text refers to, by the name it gives them.
+class Done(NamedTuple):
+    """What a task came to: its result, and what it leaves behind."""
+
+    result: str
+    effects: tuple[OfBranch, ...] = ()
+
+
+async def work(bench: Bench, story: TaskStory, named: Mapping[str, Task], steps: StepLog) -> Done:
+    """Do a task; a worker leaves nothing but its result. `named` are the tasks its text refers to, by name.
 
     Raises TaskImpossible for a skill or a tool that is not there, and what a turn raises.
     """
@@ -70,7 +79,7 @@ async def work(bench: Bench, story: TaskStory, named: Mapping[str, Task], steps:
     tools = (*_tools(task, bench.tools()), set_status(bench.operations, task))
     turn = Turn(bench.model(task.terms.model), prompt, tools, bench.limits, lambda _: None, Alone())
     text, _, _ = await run(turn, steps)
-    return cut(text, RESULT_CHARS_MAX)
+    return Done(cut(text, RESULT_CHARS_MAX))
 
 
 def references(task: Task) -> tuple[str, ...]:

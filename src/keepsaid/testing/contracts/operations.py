@@ -8,6 +8,7 @@ empty store:
 
 from __future__ import annotations
 
+from keepsaid.testing.contracts.branches import BranchContract
 from keepsaid.testing.contracts.busy import InterruptContract, ParkedContract, SteerContract
 from keepsaid.testing.contracts.collection import (
     ClaimingContract,
@@ -112,7 +113,14 @@ COLLECTION: tuple[type, ...] = (
 )
 """Those of collection."""
 
-TASKS: tuple[type, ...] = (TaskContract, TaskGraphContract, TaskCrashContract, TaskLifeContract, RelayContract)
+TASKS: tuple[type, ...] = (
+    TaskContract,
+    TaskGraphContract,
+    TaskCrashContract,
+    TaskLifeContract,
+    BranchContract,
+    RelayContract,
+)
 """Those of tasks."""
 
 SCHEDULES: tuple[type, ...] = (ScheduleContract, RunContract, OutputContract)
@@ -124,6 +132,7 @@ __all__ = [
     "SCHEDULES",
     "TASKS",
     "BacklogContract",
+    "BranchContract",
     "CalibrationContract",
     "ClaimContract",
     "ClaimingContract",

@@ -465,6 +465,7 @@ CREATE INDEX task_before ON task_after (after_id);
 CREATE TRIGGER task_gone AFTER DELETE ON task BEGIN
   DELETE FROM task_after WHERE task_id = old.id;
   DELETE FROM step WHERE turn_id = old.id;
+  DELETE FROM staged_memory WHERE turn_id = old.id;
 END;
 
 CREATE TABLE journal (
@@ -573,9 +574,9 @@ CREATE TABLE episode_due (
 ) STRICT;
 CREATE INDEX episode_due_lane ON episode_due (lane_id, batch_id);
 
--- what the tools of a turn asked memory to do, as JSON, until memory has done it
+-- what the tools of a turn, or of a branch under its own id, asked memory to do, as JSON, until memory has done it
 CREATE TABLE staged_memory (
-  turn_id INTEGER NOT NULL REFERENCES turn (id),
+  turn_id INTEGER NOT NULL,
   n INTEGER NOT NULL,
   deed TEXT NOT NULL,
   PRIMARY KEY (turn_id, n)

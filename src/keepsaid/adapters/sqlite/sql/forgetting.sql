@@ -100,9 +100,6 @@ UPDATE turn SET reason = '' WHERE id = ?
 -- name: forget_steps
 DELETE FROM step WHERE turn_id = ?
 
--- name: forget_staged
-DELETE FROM staged_memory WHERE turn_id = ?
-
 -- name: forget_trace
 DELETE FROM trace WHERE turn_id = ?
 

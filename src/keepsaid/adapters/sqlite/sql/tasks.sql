@@ -41,6 +41,9 @@ SELECT state FROM task WHERE id = ?1 AND fence = ?2 AND state = 'running'
 UPDATE task SET state = ?2, owner = NULL, lease_until = NULL, result = ?3, reason = ?4, attempts = ?5, crashes = ?6,
   ready_at = ?7, deferrals = ?8, deferred_from = ?9, ended_at = ?10, remembered = ?2 <> 'completed' OR ?3 = '' WHERE id = ?1
 
+-- name: to_remember
+UPDATE task SET remembered = 0 WHERE id = ?
+
 -- name: spent
 UPDATE task SET tokens_in = ?2, tokens_out = ?3, cost_micros = ?4 WHERE id = ?1
 
@@ -166,3 +169,22 @@ UPDATE task SET relay = 2, told_at = ?2 WHERE id IN (SELECT value FROM carray(?1
 
 -- name: relay
 UPDATE task SET relay = 3 WHERE id = ?1 AND lane_id = ?2 AND relay IN (1, 2)
+
+-- name: answered_by
+SELECT id FROM (
+  SELECT batch.id, batch.first FROM turn JOIN batch ON batch.id = turn.batch_id WHERE turn.id = ?1
+  UNION
+  SELECT id, first FROM batch WHERE steered = ?1
+) ORDER BY first
+
+-- name: heard_outside
+SELECT EXISTS (SELECT 1 FROM message WHERE message.lane_id = turn.lane_id AND message.trust = 'external')
+OR EXISTS (SELECT 1 FROM lane WHERE lane.id = turn.lane_id AND lane.external_from IS NOT NULL)
+OR EXISTS (
+  SELECT 1 FROM transcript AS answer
+  JOIN session ON session.id = answer.session_id
+  JOIN transcript AS shown ON shown.lane_id = answer.lane_id AND shown.position >= session.first
+  WHERE answer.turn_id = turn.id AND shown.role = 'tool'
+  AND shown.speaker NOT IN (SELECT value FROM json_each(?2))
+)
+FROM turn WHERE turn.id = ?1

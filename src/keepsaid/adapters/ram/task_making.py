@@ -1,0 +1,66 @@
+"""Tasks made: by somebody's word all or none, and with what a turn or a branch leaves behind."""
+
+from __future__ import annotations
+
+from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.ram.task_row import TaskRow
+from keepsaid.domain.ids import show
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, Cycle, NewTask, Task, happened, waves
+
+_LOST = ("failed", "cancelled")
+
+
+def tell(state: State, what: str, task_id: int, at: int, **more: Json) -> None:
+    """Write to the journal what happened to a task."""
+    state.told(at, happened(what, task_id, **more))
+
+
+def create(state: State, commit: CreateTasks) -> str:
+    """Make tasks, wave by wave."""
+    try:
+        ordered = [task for wave in waves(commit.tasks) for task in wave]
+    except Cycle as circle:
+        return f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
+    made = {task.id for task in ordered}
+    for task in ordered:
+        if task.depth > DEPTH_MAX:
+            return TOO_DEEP
+        for number in (one for one in task.after if one not in made):
+            if number not in state.tasks:
+                return f"{show('task', number)} does not exist"
+            if state.tasks[number].state in _LOST:
+                return f"{show('task', number)} is {state.tasks[number].state}"
+    for task in ordered:
+        keep(state, task, commit.at)
+    return ""
+
+
+def keep(state: State, task: NewTask, at: int) -> None:
+    """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep."""
+    before = {one: state.tasks[one].state for one in task.after if one in state.tasks}
+    lost = next((one for one in task.after if before.get(one, _LOST[0]) in _LOST), None)
+    waits = any(before.get(one) != "completed" for one in task.after)
+    reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
+    reason = TOO_DEEP if task.depth > DEPTH_MAX else reason
+    made = Task(
+        id=task.id,
+        key=task.key or show("task", task.id),
+        state="failed" if reason else "blocked" if waits else "pending",
+        description=task.description,
+        kind=task.kind,
+        lane=task.lane if task.lane in state.lanes else None,
+        turn_id=task.turn_id,
+        depth=task.depth,
+        terms=task.terms,
+        outside=task.outside,
+        priority=task.priority,
+        after=tuple(sorted(set(task.after))),
+        reason=reason,
+        created_at=at,
+        ended_at=at if reason else None,
+    )
+    state.tasks[task.id] = TaskRow(made, relay=int(made.lane is not None and made.turn_id is not None))
+    tell(state, "created", task.id, at, kind=str(task.kind), after=len(task.after))
+    if reason:
+        tell(state, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))

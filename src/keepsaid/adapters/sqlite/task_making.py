@@ -1,0 +1,56 @@
+"""Tasks made: by somebody's word all or none, and with what a turn or a branch leaves behind."""
+
+from __future__ import annotations
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import numbers
+from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.task_rows import SQL, tasks_of, tell
+from keepsaid.domain.ids import show
+from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, Cycle, NewTask, Task, waves
+from keepsaid.domain.work import encoded
+
+
+def create(db: apsw.Connection, commit: CreateTasks) -> str:
+    """Make tasks, wave by wave."""
+    try:
+        ordered = [task for wave in waves(commit.tasks) for task in wave]
+    except Cycle as circle:
+        return f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
+    made = {task.id for task in ordered}
+    for task in ordered:
+        if task.depth > DEPTH_MAX:
+            return TOO_DEEP
+        known = {one.id: one for one in tasks_of(db, [number for number in task.after if number not in made])}
+        for number in task.after:
+            found = known.get(number)
+            if number not in made and (found is None or found.state in ("failed", "cancelled")):
+                return f"{show('task', number)} {'does not exist' if found is None else f'is {found.state}'}"
+    for task in ordered:
+        keep(db, task, commit.at)
+    return ""
+
+
+def keep(db: apsw.Connection, task: NewTask, at: int) -> None:
+    """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep."""
+    earlier = {one.id: one for one in tasks_of(db, task.after)}
+    lost = next((one for one in task.after if _is_lost(earlier.get(one))), None)
+    waits = any(one not in earlier or earlier[one].state != "completed" for one in task.after)
+    reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
+    reason = TOO_DEEP if task.depth > DEPTH_MAX else reason
+    state = "failed" if reason else "blocked" if waits else "pending"
+    lane_id = None if task.lane is None else lane_id_of(db, task.lane)
+    place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
+    work = (task.description, encoded(task.terms), task.outside, task.priority)
+    relay = lane_id is not None and task.turn_id is not None
+    db.execute(SQL["keep"], (*place, *work, reason, at, at if reason else None, relay))
+    if task.after:
+        db.execute(SQL["keep_after"], (task.id, numbers(task.after)))
+    tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
+    if reason:
+        tell(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
+
+
+def _is_lost(task: Task | None) -> bool:
+    return task is None or task.state in ("failed", "cancelled")
