@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import pytest
 
 from keepsaid.adapters.sqlite import memory_store
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.memory.recall import Recollection
 from keepsaid.ports import graph, hearing, learning, library, memories, people, recall, truth
 
@@ -93,32 +91,3 @@ def test_every_read_names_who_listens_first(way: type) -> None:
 def test_what_takes_no_listener_is_counted_and_there() -> None:
     there = {name for way in WAYS_IN for name, one in public(way) if not listens(one)}
     assert there | {"remind"} == set(DEAF)
-
-
-RULE = ("/*heard*/", "/*audiences*/", "IN (SELECT value FROM json_each(:audiences))")
-PARTS = ("columns", "same_lane", "audiences", "scopes", "heard")
-READS = re.compile(r"^(SELECT|WITH)\b.*?(FROM|JOIN) memory(_text|_piece)?(\s|$)", re.DOTALL)
-UNHEARD = {
-    "memory": {"matches", "any_known", "pieces_beside", "pieces", "kept", "counts"},
-    "memory_graph": set[str](),
-    "memory_hearing": {"whole"},
-    "memory_people": {"seen"},
-    "memory_library": set[str](),
-    "memory_archive": set[str](),
-    "memory_bulletins": {"standing", "revision", "newest", "weightiest"},
-    "memory_truth": {"known", "told", "same_words", "held", "standing", "corrected"},
-    "memory_alike": {"vectors_of"},
-    "memory_vectors": {"unembedded"},
-}
-"""Statements that read memories or pieces and hear nobody.
-
-`matches` gives row numbers, which `pieces_heard` reads; `pieces_beside` goes from what was heard to what the same
-people hear; bulletins are read by one scope, which a listener was found to hear. Those of `memory_truth`, `kept` and
-`whole` are part of writes, which return no words. The others count or tell whether there is any, or are for embedding.
-"""
-
-
-@pytest.mark.parametrize("page", UNHEARD)
-def test_every_statement_that_reads_memories_holds_the_rule(page: str) -> None:
-    reading = {name for name, sql in load(page).items() if READS.search(sql.strip()) and name not in PARTS}
-    assert {name for name in reading if not any(rule in load(page)[name] for rule in RULE)} == UNHEARD.get(page, set())
