@@ -95,7 +95,7 @@ def _do(db: apsw.Connection, one: Ruled, at: int) -> None:
     match one.ruling:
         case Ruling.SAME:
             into, other = (one.older, one.newer) if older.slot or not newer.slot else (one.newer, one.older)
-            if not merge(db, Merge(into, (other,), at)):
+            if not _joined(db, into, other, at):
                 db.execute(SQL["replace"], {"id": other, "after": into, "at": max(older.since, newer.since)})
         case Ruling.UPDATES if older.trust != Trust.OWNER or newer.trust == Trust.OWNER:
             db.execute(SQL["replace"], {"id": one.older, "after": one.newer, "at": newer.since})
@@ -104,3 +104,17 @@ def _do(db: apsw.Connection, one: Ruled, at: int) -> None:
             relate(db, Relate((Association(one.newer, one.older, Relation.CONTRADICTS),), (), at))
         case Ruling.DIFFERENT:
             pass
+
+
+def _joined(db: apsw.Connection, into: int, other: int, at: int) -> bool:
+    """Have one stand for both, with the evidence and sources of both; one without a slot says what fills the other's.
+
+    False, and nothing done, where something else held between them.
+    """
+    db.execute("SAVEPOINT same")
+    db.execute(SQL["fill_slot"], {"id": other, "like": into})
+    joined = merge(db, Merge(into, (other,), at))
+    if not joined:
+        db.execute("ROLLBACK TO same")
+    db.execute("RELEASE same")
+    return joined

@@ -20,7 +20,7 @@ from keepsaid.domain.pairs import Pair, Ruled, Ruling
 from keepsaid.errors import ModelError
 from keepsaid.ports.graph import Graph
 from keepsaid.ports.judge import Judge, Pairs
-from keepsaid.ports.learning import Learning
+from keepsaid.ports.learning import How, Learning
 from keepsaid.ports.truth import Truth
 from keepsaid.testing.contracts.memories import AUDIT, HERE, MemoryStore, episode, sample
 
@@ -142,14 +142,36 @@ class PairsContract:
             assert (kept.state, kept.evidence, len(kept.new.sources)) == ("active", 2, 2)
             assert (await read(store, b)).state == "merged"
 
-    async def test_the_same_without_one_slot_leaves_the_one_that_has_it(self, factory: Factory) -> None:
-        """The other is part of its past."""
+    async def test_the_same_of_which_one_fills_a_slot_is_evidence_for_that(self, factory: Factory) -> None:
+        """With the sources of both, whichever is older; it holds since the first said so."""
         async with factory() as store:
-            slotted = known("b", "Ann lives in Porto", subject="Ann", attribute="city", value="Porto", said_at=20)
-            a, b = await related(store, known("a", "Porto is home to Ann", said_at=10), slotted)
-            await store.pairs.rule([Ruled(a, b, Ruling.SAME)], 50)
+            for who, times in (("Ann", (10, 20)), ("Bob", (20, 10))):
+                slot = {"subject": who, "attribute": "city", "value": "Porto"}
+                free = known(f"{who} free", f"Porto is home to {who}", said_at=times[0])
+                told = known(f"{who} slot", f"{who} lives in Porto", said_at=times[1], **slot)
+                a, b = await related(store, free, told)
+                older, newer = (a, b) if times[0] < times[1] else (b, a)
+                assert await store.pairs.rule([Ruled(older, newer, Ruling.SAME)], 50) == 1
+                kept, gone = await read(store, b), await read(store, a)
+                assert (kept.state, kept.evidence, len(kept.new.sources)) == ("active", 2, 2)
+                assert (gone.state, gone.superseded_by) == ("merged", b)
+                assert [one.id for one in await store.fetch(AUDIT, [a, b], as_of=15)] == [b]
+                again = await store.learn([free, told], 60)
+                assert [(one.memory_id, one.how) for one in again] == [(b, How.KNOWN)] * 2
+
+    async def test_the_same_before_something_else_held_is_its_past(self, factory: Factory) -> None:
+        """What has no slot keeps its own time there; what held between still does."""
+        async with factory() as store:
+            slot = {"subject": "Ann", "attribute": "city"}
+            a, rome, b = await related(
+                store,
+                known("a", "Porto is home to Ann", said_at=10),
+                known("r", "Ann lives in Rome", said_at=20, value="Rome", **slot),
+                known("b", "Ann lives in Porto", said_at=30, value="Porto", **slot),
+            )
+            assert await store.pairs.rule([Ruled(a, b, Ruling.SAME)], 50) == 1
             assert ((await read(store, b)).state, (await read(store, a)).superseded_by) == ("active", b)
-            assert [one.id for one in await store.fetch(AUDIT, [a, b], as_of=15)] == [a]
+            assert [one.id for one in await store.fetch(AUDIT, [a, rome, b], as_of=25)] == [a, rome]
 
     async def test_what_updates_closes_the_older(self, factory: Factory) -> None:
         """From when the newer holds; what held then is still told."""

@@ -32,3 +32,9 @@ SELECT slot, trust, coalesce(valid_from, said_at) FROM memory WHERE id = ?
 UPDATE memory SET
   valid_to = min(coalesce(valid_to, :at), :at), superseded_by = :after, state = 'superseded'
 WHERE id = :id AND superseded_by IS NULL AND state = 'active'
+
+-- name: fill_slot
+UPDATE memory SET
+  subject = same.subject, subject_id = same.subject_id, attribute = same.attribute, value = same.value, slot = same.slot
+FROM memory AS same
+WHERE memory.id = :id AND memory.slot IS NULL AND same.id = :like AND same.slot IS NOT NULL
