@@ -10,7 +10,9 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy  # noqa: F401 - every life begins with it, so that none waits for it
@@ -39,7 +41,7 @@ async def remember(path: Path) -> None:
         await store.close()
 
 
-def killed(path: Path, point: str, count: int) -> bool:
+def killed(life: Callable[[], Coroutine[object, object, object]], point: str, count: int) -> bool:
     """Live in a process of its own; returns whether it came to the `count`th pass of the point, and died of it."""
     child = os.fork()
     if child:
@@ -53,8 +55,7 @@ def killed(path: Path, point: str, count: int) -> bool:
             os.kill(os.getpid(), signal.SIGKILL)
 
     arm(pass_by)
-    path.parent.mkdir()
-    asyncio.run(remember(path))
+    asyncio.run(life())
     os._exit(0)
 
 
@@ -62,7 +63,9 @@ def main() -> int:
     """Live what is asked for, line by line."""
     for line in sys.stdin:
         name, point, count = line.split()
-        sys.stdout.write(f"{killed(Path(sys.argv[1], name, 'memory.db'), point, int(count))}\n")
+        path = Path(sys.argv[1], name, "memory.db")
+        path.parent.mkdir()
+        sys.stdout.write(f"{killed(partial(remember, path), point, int(count))}\n")
         sys.stdout.flush()
     return 0
 
