@@ -31,8 +31,9 @@ from keepsaid.testing.model_server import ModelServer
 EPISODES = 10_000
 _VOCABULARY = 8_000
 _WARM_UP = 20
-_REST_S = 0.01
-"""Between measurements: people do not write in the millisecond after an answer; its episodes are recorded then."""
+_LOOK_S, _LOOKS_MAX, _IDLE_SHARE = 0.005, 200, 0.1
+"""People do not write in the millisecond after an answer: first what follows it ends, its episodes, what is learned and
+summed up, so that it is neither charged to the next turn nor to the call alone."""
 
 
 class Vocabulary:
@@ -47,6 +48,15 @@ class Vocabulary:
     def say(self, count: int) -> str:
         """A sentence of `count` words."""
         return " ".join(self._chance.choices(self._words, cum_weights=self._weights, k=count))
+
+
+async def rested() -> None:
+    """Wait until the process does next to nothing, a second at most."""
+    for _ in range(_LOOKS_MAX):
+        before = time.process_time()
+        await asyncio.sleep(_LOOK_S)
+        if time.process_time() - before < _LOOK_S * _IDLE_SHARE:
+            return
 
 
 class Overheard:
@@ -132,9 +142,9 @@ async def run(folder: Path, turns: int) -> dict[str, float]:
             for n in range(turns + _WARM_UP):
                 with overheard.listening():
                     turn = await ask(instance, words.say(8))
-                await asyncio.sleep(_REST_S)
+                await rested()
                 call = await overheard.alone()
-                await asyncio.sleep(_REST_S)
+                await rested()
                 if n >= _WARM_UP:
                     took.append((turn - call, turn))
                     calls.append(call)
