@@ -34,6 +34,10 @@ def test_a_task_is_written_down_shown_and_cancelled(program: Program, capsys: Ca
     assert (told["id"], told["reason"], told["ended_at"] is not None) == (task, "no need", True)
     assert "has ended: it is cancelled" in inside(program, capsys, "task", "cancel", task, code=1).err
     assert "names no task" in inside(program, capsys, "task", "show", "tsk_nothing", code=1).err
+    assert (
+        "keepsaid task run --text 'count to three'"
+        in inside(program, capsys, "task", "run", "count to three", code=1).err
+    )
     assert "--text" in inside(program, capsys, "task", "run", code=1).err
 
 

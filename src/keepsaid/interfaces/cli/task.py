@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,6 +104,9 @@ def run(
     if (task is None) == (not text.strip()):
         raise InputError("name a task that waits, or say with --text what is to be done", safe="Nothing was changed.")
     if task is not None:
+        if read("task", task) is None:
+            what = f"{task!r} names no task; what a new one is to do is said with --text"
+            raise InputError(what, safe="Nothing was changed.", hint=f"keepsaid task run --text {quote(task)}")
         _decided(task, "run", {}, lambda instance, number: instance.working.run(number), "does not wait")
         return
     made = NewTask(0, text, key, outside=False)
