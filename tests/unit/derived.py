@@ -114,4 +114,4 @@ def lose_everything(db: apsw.Connection) -> None:
 
 def near_the_end_of_a_block(db: apsw.Connection) -> None:
     """As if many vectors had come and gone: three more, and the next block is whole."""
-    db.execute("UPDATE sqlite_sequence SET seq = ((seq + 4) / 8192 + 1) * 8192 - 4 WHERE name = 'vector'")
+    db.execute("UPDATE sqlite_sequence SET seq = ((seq + 4) / 1024 + 1) * 1024 - 4 WHERE name = 'vector'")

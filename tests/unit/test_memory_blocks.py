@@ -17,7 +17,7 @@ from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.space import VectorSpace
 
-EACH, SIZE = 8_192, 70
+EACH, SIZE = 1_024, 70
 SPACES = tuple(VectorSpace(f"model {n}", "1", SIZE, b"x") for n in range(2))
 ALL = Listener(None, everything=True)
 NOBODY = Listener(None)
@@ -105,7 +105,7 @@ def test_the_same_is_found_with_blocks_and_without_whatever_went_and_came(tmp_pa
             if step % 2:
                 pack(db, True)
             if step == 2:
-                gone = set(ids[3000:3100]) | set(ids[-9:])
+                gone = set(ids[300:400]) | set(ids[-9:])
                 forget(db, sorted(gone))
                 assert [number for number, _ in blocks(db)] == [1], "what was forgotten is in no block"
                 kept = [n for n, one in enumerate(ids) if one not in gone]

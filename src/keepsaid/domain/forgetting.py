@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
@@ -188,9 +188,12 @@ class DropAside(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class EmptyLog(Commit[bool]):
-    """Move the log into the file and cut it to nothing; False while somebody still reads it."""
+    """Move the log into the file and cut it to nothing; False while somebody still reads it.
 
-    at: int = field(default=0)
+    Unless it is `whole`, what upkeep has still to write is left for later.
+    """
+
+    whole: bool = True
 
 
 def summed(*counts: Counts) -> Counts:

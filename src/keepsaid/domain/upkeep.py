@@ -10,6 +10,9 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.decay import Curve
 from keepsaid.domain.space import VectorSpace
 
+PIECE = 32
+"""Things that are looked at together; two memories that are archived are as much work."""
+
 
 class Task(StrEnum):
     """What is done, in this order."""
@@ -51,11 +54,17 @@ class Stepped:
     archived: int = 0
     over: bool = True
 
+    def then(self, further: Stepped) -> Stepped:
+        """It and what was done further in the same step."""
+        changed, archived = self.changed + further.changed, self.archived + further.archived
+        return Stepped(self.looked + further.looked, changed, archived, over=further.over)
+
 
 @dataclass(frozen=True, slots=True)
 class Maintain(Commit[Stepped]):
     """The next step of a task, over at most `limit` things; where it goes on from stands in the store.
 
+    It is done in pieces of PIECE things, and is over once it worked for `budget_ms`: one piece it does in any case.
     A task that was not over goes on as of the time at which it began; else it begins at `at`, milliseconds UTC.
     `space` is the one whose vectors serve; those of others go, once it reached as far as any of them.
     """
@@ -65,6 +74,7 @@ class Maintain(Commit[Stepped]):
     limit: int
     curve: Curve = Curve()
     space: VectorSpace | None = None
+    budget_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

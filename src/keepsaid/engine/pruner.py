@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from keepsaid.domain.commits import BeginPruning, Prune
+from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, Stale, Terms
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.halt import Halt
@@ -82,6 +83,7 @@ class Pruner:
         if not run.over:
             return self._clock.due_ms() + _PAUSE_MS
         self._run = None
+        await self._store.apply(EmptyLog(whole=False))
         if run.refusal is None:
             _log.info("pruned %d messages, %d batches, %d keys", run.messages, run.batches, run.keys)
         return None

@@ -6,12 +6,13 @@ associated as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.space import VectorSpace
+from keepsaid.memory.pacing import Enough, Pacing, paced
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.graph import Graph
 from keepsaid.ports.relating import Relating, Unrelated
@@ -50,8 +51,13 @@ class Associating:
         self._clock = clock
         self._after: int | None = None
 
-    async def run(self, space: VectorSpace, most: int = 1_000, enough: Callable[[], bool] = lambda: False) -> int:
-        """A pass over at most so many memories, or until it is enough; returns how many associations it found."""
+    async def run(
+        self, space: VectorSpace, most: int = 1_000, enough: Enough = lambda: False, pacing: Pacing | None = None
+    ) -> int:
+        """A pass over at most so many memories, or until it is enough; returns how many associations it found.
+
+        With a `pacing` it rests between its steps.
+        """
         if self._after is None:
             self._after = await self._relating.related_upto()
         found = 0
@@ -61,12 +67,14 @@ class Associating:
             for one in those:
                 if enough():
                     break
-                near = await self._near.nearest(_EVERYBODY, space, one.vector, _NEAR)
+                async with paced(pacing):
+                    near = await self._near.nearest(_EVERYBODY, space, one.vector, _NEAR)
                 older[one] = [other.memory_id for other in near if other.memory_id < one.memory_id]
                 self._after = one.memory_id
-            made = await self._edges(older)
-            if made:
-                found += await self._graph.relate(made, (), self._clock.now_ms())
+            async with paced(pacing):
+                made = await self._edges(older)
+                if made:
+                    found += await self._graph.relate(made, (), self._clock.now_ms())
             if len(those) < _EACH or enough():
                 break
         return found

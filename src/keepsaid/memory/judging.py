@@ -6,11 +6,12 @@ What fills one slot with one value is merged without asking. Where no model is s
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from keepsaid.domain.decay import DAY_MS
 from keepsaid.domain.pairs import Pair, Ruled, Ruling
 from keepsaid.errors import ModelError
+from keepsaid.memory.pacing import Enough, Pacing, paced
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.judge import Judge, Pairs
 
@@ -34,18 +35,22 @@ class Judging:
         self._pairs_a_day = pairs_a_day
         self._after = 0
 
-    async def run(self, enough: Callable[[], bool] = lambda: False) -> int:
-        """A pass, until it is `enough`; returns on how many pairs was ruled. What it did is kept, whatever it meets."""
+    async def run(self, enough: Enough = lambda: False, pacing: Pacing | None = None) -> int:
+        """A pass, until it is `enough`; returns on how many pairs was ruled. What it did is kept, whatever it meets.
+
+        With a `pacing` it rests after each batch.
+        """
         ruled = 0
         for _ in range(_STEPS_MAX):
             if enough():
                 break
-            found = await self._pairs.undecided(self._after, _EACH)
+            async with paced(pacing):
+                found = await self._pairs.undecided(self._after, _EACH)
             equal = [Ruled(one.older, one.newer, Ruling.SAME) for one in found.pairs if one.equal]
             open_ = [one for one in found.pairs if not one.equal]
             asked = await self._asked(open_)
-            now = self._clock.now_ms()
-            ruled += await self._pairs.rule([*equal, *(asked or ())], now)
+            async with paced(pacing):
+                ruled += await self._pairs.rule([*equal, *(asked or ())], self._clock.now_ms())
             if asked is None:
                 break
             moved, self._after = found.upto > self._after, max(self._after, found.upto)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC
 
@@ -21,24 +20,26 @@ from keepsaid.errors import EmbedderError
 from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.judging import Judging
+from keepsaid.memory.pacing import Enough, Pacing
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.halt import Halt
 from keepsaid.ports.upkeep import Upkeep
 
 _log = logging.getLogger("keepsaid.maintenance")
-_AIM_MS, _LEAST, _MOST = 8.0, 128, 1_024
-"""A step is to take so many milliseconds of the writer; the next looks at more or fewer things, within these."""
-
-_REST_MS = 2.0
-"""So long at least the writer is left to others between two steps, or as long as the last one took."""
+_MOST = 1_024
+"""Things that one step looks at, if it has the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceTerms:
-    """The curve by which memories fade, and at which hour of the day (UTC) a run begins."""
+    """The curve by which memories fade, and at which hour of the day (UTC) a run begins.
+
+    A step works for `step_ms`; then it is written to the disk, which takes about as long again.
+    """
 
     curve: Curve = Curve()
     hour: float = 3.0
+    step_ms: float = 4.0
 
 
 @dataclass(slots=True)
@@ -82,7 +83,6 @@ class Maintenance:
         self._judging = judging
         self._halt = halt or Halt()
         self._last_ms = clock.now_ms()
-        self._limits = dict.fromkeys(Task, _LEAST)
         self._one = asyncio.Lock()
 
     async def work(self) -> int | None:
@@ -102,34 +102,38 @@ class Maintenance:
             done, enough = Done(), self._until(limit_ms)
             self._last_ms = self._clock.now_ms()
             space = await self._space()
+            pacing = Pacing(self._clock)
             for task in Task:
-                while (took_ms := await self._step(task, space, done)) is not None:
+                while not await self._step(task, space, done, pacing):
                     if enough():
                         return done
-                    await self._clock.wait(asyncio.Event(), max(_REST_MS, took_ms))
-            if self._embedding is not None:
-                self._embedding.look_again()
-            if self._associating is not None and space is not None:
-                done.related = await self._associating.run(space, enough=self._until(limit_ms))
-            if self._judging is not None and not self._halt.asked:
-                done.ruled = await self._judging.run(self._until(limit_ms))
+                    await pacing.rest()
+            await self._rest_of(done, space, limit_ms, pacing)
             done.over = not self._halt.asked
+            await self._upkeep.empty_log()
             return done
 
-    def _until(self, limit_ms: float | None) -> Callable[[], bool]:
+    async def _rest_of(self, done: Done, space: VectorSpace | None, limit_ms: float | None, pacing: Pacing) -> None:
+        """What is no task of the store: vectors, what belongs together, and close pairs."""
+        if self._embedding is not None:
+            self._embedding.look_again()
+        if self._associating is not None and space is not None:
+            done.related = await self._associating.run(space, enough=self._until(limit_ms), pacing=pacing)
+        if self._judging is not None and not self._halt.asked:
+            done.ruled = await self._judging.run(self._until(limit_ms), pacing)
+
+    def _until(self, limit_ms: float | None) -> Enough:
         """Whether to leave off: when so much time has passed from now, or the runtime is told to stop."""
         end = None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
         return lambda: self._halt.asked or (end is not None and self._clock.monotonic_ms() >= end)
 
-    async def _step(self, task: Task, space: VectorSpace | None, done: Done) -> float | None:
-        """A step; returns the milliseconds it took until it was on disk, None once the task is over."""
-        limit, began = self._limits[task], self._clock.monotonic_ms()
-        step = await self._upkeep.step(Maintain(task, self._last_ms, limit, self._terms.curve, space))
-        took_ms = self._clock.monotonic_ms() - began
-        done.add(task, step, took_ms)
-        share = 2.0 if took_ms <= 0 else min(2.0, _AIM_MS / took_ms)
-        self._limits[task] = max(_LEAST, min(_MOST, int(limit * share)))
-        return None if step.over else took_ms
+    async def _step(self, task: Task, space: VectorSpace | None, done: Done, pacing: Pacing) -> bool:
+        """A step, measured until it is on disk; whether its task is over."""
+        with pacing.step():
+            wanted = Maintain(task, self._last_ms, _MOST, self._terms.curve, space, self._terms.step_ms)
+            step = await self._upkeep.step(wanted)
+        done.add(task, step, pacing.took_ms)
+        return step.over
 
     async def _space(self) -> VectorSpace | None:
         """The space whose vectors serve; None where there is none, or nobody knows."""

@@ -17,6 +17,10 @@ class Upkeep(Protocol):
         """Do the next step of a task and note where it stands, in one commit. Raises a StoreError with nothing done."""
         ...
 
+    async def empty_log(self) -> bool:
+        """Cut what was logged of it to nothing; False while somebody still reads it."""
+        ...
+
     async def runs(self) -> Sequence[TaskRun]:
         """The last run of each task that ever began."""
         ...

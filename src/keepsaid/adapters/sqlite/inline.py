@@ -65,8 +65,10 @@ def buffer_inline(path: Path) -> tuple[InlineWriter, InlineReaders]:
     return InlineWriter(open_ledger(path, ("buffer",), buffer_commits)), InlineReaders(path)
 
 
-def memory_inline() -> tuple[InlineWriter, InlineReaders]:
-    """A new memory store that is in no file."""
+def memory_inline(path: Path | None = None) -> tuple[InlineWriter, InlineReaders]:
+    """The memory store in a file, opened once more; or a new one that is in no file."""
+    if path is not None:
+        return InlineWriter(open_ledger(path, ("memory",), lambda _: MEMORY_TABLE)), InlineReaders(path)
     db = apsw.Connection(str(_IN_MEMORY))
     migrate(db, _IN_MEMORY, "memory")
     tombs_beside(_IN_MEMORY).attach(db)

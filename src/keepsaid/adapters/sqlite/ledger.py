@@ -52,10 +52,14 @@ _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw
 
 
 class Ledger:
-    """Writes one database file; not safe for use by two threads at once."""
+    """Writes one database file; not safe for use by two threads at once.
 
-    def __init__(self, db: apsw.Connection, path: Path, table: CommitTable) -> None:
+    What the log holds is moved into the file once that is more than `log_pages`, which takes some 10 ms for a thousand.
+    """
+
+    def __init__(self, db: apsw.Connection, path: Path, table: CommitTable, log_pages: int = 1_000) -> None:
         self._db = db
+        self._log_pages = log_pages
         self._path = path
         self._table = table
         self._wal_pages = 0
@@ -73,7 +77,7 @@ class Ledger:
             with translated(self._path):
                 results = self._transaction(commits)
                 if "EmptyLog" in names:
-                    emptied = self._empty_log()
+                    emptied = self._empty_log(whole=any(isinstance(one, EmptyLog) and one.whole for one in commits))
                     results = [
                         emptied if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
                     ]
@@ -98,9 +102,9 @@ class Ledger:
                 db.execute("ROLLBACK")
         return results
 
-    def _empty_log(self) -> bool:
+    def _empty_log(self, *, whole: bool) -> bool:
         """Move the log into the file and cut it to nothing, unless somebody reads it; nobody is waited for."""
-        for keep_up in self._table.upkeep:
+        for keep_up in self._table.upkeep if whole else ():
             keep_up(self._db, True)
         self._db.set_busy_timeout(0)
         try:
@@ -153,12 +157,12 @@ class Ledger:
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
-    def tidy(self, pages_max: int = 1_000) -> None:
+    def tidy(self) -> None:
         """Upkeep; and move what the log holds into the file once it is long. Readers are never made to wait."""
         with translated(self._path):
             for keep_up in self._table.upkeep:
                 keep_up(self._db, False)
-        if self._wal_pages > pages_max:
+        if self._wal_pages > self._log_pages:
             with translated(self._path):
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._wal_pages = 0

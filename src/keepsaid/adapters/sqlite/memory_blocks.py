@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keepsaid.adapters.sqlite.memory_codes import Codes, Signs
 
 _SQL = load("memory_vectors")
-_RANGE = 8_192
+_RANGE = 1_024
 """Ids that one block spans; the trigger `vector_delete` counts by the same number."""
 
 

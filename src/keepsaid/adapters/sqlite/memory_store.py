@@ -47,6 +47,9 @@ from keepsaid.ports.clock import Ids
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor
 
+_LOG_PAGES = 250
+"""One memory that leaves the index changes a hundred pages: a longer log would hold up the writer when it is moved."""
+
 
 class SqliteMemories(SqliteReminding):
     """Memories in one SQLite file; `writer` must know MEMORY_TABLE.
@@ -170,7 +173,7 @@ async def open_memories(
     db = await asyncio.to_thread(_open, path)
     if tombs is not None:
         tombs.attach(db)
-    writer = Writer(Ledger(db, path, MEMORY_TABLE), "memory")
+    writer = Writer(Ledger(db, path, MEMORY_TABLE, _LOG_PAGES), "memory")
     readers = Readers(path)
     return SqliteMemories(writer, readers, ids, (readers, writer), redactor, tombs)
 

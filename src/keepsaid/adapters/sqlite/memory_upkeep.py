@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import apsw
@@ -15,9 +16,10 @@ from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.decay import FADING, Curve, Trace
+from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learnt import LEARNABLE
 from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.upkeep import LOOSE, Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
+from keepsaid.domain.upkeep import LOOSE, PIECE, Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
 from keepsaid.ports.operations import Operations
 
 SQL = load("memory_upkeep")
@@ -27,8 +29,8 @@ _ALL = 1 << 62
 _TERMS_EACH = 4
 """So many terms are counted in the time in which one memory is looked at."""
 
-_ARCHIVED_WEIGH = 32
-"""Archiving takes a memory out of the index, and costs as much as looking at so many others."""
+_ARCHIVED = 2
+"""So many memories of one piece are archived: taking one out of the index costs as much as looking at many others."""
 
 
 class SqliteUpkeep:
@@ -41,6 +43,10 @@ class SqliteUpkeep:
     async def step(self, step: Maintain) -> Stepped:
         """Do the next step of a task and note where it stands, in one commit."""
         return await self._writer.apply(step)
+
+    async def empty_log(self) -> bool:
+        """Cut the log of the file to nothing; False while somebody still reads it."""
+        return await self._writer.apply(EmptyLog(whole=False))
 
     async def runs(self) -> Sequence[TaskRun]:
         """The last run of each task that ever began, in their order."""
@@ -56,12 +62,19 @@ class SqliteUpkeep:
 
 
 def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
-    """Apply one commit."""
+    """Apply one commit: piece after piece, until enough was looked at or it took long enough."""
     row = one(db, SQL["standing"], (step.task,))
     begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
-    reached, done = _TASKS[step.task](db, replace(step, at=begun_at), after)
+    until = None if step.budget_ms is None else monotonic() + step.budget_ms / 1_000
+    done = Stepped(over=False)
+    while not done.over:
+        piece = replace(step, at=begun_at, limit=min(PIECE, step.limit - done.looked))
+        after, further = _TASKS[step.task](db, piece, after)
+        done = done.then(further)
+        if done.looked >= step.limit or (until is not None and monotonic() >= until):
+            break
     told = {"changed": changed + done.changed, "archived": archived + done.archived}
-    stands = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": reached}
+    stands = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": after}
     if row is not None or not done.over or done.changed or done.archived or done.looked:
         db.execute(SQL["stand"], {**stands, **told})
     return done
@@ -71,10 +84,10 @@ def _fade(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped
     """Importance fades, and what is left of too little is archived: a few at a step."""
     rows = every(db, SQL["memories"], (after, step.limit))
     faded, gone = _fading(rows, step)
-    most, whole = max(1, step.limit // _ARCHIVED_WEIGH), len(rows) < step.limit
-    if len(gone) > most:
-        upto, whole = gone[most - 1], False
-        rows, gone = [row for row in rows if row[0] <= upto], gone[:most]
+    whole = len(rows) < step.limit
+    if len(gone) > _ARCHIVED:
+        upto, whole = gone[_ARCHIVED - 1], False
+        rows, gone = [row for row in rows if row[0] <= upto], gone[:_ARCHIVED]
         faded = [one for one in faded if one[0] <= upto]
     db.executemany(SQL["fade"], ({"id": id_, "importance": left, "at": step.at} for id_, left in faded))
     db.executemany(SQL["archive"], ({"id": id_} for id_ in gone))

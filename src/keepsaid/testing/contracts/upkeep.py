@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Protocol
 
 from keepsaid.domain.decay import DAY_MS, Curve
 from keepsaid.domain.memory import IMPORTANCE, Kind, Used, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.upkeep import Maintain, Stepped, Task
+from keepsaid.domain.upkeep import PIECE, Maintain, Stepped, Task
 from keepsaid.ports.recall import Shelf, TextLeg
 from keepsaid.ports.upkeep import Upkeep
 from keepsaid.testing.contracts.memories import (
@@ -139,6 +140,29 @@ class UpkeepContract:
             assert len(set((await importances(store)).values())) == 1, "all as of one time"
             [run] = await store.upkeep.runs()
             assert (run.ended_at, run.changed) == (NOW + 21 * DAY_MS, 5)
+
+    async def test_a_step_without_time_is_one_piece(self, factory: Factory) -> None:
+        """However much it may look at; two are archived in one. The next goes on behind it, and none is left out."""
+        count = 2 * PIECE + 5
+        async with factory() as store:
+            await store.keep([sample(f"f{n}", f"fact {n}", importance=0.6) for n in range(count)], NOW)
+            looked: list[int] = []
+            while not looked or looked[-1] == PIECE:
+                step = await store.upkeep.step(replace(fade(NOW + 20 * DAY_MS, count), budget_ms=0.0))
+                assert (step.changed, step.over) == (step.looked, step.looked < PIECE)
+                looked.append(step.looked)
+            assert looked == [PIECE, PIECE, 5]
+            for _ in range(count // 2):
+                step = await store.upkeep.step(replace(fade(LATER, count), budget_ms=0.0))
+                assert (step.archived, step.over) == (2, False)
+            last = await store.upkeep.step(replace(fade(LATER, count), budget_ms=0.0))
+            assert (last.archived, last.over) == (1, True)
+
+    async def test_the_log_is_cut_to_nothing(self, factory: Factory) -> None:
+        """Where nobody reads it."""
+        async with factory() as store:
+            await store.keep([sample("a")], NOW)
+            assert await store.upkeep.empty_log()
 
     async def test_an_empty_store_has_nothing_to_do(self, factory: Factory) -> None:
         """Every task is over at once."""

@@ -129,7 +129,7 @@ INSERT INTO sqlite_sequence (name, seq)
 SELECT 'vector', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'vector')
 
 -- name: many_vectors
-UPDATE sqlite_sequence SET seq = ((seq + 4) / 8192 + 1) * 8192 - 4 WHERE name = 'vector'
+UPDATE sqlite_sequence SET seq = ((seq + 4) / 1024 + 1) * 1024 - 4 WHERE name = 'vector'
 
 -- name: parked_sessions
 SELECT id FROM session WHERE collection = 'parked' LIMIT 4

@@ -257,7 +257,7 @@ CREATE TABLE vector (
 ) STRICT;
 CREATE INDEX vector_space ON vector (space);
 
--- the signs of the vectors of one space whose ids lie in one range of 8,192, read at once; made from them when there is time
+-- the signs of the vectors of one space whose ids lie in one range of 1,024, read at once; made from them when there is time
 CREATE TABLE vector_block (
   space INTEGER NOT NULL REFERENCES space (id),
   number INTEGER NOT NULL,
@@ -271,7 +271,7 @@ CREATE TABLE vector_block (
 
 -- what was forgotten is in no block from the same moment on
 CREATE TRIGGER vector_delete AFTER DELETE ON vector BEGIN
-  DELETE FROM vector_block WHERE space = old.space AND number = old.id / 8192;
+  DELETE FROM vector_block WHERE space = old.space AND number = old.id / 1024;
 END;
 
 -- what is searched: a memory in one piece, or a long one in several; `terms` holds its words as numbers, and those of

@@ -82,7 +82,7 @@ UPDATE space SET reached = 0 WHERE id = ?1
 SELECT block.space, block.number FROM vector_block AS block
 WHERE block.vectors <> (
   SELECT count(*) FROM vector
-  WHERE vector.space = block.space AND vector.id >= block.number * 8192 AND vector.id < (block.number + 1) * 8192
+  WHERE vector.space = block.space AND vector.id >= block.number * 1024 AND vector.id < (block.number + 1) * 1024
 )
 
 -- name: drop_block
