@@ -28,7 +28,7 @@ TELLS = re.compile(r"\A(?:SELECT|WITH|VALUES)\b|\bRETURNING\b", re.IGNORECASE)
 
 UNHEARD: Mapping[str, Mapping[str, str]] = {
     "care": {"how many there are": "memory"},
-    "deep": {"how many pieces and vectors are astray": "spaces_astray text_missing"},
+    "deep": {"how many pieces and vectors are astray": "spaces_astray stretches_astray text_missing"},
     "memory": {
         "row numbers, which pieces_heard reads": "matches",
         "from what was heard to what the same people hear": "pieces_beside",
@@ -81,6 +81,7 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     "memory_truth": {"inside the write, which returns no words": "corrected held known same_words standing told"},
     "memory_upkeep": {"numbers and ids": "counts kinds memories scopes states"},
     "memory_vectors": {"what has no vector yet, for the embedder alone": "unembedded"},
+    "memory_words": {"what is packed into blocks, inside the write": "pieces pieces_in"},
 }
 """Statements by page that read what is remembered and hear nobody, by the reason why they need not."""
 

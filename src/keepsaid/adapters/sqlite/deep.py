@@ -101,7 +101,7 @@ def _counts(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
 
 
 def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
-    """A full-text index that is not that of its memories; only a writer can compare it word by word."""
+    """A full-text index that is not that of its memories; only a writer can compare it word by word. And blocks."""
     if not _parity(db, word_by_word=mend):
         if mend:
             with db:
@@ -109,6 +109,10 @@ def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
                 db.execute(SQL["mark_stale"])
                 settle(db)
         yield "the full text does not match the memories"
+    if stretches := every(db, SQL["stretches_astray"]):
+        if mend:
+            db.executemany(SQL["drop_stretch"], stretches)
+        yield f"{len(stretches)} stretches have blocks of other words than those that are there"
 
 
 def _vectors(db: apsw.Connection, *, mend: bool) -> Iterator[str]:

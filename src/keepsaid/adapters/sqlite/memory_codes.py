@@ -18,6 +18,9 @@ _CHUNK = 32_768
 _SAMPLE = 64
 """Rows, evenly spread, that tell how near everything is on the whole; twice as many at most."""
 
+_GUESSED_EACH = 4
+"""For each row that is wanted so many of the nearest by signs are guessed at from the query's numbers."""
+
 _LISTENERS = 8
 """So many listeners' masks are remembered."""
 
@@ -39,11 +42,10 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Rows that are near, with their memories, and a sample of all: ids of vectors."""
+    """Rows that are near, by the memory of each, and a sample of all: ids of vectors."""
 
-    ids: list[int]
-    memories: list[int]
-    sample: list[int]
+    rows: dict[int, int]
+    sample: tuple[int, ...]
 
 
 def signs_of(rows: Sequence[tuple[Any, ...]], dimension: int) -> Signs:
@@ -104,13 +106,25 @@ class Codes:
         return self._ids[places].tolist(), self._memories[places].tolist()
 
     def near(self, asked: NDArray[np.float32], heard: Mask, depth: int) -> Near:
-        """The rows nearest to a query among those that are heard; of equal ones all."""
+        """The rows nearest to a query among those that are heard; of equal ones all.
+
+        Of several times as many by their signs those that the query's own numbers point to.
+        """
         far = self._distances(asked)
         far[~heard] = _FAR
-        chosen = least(far, depth)
+        chosen = least(far, depth * _GUESSED_EACH)
         chosen = chosen[heard[chosen]]
+        if len(chosen) > depth:
+            chosen = chosen[least(-self._guesses(chosen, asked), depth)]
         ids, memories = self.of(chosen)
-        return Near(ids, memories, self._ids[_spread(heard)].tolist())
+        return Near(dict(zip(ids, memories, strict=True)), tuple(self._ids[_spread(heard)].tolist()))
+
+    def _guesses(self, places: Longs, asked: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What a query has in common with these rows, were each of their numbers 1 or 0 by its sign."""
+        codes = np.ascontiguousarray(self._planes[:, places].T).view(np.uint8)
+        signs = np.unpackbits(codes, axis=1, count=len(asked))
+        found: NDArray[np.float32] = signs.astype(np.float32) @ asked
+        return found
 
     def _distances(self, asked: NDArray[np.float32]) -> NDArray[np.uint16]:
         """In how many signs each row differs from a query; three words' bits are summed in bytes, as they fit."""

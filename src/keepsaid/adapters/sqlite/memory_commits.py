@@ -25,6 +25,7 @@ from keepsaid.adapters.sqlite.memory_index import settle, settled
 from keepsaid.adapters.sqlite.memory_people import join, split
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
 from keepsaid.adapters.sqlite.memory_upkeep import maintain
+from keepsaid.adapters.sqlite.memory_words import pack_words
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
@@ -178,6 +179,6 @@ MEMORY_COMMITS = CommitTable(
         EmptyLog: emptied,
     },
     sets={KeepMemories: keep},
-    upkeep=(settled, pack),
+    upkeep=(settled, pack, pack_words),
 )
 """For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

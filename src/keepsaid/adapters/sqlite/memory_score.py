@@ -60,15 +60,29 @@ def of_many(idf: Mapping[int, float], rows: Sequence[tuple[Any, ...]]) -> NDArra
     owns, marks, packed = zip(*rows, strict=True)
     own, lengths = np.array(owns), np.array([len(one) // 4 for one in packed])
     marked, ends = own + np.array(marks), np.cumsum(lengths)
-    inside = 1.0 / np.minimum(1 - _OWN_SHARE + _OWN_SHARE * own / _OWN_TERMS, _OWN_MOST)
+    within = inside(own)
     near = _NEAR_WEIGHT / np.maximum(1 - _NEAR_SHARE + _NEAR_SHARE * (lengths - marked) / _NEAR_TERMS, 1.0)
     terms = np.frombuffer(b"".join(packed), np.uint32)
     found = [np.flatnonzero(terms == term) for term in idf]
     hits = np.concatenate(found)
     piece = np.searchsorted(ends, hits, "right")
     place = hits - ends[piece] + lengths[piece]
-    weight = np.where(place < own[piece], inside[piece], np.where(place < marked[piece], 1.0, near[piece]))
+    weight = np.where(place < own[piece], within[piece], np.where(place < marked[piece], 1.0, near[piece]))
     each = np.repeat(np.arange(len(idf)) * len(rows), list(map(len, found))) + piece
     often = np.bincount(each, weights=weight, minlength=len(idf) * len(rows)).reshape(len(idf), len(rows))
-    total: NDArray[Any] = (np.array([[worth] for worth in idf.values()]) * often * (_K1 + 1) / (often + _K1)).sum(0)
+    total: NDArray[Any] = MOST * (np.array([[worth] for worth in idf.values()]) * share(often)).sum(0)
     return total
+
+
+def inside(own: NDArray[Any]) -> NDArray[Any]:
+    """What a word counts that stands in a piece of so many terms itself."""
+    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
+
+    counted: NDArray[Any] = 1.0 / np.minimum(1 - _OWN_SHARE + _OWN_SHARE * own / _OWN_TERMS, _OWN_MOST)
+    return counted
+
+
+def share(often: NDArray[Any]) -> NDArray[Any]:
+    """Which share of the most a word comes to that stands in a piece so often."""
+    shared: NDArray[Any] = often / (often + _K1)
+    return shared

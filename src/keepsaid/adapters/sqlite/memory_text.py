@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import nlargest
+from itertools import accumulate, islice, takewhile
 from math import log
 from operator import itemgetter
 from typing import Any
@@ -15,6 +17,7 @@ from keepsaid.adapters.sqlite.memory_index import AFTER, BEFORE, KNOWN
 from keepsaid.adapters.sqlite.memory_rows import bound, rows
 from keepsaid.adapters.sqlite.memory_score import MOST, scores
 from keepsaid.adapters.sqlite.memory_terms import number, numbers
+from keepsaid.adapters.sqlite.memory_words import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.pieces import grams
 from keepsaid.domain.rarity import Rarity
@@ -30,6 +33,12 @@ _COUNT_NOW_MAX = 5_000
 
 _POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 5_000, 0.05, 50_000
 """Entries of the index a query may visit: a share of all pieces, within bounds."""
+
+_READ_LEAST, _READ_SHARE = 25_000, 0.25
+"""Entries of blocks of words that a query may read: the same, and they cost a tenth."""
+
+_DEPTH_OUTSIDE = 100
+"""Of what is in no block of words yet, its share of the best matches is scored exactly, and at least so many."""
 
 _DEPTH_LEAST, _DEPTH_SHARE, _DEPTH_MOST = 100, 1 / 300, 300
 """So many of the best matches are scored exactly: a share of all pieces, within bounds, and as many as are wanted."""
@@ -59,6 +68,9 @@ _Row = tuple[Any, ...]
 """A piece: its memory, when it was said, own terms, terms of its marks, all terms, speaker, audience, whether it is an
 episode, and its id."""
 
+_Weighed = tuple[float, _Row]
+"""A piece with its score."""
+
 _Scored = tuple[float, int, int, _Row]
 """A memory's best piece: its score, when it was said, the memory, and its row."""
 
@@ -75,6 +87,16 @@ class _Term:
     visits: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is looked for: words for FTS5, what each word is worth, those read in blocks, and how many pieces."""
+
+    words: str
+    worth: Mapping[int, float]
+    read: Mapping[int, float]
+    depth: int
+
+
 def search(
     db: apsw.Connection, listener: Listener, query: str, limit: int, *, capped: bool = True
 ) -> tuple[Found, ...]:
@@ -89,16 +111,27 @@ def search(
     terms, pieces = _counted(db, words)
     if not terms:
         return ()
-    asked = " OR ".join(f'"{term.word}"' for term in (_affordable(terms, pieces) if capped else terms.values()))
     idf = {
         number(stem): log(1 + (pieces - min(term.pieces, pieces) + 0.5) / (min(term.pieces, pieces) + 0.5))
         for stem, term in terms.items()
     }
-    depth = int(min(max(_DEPTH_LEAST, pieces * _DEPTH_SHARE), _DEPTH_MOST)) if capped else _DEPTH_UNCAPPED
-    found, crowded = _best(db, listener, asked, max(depth, limit))
+    found, crowded = _best(db, listener, _asked(terms, pieces, idf, limit, capped=capped))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
-    return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(idf, found, limit, crowded=crowded))
+    return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(found, limit, crowded=crowded))
+
+
+def _asked(terms: Mapping[str, _Term], pieces: int, idf: Mapping[int, float], limit: int, *, capped: bool) -> _Asked:
+    """What is looked for within the budgets; not `capped`, every word, by FTS5 alone."""
+    looked_up, read, depth = list(terms.values()), {}, _DEPTH_UNCAPPED
+    if capped:
+        budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
+        looked_up = looked_up[: _within(looked_up, budget)]
+        readable = _within(terms.values(), max(_READ_LEAST, pieces * _READ_SHARE))
+        read = dict(islice(idf.items(), readable))
+        depth = int(min(max(_DEPTH_LEAST, pieces * _DEPTH_SHARE), _DEPTH_MOST))
+    words = " OR ".join(f'"{term.word}"' for term in looked_up)
+    return _Asked(words, idf, read, max(depth, limit))
 
 
 def rarity(db: apsw.Connection, text: str) -> Rarity:
@@ -110,13 +143,13 @@ def rarity(db: apsw.Connection, text: str) -> Rarity:
     return Rarity(pieces, {stem: term.pieces for stem, term in terms.items()})
 
 
-def _ranked(idf: Mapping[int, float], found: Sequence[_Row], limit: int, *, crowded: bool) -> list[tuple[float, int]]:
+def _ranked(found: Sequence[_Weighed], limit: int, *, crowded: bool) -> list[tuple[float, int]]:
     """The best memories, each with the score of its best piece; what only stood near a match has none.
 
     Where there is no room for all, those whose best pieces repeat one another stand back; in a crowd they are left out.
     """
     best: dict[int, _Scored] = {}
-    for row, score in zip(found, scores(idf, list(map(_SCORED, found))), strict=True):
+    for score, row in found:
         if score > 0:
             one = (round(score if row[7] else score * _KNOWN_MORE, 6), row[1], row[0], row)
             known = best.get(row[0])
@@ -167,54 +200,79 @@ def _apart(found: Iterable[_Row]) -> list[_Row]:
     return list(first.values())
 
 
-def _best(db: apsw.Connection, listener: Listener, asked: str, depth: int) -> tuple[list[_Row], bool]:
+def _best(db: apsw.Connection, listener: Listener, asked: _Asked) -> tuple[list[_Weighed], bool]:
     """The pieces that match best and are heard, with what stands around them, and whether more match than that.
 
     What is known has a share of its own, and where most repeat one another more are looked at: a question that was
     asked a thousand times leaves room for its answer.
     """
-    bindings = {**bound(listener), "query": asked, "depth": depth, "known": f'said : "{KNOWN}" AND ({asked})'}
-    top, heard = _top(db, listener, bindings)
-    if top == depth:
-        heard = _with_known(db, listener, bindings, heard)
-    return _with_beside(db, heard) if heard else [], top == depth
+    bindings = {**bound(listener), "query": asked.words, "known": f'said : "{KNOWN}" AND ({asked.words})'}
+    top, heard = _top(db, listener, bindings, asked)
+    if top >= asked.depth:
+        heard = _with_known(db, listener, bindings, asked, heard)
+    return _with_beside(db, asked.worth, heard) if heard else [], top >= asked.depth
 
 
-def _with_known(db: apsw.Connection, listener: Listener, bindings: dict[str, Any], heard: list[_Row]) -> list[_Row]:
+def _with_known(
+    db: apsw.Connection, listener: Listener, bindings: dict[str, Any], asked: _Asked, heard: list[_Row]
+) -> list[_Row]:
     """Where more match than were looked at: those that repeat no other, and enough of what is known."""
     apart = _apart(heard)
-    if 2 * len(apart) < len(heard) and bindings["depth"] < _DEPTH_DROWNED:
-        apart = _apart(_top(db, listener, {**bindings, "depth": _DEPTH_DROWNED})[1])
+    if 2 * len(apart) < len(heard) and asked.depth < _DEPTH_DROWNED:
+        apart = _apart(_top(db, listener, bindings, replace(asked, depth=_DEPTH_DROWNED))[1])
     there = {row[-1] for row in apart if not row[7]}
     if len(there) < _SHARE_LEAST and rows(db, "any_known", {}):
         known = rows(db, "matches_known", {**bindings, "share": _SHARE})
-        apart += _heard(db, bindings, [row for row in known if row[0] not in there])
+        apart += _heard(db, bindings, [row[0] for row in known if row[0] not in there])
     return apart
 
 
-def _top(db: apsw.Connection, listener: Listener, bindings: dict[str, Any]) -> tuple[int, list[_Row]]:
+def _top(db: apsw.Connection, listener: Listener, bindings: dict[str, Any], asked: _Asked) -> tuple[int, list[_Row]]:
     """How many pieces match best, up to the depth, and those of them that are heard.
 
     First only among the best of all, because whether a piece is heard stands in its row, and rows are spread
     over the whole file. That is the answer when all that match were seen, or enough of them are heard.
     """
-    depth = bindings["depth"]
-    top = rows(db, "matches", bindings)
+    top = _matches(db, asked)
     heard = _heard(db, bindings, top)
-    if not listener.everything and len(top) == depth and len(heard) * 2 < depth:
-        heard = _heard(db, bindings, rows(db, "matches_heard", bindings))
+    if not listener.everything and len(top) >= asked.depth and len(heard) * 2 < asked.depth:
+        found = rows(db, "matches_heard", {**bindings, "depth": asked.depth})
+        heard = _heard(db, bindings, [row[0] for row in found])
     return len(top), heard
 
 
-def _heard(db: apsw.Connection, bindings: dict[str, Any], top: Sequence[_Row]) -> list[_Row]:
-    return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps([row[0] for row in top])})
+def _matches(db: apsw.Connection, asked: _Asked) -> list[int]:
+    """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
+    there = stretches(db) if asked.read else []
+    found = best(db, there, asked.read, asked.depth) if there else []
+    [(newest,)] = rows(db, "pieces_about", {})
+    for first, until in outside(there, newest):
+        share = asked.depth * (until - first) // (newest + 1)
+        depth = max(share, min(_DEPTH_OUTSIDE, asked.depth))
+        wanted = {"query": asked.words, "depth": depth, "first": first, "until": until}
+        found += [row[0] for row in rows(db, "matches", wanted)]
+    return found
 
 
-def _with_beside(db: apsw.Connection, heard: list[_Row]) -> list[_Row]:
-    """The best, and the pieces they lend their words to, which the same listeners hear."""
-    lending = json.dumps([row[-1] for row in heard[:_LENDING]])
-    beside = rows(db, "pieces_beside", {"pieces": lending, "before": BEFORE, "after": AFTER})
-    return list({row[-1]: row for row in (*heard, *beside)}.values())
+def _heard(db: apsw.Connection, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
+    return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps(top)})
+
+
+def _with_beside(db: apsw.Connection, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
+    """What is heard, and the pieces that the best lend their words to, which the same listeners hear."""
+    found = _weighed(worth, heard)
+    lending = [row[-1] for _, row in nlargest(_LENDING, found, key=_score_then_id)]
+    beside = rows(db, "pieces_beside", {"pieces": json.dumps(lending), "before": BEFORE, "after": AFTER})
+    there = {row[-1] for row in heard}
+    return [*found, *_weighed(worth, list({row[-1]: row for row in beside if row[-1] not in there}.values()))]
+
+
+def _score_then_id(one: _Weighed) -> tuple[float, int]:
+    return one[0], one[1][-1]
+
+
+def _weighed(worth: Mapping[int, float], found: list[_Row]) -> list[_Weighed]:
+    return list(zip(scores(worth, list(map(_SCORED, found))), found, strict=True))
 
 
 def _words(db: apsw.Connection, query: str) -> dict[str, str]:
@@ -252,13 +310,7 @@ def _counted(db: apsw.Connection, words: Mapping[str, str]) -> tuple[dict[str, _
     return {stem: _Term(words[stem], count, visits) for visits, stem, count in rarest}, max(pieces, 1)
 
 
-def _affordable(terms: Mapping[str, _Term], pieces: int) -> list[_Term]:
-    """The rarest terms within the budget, but always one."""
-    budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
-    kept: list[_Term] = []
-    for term in terms.values():
-        budget -= term.visits
-        if kept and budget < 0:
-            break
-        kept.append(term)
-    return kept
+def _within(terms: Iterable[_Term], budget: float) -> int:
+    """How many of the rarest terms are within a budget; always one."""
+    visits = accumulate(term.visits for term in terms)
+    return max(1, sum(1 for _ in takewhile(lambda so_far: so_far <= budget, visits)))

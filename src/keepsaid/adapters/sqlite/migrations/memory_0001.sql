@@ -326,6 +326,23 @@ INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1);
 
 CREATE VIRTUAL TABLE memory_term USING fts5vocab (memory_text, col);
 
+-- pieces whose ids lie in one range of 4,096, and in 256 blocks where each of their words stands; made when there is time
+CREATE TABLE word_stretch (
+  number INTEGER PRIMARY KEY,
+  pieces INTEGER NOT NULL
+) STRICT;
+
+-- id: 256 times the stretch, and the lowest 8 bits of the words' numbers
+CREATE TABLE word_block (
+  id INTEGER PRIMARY KEY,
+  words BLOB NOT NULL
+) STRICT;
+
+-- with a piece that goes its stretch has no blocks any more
+CREATE TRIGGER word_stretch_delete AFTER DELETE ON word_stretch BEGIN
+  DELETE FROM word_block WHERE id >= old.number * 256 AND id < (old.number + 1) * 256;
+END;
+
 CREATE TRIGGER memory_piece_insert AFTER INSERT ON memory_piece BEGIN
   INSERT INTO memory_text (rowid, body, speaker, said, grams)
   VALUES (new.id, new.body, new.speaker, new.said, new.grams);
@@ -335,6 +352,7 @@ CREATE TRIGGER memory_piece_delete AFTER DELETE ON memory_piece BEGIN
   INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams)
   VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams);
   DELETE FROM vector WHERE piece_id = old.id;
+  DELETE FROM word_stretch WHERE number = old.id / 4096;
 END;
 
 CREATE TRIGGER memory_piece_update AFTER UPDATE OF body, speaker, said, grams ON memory_piece BEGIN
@@ -342,6 +360,7 @@ CREATE TRIGGER memory_piece_update AFTER UPDATE OF body, speaker, said, grams ON
   VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams);
   INSERT INTO memory_text (rowid, body, speaker, said, grams)
   VALUES (new.id, new.body, new.speaker, new.said, new.grams);
+  DELETE FROM word_stretch WHERE number = old.id / 4096;
 END;
 
 -- DO NOTHING, not OR IGNORE: of a trigger's own OR nothing is left in a statement that has a conflict clause itself

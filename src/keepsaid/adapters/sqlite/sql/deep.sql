@@ -85,5 +85,17 @@ WHERE block.vectors <> (
   WHERE vector.space = block.space AND vector.id >= block.number * 1024 AND vector.id < (block.number + 1) * 1024
 )
 
+-- name: stretches_astray
+SELECT stretch.number FROM word_stretch AS stretch
+WHERE stretch.pieces <> (
+  SELECT count(*) FROM memory_piece WHERE id >= stretch.number * 4096 AND id < (stretch.number + 1) * 4096
+)
+OR (stretch.pieces > 0) <> EXISTS (
+  SELECT 1 FROM word_block WHERE id >= stretch.number * 256 AND id < (stretch.number + 1) * 256
+)
+
+-- name: drop_stretch
+DELETE FROM word_stretch WHERE number = ?1
+
 -- name: drop_block
 DELETE FROM vector_block WHERE space = ?1 AND number = ?2

@@ -119,7 +119,7 @@ SELECT /*columns*/ FROM memory WHERE memory.id = :id AND memory.state <> 'forgot
 SELECT kind, count(*) FROM memory WHERE state = 'active' GROUP BY kind ORDER BY kind
 
 -- name: matches
-SELECT rowid FROM memory_text WHERE memory_text MATCH :query
+SELECT rowid FROM memory_text WHERE memory_text MATCH :query AND rowid >= :first AND rowid < :until
 ORDER BY bm25(memory_text), rowid DESC LIMIT :depth
 
 -- name: matches_heard
@@ -143,7 +143,7 @@ SELECT
   memory.beside, memory.id
 FROM json_each(:pieces) AS wanted CROSS JOIN memory_piece AS memory ON memory.id = wanted.value
 WHERE /*heard*/
-ORDER BY wanted.key
+ORDER BY wanted.rowid
 
 -- name: pieces_beside
 SELECT
@@ -189,7 +189,7 @@ WHERE memory.state IN ('active', 'superseded') AND /*heard*/
 AND (:as_of IS NULL OR (
   coalesce(memory.valid_from, memory.said_at) <= :as_of AND (memory.valid_to IS NULL OR memory.valid_to > :as_of)
 ))
-ORDER BY wanted.key
+ORDER BY wanted.rowid
 
 -- name: counted
 SELECT pieces FROM term_count

@@ -14,4 +14,4 @@ WHERE memory.state = 'archived' AND /*heard*/
 AND (:as_of IS NULL OR (
   coalesce(memory.valid_from, memory.said_at) <= :as_of AND (memory.valid_to IS NULL OR memory.valid_to > :as_of)
 ))
-ORDER BY wanted.key
+ORDER BY wanted.rowid

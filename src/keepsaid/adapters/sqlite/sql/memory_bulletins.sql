@@ -12,7 +12,7 @@ SELECT
   )
 FROM json_each(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
 WHERE memory.kind = 'bulletin' AND memory.state = 'active'
-ORDER BY wanted.key
+ORDER BY wanted.rowid
 
 -- name: revision
 SELECT coalesce((

@@ -58,12 +58,12 @@ SELECT memory.id, memory.text, memory.speaker, EXISTS (
 )
 FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.importance >= :importance AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
-ORDER BY wanted.key LIMIT :limit
+ORDER BY wanted.rowid LIMIT :limit
 
 -- name: starts
 SELECT memory.id FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
-ORDER BY wanted.key
+ORDER BY wanted.rowid
 
 -- name: from_memories
 SELECT

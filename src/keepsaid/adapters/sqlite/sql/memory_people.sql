@@ -5,7 +5,7 @@ WHERE one.name = ?1 ORDER BY other.name
 -- name: persons
 SELECT identity.person, identity.name
 FROM json_each(?1) AS wanted CROSS JOIN identity ON identity.name = wanted.value
-ORDER BY wanted.key
+ORDER BY wanted.rowid
 
 -- name: together
 SELECT other.name

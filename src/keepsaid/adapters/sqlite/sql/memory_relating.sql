@@ -26,4 +26,4 @@ ORDER BY memory.id LIMIT :limit
 -- name: among_learned
 SELECT memory.id FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.state = 'active' AND memory.kind IN (SELECT value FROM json_each(:kinds))
-ORDER BY wanted.key
+ORDER BY wanted.rowid
