@@ -125,6 +125,18 @@ class LearningContract:
             for n, memory in enumerate(kept):
                 assert {f"m{n}{way}" for way in range(3)} <= {one.ref for one in memory.new.sources}
 
+    async def test_the_same_words_are_evidence_however_few(self, factory: LearningFactory) -> None:
+        """Told by three, in whatever case: one memory with what all three said as its sources."""
+        async with factory() as store:
+            told = [said(f"m{n}", text, 100 + n) for n, text in enumerate(("Rex bites", "rex bites.", "REX  BITES"))]
+            learned = await store.learn(told, 200)
+            assert [one.how for one in learned] == [How.NEW, How.EVIDENCE, How.EVIDENCE]
+            [one] = await everything(store, [one.memory_id for one in learned])
+            assert (one.evidence, {source.ref for source in one.new.sources if source.kind == "message"}) == (
+                3,
+                {"m0", "m1", "m2"},
+            )
+
     async def test_likeness_stops_at_numbers_denials_people_and_scopes(self, factory: LearningFactory) -> None:
         """What differs there says something else."""
         text = "the weekly review of the shop starts at 9 on Monday"
