@@ -82,19 +82,26 @@ def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
 
 def _fade(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Importance fades, and what is left of too little is archived: a few at a step."""
-    rows = every(db, SQL["memories"], (after, step.limit))
+    rows = _memories(db, after, step.limit)
     faded, gone = _fading(rows, step)
     whole = len(rows) < step.limit
     if len(gone) > _ARCHIVED:
         upto, whole = gone[_ARCHIVED - 1], False
         rows, gone = [row for row in rows if row[0] <= upto], gone[:_ARCHIVED]
         faded = [one for one in faded if one[0] <= upto]
-    db.executemany(SQL["fade"], ({"id": id_, "importance": left, "at": step.at} for id_, left in faded))
-    db.executemany(SQL["archive"], ({"id": id_} for id_ in gone))
+    if faded:
+        db.execute(SQL["fade"], {"faded": json.dumps(faded), "at": step.at})
     if gone:
+        db.execute(SQL["archive"], {"ids": json.dumps(gone)})
         settle(db)
     reached = rows[-1][0] if rows else after
     return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
+
+
+def _memories(db: apsw.Connection, after: int, limit: int) -> list[Row]:
+    """Memories by id, as what fades is told of; in one row, so that the interpreter's lock is given up but once."""
+    found: list[Row] = json.loads(only(db, SQL["memories"], (after, limit))[0])
+    return found
 
 
 def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple[int, float]], list[int]]:
@@ -187,15 +194,18 @@ def _runs(db: apsw.Connection) -> tuple[TaskRun, ...]:
 
 
 def _outstanding(db: apsw.Connection, step: Maintain) -> Outstanding:
-    faded, gone = _fading(every(db, SQL["memories"], (0, step.limit)), step)
+    fading, archived, after = 0, 0, 0
+    while rows := _memories(db, after, PIECE):
+        faded, gone = _fading(rows, step)
+        fading, archived, after = fading + len(faded), archived + len(gone), rows[-1][0]
     found = {
-        Task.FADE: len(faded),
+        Task.FADE: fading,
         Task.ENDED: len(every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))),
         Task.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))),
         **{task: len(loose_in(db, task, 0, step.limit)) for task in LOOSE},
         Task.SPACES: sum(int(only(db, SQL["vectors_of"], (space,))[0]) for space in _former(db, step.space)),
     }
-    return Outstanding(found, len(gone))
+    return Outstanding(found, archived)
 
 
 def _holdings(db: apsw.Connection) -> Holdings:

@@ -11,16 +11,20 @@ ON CONFLICT (task) DO UPDATE SET begun_at = excluded.begun_at, ended_at = exclud
 SELECT task, begun_at, ended_at, changed, archived FROM memory_upkeep
 
 -- name: memories
-SELECT
-  id, kind, state = 'active' AND pinned = 0 AND corrects = 0 AND confirmed_at IS NULL, importance,
-  max(recorded_at, said_at, coalesce(last_access_at, 0)), last_decayed_at, access_count + evidence_count - 1
-FROM memory WHERE id > ?1 ORDER BY id LIMIT ?2
+SELECT json_group_array(json_array(id, kind, fades, importance, since, last_decayed_at, uses)) FROM (
+  SELECT
+    id, kind, state = 'active' AND pinned = 0 AND corrects = 0 AND confirmed_at IS NULL AS fades, importance,
+    max(recorded_at, said_at, coalesce(last_access_at, 0)) AS since, last_decayed_at,
+    access_count + evidence_count - 1 AS uses
+  FROM memory WHERE id > ?1 ORDER BY id LIMIT ?2
+)
 
 -- name: fade
-UPDATE memory SET importance = :importance, last_decayed_at = :at WHERE id = :id
+UPDATE memory SET importance = faded.value ->> 1, last_decayed_at = :at
+FROM json_each(:faded) AS faded WHERE memory.id = faded.value ->> 0
 
 -- name: archive
-UPDATE memory SET state = 'archived' WHERE id = :id
+UPDATE memory SET state = 'archived' WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: former
 SELECT former.id FROM space AS former CROSS JOIN space AS ours
