@@ -54,7 +54,7 @@ def store(folder: Path) -> Iterator[apsw.Connection]:
 async def keep(path: Path) -> None:
     memories = await open_memories(path, CountingIds())
     for first in range(0, 4_000, 1_000):
-        await memories.keep(said(first, 60), 1)
+        await memories.keep(said(first, 60 if first < 3_000 else 10), 1)
         if first < 3_000:
             with closing(open_writer(path)) as db:
                 end_of_a_stretch(db)

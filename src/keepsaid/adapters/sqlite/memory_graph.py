@@ -123,6 +123,9 @@ class _Trail(NamedTuple):
 
 _Level = dict[_Node, list[_Trail]]
 
+_Edge = Sequence[Any]
+"""How strong it is, whether it leads to an entity, to which id, over which relation, how important it is, its name."""
+
 
 def walk(db: apsw.Connection, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
     """The best way to each memory counts, times its importance; of equal ones the larger id first."""
@@ -134,11 +137,12 @@ def walk(db: apsw.Connection, listener: Listener, query: str, seeds: Sequence[Se
     best: dict[int, tuple[float, _Trail]] = {}
     first = _starts(db, bindings, query, seeds)
     second: _Level = {}
-    for node, importance, gone in _stepped(db, {**bindings, "fan": FANS[0]}, first, 1.0):
-        _keep_two(second.setdefault(node, []), gone)
-        _keep_best(best, node, importance, gone)
-    for node, importance, gone in _stepped(db, {**bindings, "fan": FANS[1]}, second, FURTHER):
-        _keep_best(best, node, importance, gone)
+    for edge, share, trail in _stepped(db, {**bindings, "fan": FANS[0]}, first, 1.0):
+        gone = _gone(edge, share, trail)
+        _keep_two(second.setdefault(_Node(edge[1], edge[2]), []), gone)
+        _keep_best(best, edge, share, trail)
+    for edge, share, trail in _stepped(db, {**bindings, "fan": FANS[1]}, second, FURTHER):
+        _keep_best(best, edge, share, trail)
     ranked = sorted(((round(score, 6), id_) for id_, (score, _) in best.items() if score > 0), reverse=True)
     return tuple(Found(id_, score, best[id_][1].path()) for score, id_ in ranked[: max(0, limit)])
 
@@ -171,28 +175,42 @@ def _shares_word(asked: frozenset[str], text: str) -> bool:
 
 def _stepped(
     db: apsw.Connection, bindings: Mapping[str, Any], level: _Level, carried: float
-) -> Iterator[tuple[_Node, float, _Trail]]:
-    """Every way that goes one step further: the node it comes to, how important that is, and the way."""
+) -> Iterator[tuple[_Edge, float, _Trail]]:
+    """Every way that goes one step further: over which edge, how much of its strength is left, and the way so far."""
     strongest = sorted(level, key=lambda node: (-level[node][0].strength, node))[:NODES_MAX]
     edges = _edges(db, bindings, strongest)
     for node in strongest:
-        for weight, entity, id_, relation, importance, name in edges.get(node, ()):
-            other = _Node(entity, id_)
+        for edge in edges.get(node, ()):
+            weight, entity, id_, relation, *_ = edge
             share = weight * CARRIES[relation] * carried
-            step = Step(relation, name=name) if entity else Step(relation, id_)
             for trail in level[node]:
-                if trail.start != other:
-                    yield other, importance, _Trail(trail.strength * share, trail.start, step, trail)
+                if trail.start != (entity, id_):
+                    yield edge, share, trail
 
 
-def _keep_best(best: dict[int, tuple[float, _Trail]], node: _Node, importance: float, gone: _Trail) -> None:
-    score = gone.strength * importance
-    if not node.entity and (node.id not in best or best[node.id][0] < score):
-        best[node.id] = score, gone
+def _gone(edge: _Edge, share: float, trail: _Trail) -> _Trail:
+    """The way with one step more."""
+    _, entity, id_, relation, _, name = edge
+    step = Step(relation, name=name) if entity else Step(relation, id_)
+    return _Trail(trail.strength * share, trail.start, step, trail)
+
+
+def _keep_best(best: dict[int, tuple[float, _Trail]], edge: _Edge, share: float, trail: _Trail) -> None:
+    """The best way to each memory; one that is not the best is not written down."""
+    _, entity, id_, _, importance, _ = edge
+    if entity:
+        return
+    score = trail.strength * share * importance
+    known = best.get(id_)
+    if known is None or known[0] < score:
+        best[id_] = score, _gone(edge, share, trail)
 
 
 def _keep_two(trails: list[_Trail], gone: _Trail) -> None:
     """Of the ways to a node the best from two different seeds are enough: one never leads back to where it began."""
+    if not trails:
+        trails.append(gone)
+        return
     others = [trail for trail in trails if trail.start != gone.start]
     same = [trail for trail in (*trails, gone) if trail.start == gone.start]
     trails[:] = sorted((max(same, key=_strength), *others), key=_strength, reverse=True)[:2]

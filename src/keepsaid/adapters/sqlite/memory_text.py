@@ -37,11 +37,12 @@ _POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 5_000, 0.05, 50_000
 _READ_LEAST, _READ_SHARE = 25_000, 0.25
 """Entries of blocks of words that a query may read: the same, and they cost a tenth."""
 
-_DEPTH_OUTSIDE = 100
+_DEPTH_OUTSIDE = 30
 """Of what is in no block of words yet, its share of the best matches is scored exactly, and at least so many."""
 
-_DEPTH_LEAST, _DEPTH_SHARE, _DEPTH_MOST = 100, 1 / 300, 300
-"""So many of the best matches are scored exactly: a share of all pieces, within bounds, and as many as are wanted."""
+_DEPTH_LEAST, _DEPTH_SHARE, _DEPTH_MOST, _DEPTH_READ = 100, 1 / 300, 300, 200
+"""So many of the best matches are scored exactly: a share of all pieces, within bounds, and as many as are wanted.
+Blocks of words tell the best better than FTS5, so that fewer of them do."""
 
 _DEPTH_UNCAPPED = 5_000
 
@@ -89,11 +90,12 @@ class _Term:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is looked for: words for FTS5, what each word is worth, those read in blocks, and how many pieces."""
+    """What is looked for: words for FTS5, what each is worth, those read in blocks, in which, and how many."""
 
     words: str
     worth: Mapping[int, float]
     read: Mapping[int, float]
+    there: Sequence[int]
     depth: int
 
 
@@ -115,23 +117,26 @@ def search(
         number(stem): log(1 + (pieces - min(term.pieces, pieces) + 0.5) / (min(term.pieces, pieces) + 0.5))
         for stem, term in terms.items()
     }
-    found, crowded = _best(db, listener, _asked(terms, pieces, idf, limit, capped=capped))
+    there = stretches(db) if capped else None
+    found, crowded = _best(db, listener, _asked(terms, pieces, idf, limit, there))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
     return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(found, limit, crowded=crowded))
 
 
-def _asked(terms: Mapping[str, _Term], pieces: int, idf: Mapping[int, float], limit: int, *, capped: bool) -> _Asked:
-    """What is looked for within the budgets; not `capped`, every word, by FTS5 alone."""
+def _asked(
+    terms: Mapping[str, _Term], pieces: int, idf: Mapping[int, float], limit: int, there: Sequence[int] | None
+) -> _Asked:
+    """What is looked for within the budgets; without a word of stretches every word, by FTS5 alone."""
     looked_up, read, depth = list(terms.values()), {}, _DEPTH_UNCAPPED
-    if capped:
+    if there is not None:
         budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
         looked_up = looked_up[: _within(looked_up, budget)]
         readable = _within(terms.values(), max(_READ_LEAST, pieces * _READ_SHARE))
         read = dict(islice(idf.items(), readable))
-        depth = int(min(max(_DEPTH_LEAST, pieces * _DEPTH_SHARE), _DEPTH_MOST))
+        depth = int(min(max(_DEPTH_LEAST, pieces * _DEPTH_SHARE), _DEPTH_READ if there else _DEPTH_MOST))
     words = " OR ".join(f'"{term.word}"' for term in looked_up)
-    return _Asked(words, idf, read, max(depth, limit))
+    return _Asked(words, idf, read, there or (), max(depth, limit))
 
 
 def rarity(db: apsw.Connection, text: str) -> Rarity:
@@ -243,10 +248,9 @@ def _top(db: apsw.Connection, listener: Listener, bindings: dict[str, Any], aske
 
 def _matches(db: apsw.Connection, asked: _Asked) -> list[int]:
     """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
-    there = stretches(db) if asked.read else []
-    found = best(db, there, asked.read, asked.depth) if there else []
+    found = best(db, asked.there, asked.read, asked.depth) if asked.there else []
     [(newest,)] = rows(db, "pieces_about", {})
-    for first, until in outside(there, newest):
+    for first, until in outside(asked.there, newest):
         share = asked.depth * (until - first) // (newest + 1)
         depth = max(share, min(_DEPTH_OUTSIDE, asked.depth))
         wanted = {"query": asked.words, "depth": depth, "first": first, "until": until}
