@@ -19,6 +19,7 @@ from keepsaid.domain.timing import Cron
 from keepsaid.engine.errands import Errands
 from keepsaid.engine.scheduler import Reach, Scheduler
 from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.ports.hints import Hints
 
 _LOOKS = 200
 _PACE_S = 0.005
@@ -35,7 +36,7 @@ async def _measured(path: Path, scale: float) -> dict[str, float]:
     clock, ids = SystemClock(), SystemIds()
     door = Door(store, clock, ids, {"bench": Window()}, Limits())
     owner = Lane("bench", "default", "owner", lane_key("owner"))
-    reach = Reach(door.receive, frozenset({"bench"}), asyncio.Event(), owner)
+    reach = Reach(door.receive, frozenset({"bench"}), Hints(), owner)
     scheduler = Scheduler(store, clock, ids, reach, Errands())
     try:
         await scheduler.recover()

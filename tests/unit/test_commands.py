@@ -103,7 +103,7 @@ async def test_a_command_reaches_no_model_and_no_transcript(tmp_path: Path) -> N
         assert await say("hello") == "0: hello"
         assert "message 1" in await say("/context")
         assert (await say("/hlp")).startswith("There is no such command; did you mean /help?")
-        assert (await say("/help")).count("\n") == 11
+        assert (await say("/help")).count("\n") == 12
         assert await say("//reset") == "2: //reset"
         assert await say("/usr/bin is full") == "4: /usr/bin is full"
         await instance.recorder.catch_up()

@@ -9,8 +9,11 @@ from typing import Any
 from tests.month.home import VirtualHome, lived
 
 from keepsaid.config import Config
+from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule, Target, What
+from keepsaid.domain.task import TaskFilter
 from keepsaid.domain.timing import Every, Once
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.engine.errands import Errand
@@ -40,7 +43,7 @@ def home(life: Callable[[VirtualHome], Coroutine[Any, Any, None]], **schedules: 
 
 
 def new(name: str, what: What, text: str, every_ms: int = HOUR) -> NewSchedule:
-    return NewSchedule(0, "command", name, Every(every_ms), what, text, None if what is What.RUN else ROOM)
+    return NewSchedule(0, "command", name, Every(every_ms), what, text, ROOM if what in (What.SAY, What.ASK) else None)
 
 
 async def runs(one: VirtualHome, schedule: Schedule) -> list[tuple[str, str]]:
@@ -79,6 +82,25 @@ def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
         assert "nightly" in notice.draft.text
         assert "no such file" in notice.draft.text
         assert (await scheduling.one("nightly", None)).state == "disabled"
+
+    home(life)
+
+
+def test_a_task_is_done_by_a_worker_and_told_to_the_owner() -> None:
+    async def life(one: VirtualHome) -> None:
+        mine = Origin("talk", "default", "me", "owner", direct=True, trust=Trust.OWNER)
+        await one.instance.receive(Inbound(mine, Content(b"hello", "hello"), Marks(), 10))
+        made = await one.instance.scheduling.add(new("tidy", What.TASK, "tidy up"))
+        one.jump(3_600)
+        await asyncio.sleep(30)
+        [task] = await one.store.tasks.find(TaskFilter())
+        assert (task.key, task.state, task.result) == ("schedule:tidy", "completed", "yes")
+        assert await runs(one, made) == [("executed", "none")]
+        assert sum("tidy" in text or "is completed: yes" in text for text in said(one)) == 1
+        await one.instance.receive(Inbound(mine, Content(b"/schedules", "/schedules"), Marks(), 10))
+        await asyncio.sleep(30)
+        assert f"{show('schedule', made.id)} tidy active, next" in said(one)[-1]
+        assert "task tidy up" in said(one)[-1]
 
     home(life)
 

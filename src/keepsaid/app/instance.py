@@ -273,7 +273,7 @@ class Instance:
                 *self._maintain(),
                 *self.telling.stages(),
                 *self.extending.stages(),
-                *await self.scheduling.start(self.receive, hint, self.channels),
+                *await self.scheduling.start(self.receive, self.flow.hints, self.channels),
                 *self.working.stages(self.receive),
                 *self.toolbox.stages(),
                 Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),

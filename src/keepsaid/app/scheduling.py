@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,10 +21,11 @@ from keepsaid.engine.loops import Stage
 from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
 from keepsaid.errors import InputError
 from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.hints import Hints
 from keepsaid.ports.schedules import ScheduleView
 
 OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
-"""Where the owner hears of what failed."""
+"""Where the owner hears of what failed, as long as he has written in no direct chat."""
 
 _STOP_S = 5.0
 _LISTED_MAX = 100_000
@@ -61,13 +61,13 @@ class Scheduling:
         self._errands.known[name] = errand
 
     async def start(
-        self, receive: Callable[[Inbound], Awaitable[Received]], deliver: asyncio.Event, channels: Iterable[str]
+        self, receive: Callable[[Inbound], Awaitable[Received]], hints: Hints, channels: Iterable[str]
     ) -> Sequence[Stage]:
         """Take up what a former process left, and what the config says now; returns the stage."""
         if not self._config.enabled:
             return ()
         self._channels |= set(channels)
-        reach = Reach(receive, frozenset(self._channels), deliver, OWNERS_LANE)
+        reach = Reach(receive, frozenset(self._channels), hints, OWNERS_LANE)
         scheduler = Scheduler(self._store, self._clock, self._ids, reach, self._errands, self._config.quiet_hours())
         await scheduler.recover()
         self._scheduler = scheduler
@@ -126,7 +126,7 @@ class Scheduling:
                 f"a schedule needs a text of at most {_TEXT_CHARS_MAX:,} characters, and a name of {_NAME_CHARS_MAX}",
                 safe="Nothing was changed.",
             )
-        if new.what is not What.RUN and (new.target is None or new.target.lane.channel not in self._channels):
+        if new.what in (What.SAY, What.ASK) and (new.target is None or new.target.lane.channel not in self._channels):
             known = ", ".join(sorted(self._channels))
             raise InputError(f"it has to be heard on a channel that is open: {known}", safe="Nothing was changed.")
 

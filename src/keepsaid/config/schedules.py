@@ -34,7 +34,7 @@ class HeardConfig(Section):
 
 
 class ScheduleConfig(Section):
-    """One schedule: when it comes (cron, every_s or at), and what is done (say, ask or run)."""
+    """One schedule: when it comes (cron, every_s or at), and what is done (say, ask, run or task)."""
 
     cron: str | None = None
     """Five fields: minute, hour, day of the month, month, day of the week."""
@@ -50,6 +50,8 @@ class ScheduleConfig(Section):
     """What the agent is asked; its answer is posted."""
     run: str | None = None
     """Something that has a name here and is run."""
+    task: str | None = None
+    """What a worker is to do; the owner is told what came of it."""
     to: HeardConfig = HeardConfig()
     """Who hears what is said or answered, and nobody else."""
     urgent: bool = False
@@ -60,12 +62,16 @@ class ScheduleConfig(Section):
         """Refuse one that does not say when, or what, or says it twice."""
         if sum(one is not None for one in (self.cron, self.every_s, self.at)) != 1:
             raise ValueError("say when it comes by one of cron, every_s and at")
-        if sum(one is not None for one in (self.say, self.ask, self.run)) != 1:
-            raise ValueError("say what is done by one of say, ask and run")
-        if not (self.say or self.ask or self.run or "").strip():
-            raise ValueError("what is said, asked or run is empty")
+        if len(self._what()) != 1:
+            raise ValueError("say what is done by one of say, ask, run and task")
+        if not "".join(self._what().values()).strip():
+            raise ValueError("what is said, asked, run or to be done is empty")
         checked(self.timing("UTC"))
         return self
+
+    def _what(self) -> dict[What, str]:
+        said = {What.SAY: self.say, What.ASK: self.ask, What.RUN: self.run, What.TASK: self.task}
+        return {what: text for what, text in said.items() if text is not None}
 
     def timing(self, zone: str) -> Timing:
         """When it comes."""
@@ -75,9 +81,8 @@ class ScheduleConfig(Section):
 
     def schedule(self, number: int, name: str, zone: str) -> NewSchedule:
         """The schedule, under an id."""
-        said = {What.SAY: self.say, What.ASK: self.ask, What.RUN: self.run}
-        what, text = next((what, text) for what, text in said.items() if text is not None)
-        target = None if what is What.RUN else self.to.target()
+        [(what, text)] = self._what().items()
+        target = self.to.target() if what in (What.SAY, What.ASK) else None
         return NewSchedule(number, "config", name, self.timing(zone), what, text, target, urgent=self.urgent)
 
 

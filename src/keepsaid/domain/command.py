@@ -21,6 +21,7 @@ COMMANDS = {
     "join": "you are the same person in another direct chat with me: say /join here, and the code it gives you there",
     "widen": "let others hear what you said: /widen mem_ID conversation, person or global, and why",
     "tasks": "what workers do, and what waits for your word",
+    "schedules": "what comes at a time, and what was disabled",
     "approve": "a task that waits for your word goes on: /approve and its id",
     "reject": "a task that waits for your word fails: /reject and its id",
     "help": "this list",

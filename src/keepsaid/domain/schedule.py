@@ -29,11 +29,12 @@ OPEN = ("due", "running")
 
 
 class What(StrEnum):
-    """What is done: a text is posted; the agent is asked; or something that has a name here is run."""
+    """What is done: a text is posted; the agent is asked; something that has a name here is run; or a task is made."""
 
     SAY = "say"
     ASK = "ask"
     RUN = "run"
+    TASK = "task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,9 @@ class NewSchedule:
     """A schedule as it is asked for.
 
     `source` is who asks: `config`, `core`, `command`, `agent` or `ext:NAME`. `name` is one among those of its source
-    that live. `text` is what is said or asked, or the name of what is run. `trust` is that of whoever asked. What is
-    `urgent` does not wait for the end of quiet hours. What is run `whenever` is caught up with however late it is.
+    that live. `text` is what is said, asked or to be done, or the name of what is run. `trust` is that of whoever
+    asked. What is `urgent` does not wait for the end of quiet hours. What is run `whenever` is caught up with however
+    late it is.
     """
 
     id: int

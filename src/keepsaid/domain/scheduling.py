@@ -9,10 +9,14 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.schedule import Fire, NewSchedule
+from keepsaid.domain.task import NewTask
+
+NOT_DONE = "the task that it made before is not done"
+"""Why a run that makes a task is skipped."""
 
 
 class Notice(NamedTuple):
-    """What the owner is told, and where, should a schedule be disabled by this."""
+    """What the owner is told where he last wrote in a direct chat, else in a lane, should a schedule be disabled."""
 
     lane: Lane
     draft: ReplyDraft
@@ -80,7 +84,8 @@ class BeginRun(Commit[bool]):
 class EndRun(Commit[str]):
     """A run ends by a verb of its table: executed, failed, skipped, interrupted, or due again; the schedule's state.
 
-    With a `reply` it is in the outbox of the run's lane by the same commit; with a `message_id` the agent was asked.
+    With a `reply` it is in the outbox of the run's lane by the same commit; with a `message_id` the agent was asked. A
+    `task` is made by it, unless one with its key has not ended: then the run is skipped.
     A failure is counted, and the third in a row disables the schedule and tells the owner by `notice`; what is
     executed and has nothing to deliver ends the count. "" when the run does not stand so any more.
     """
@@ -92,6 +97,7 @@ class EndRun(Commit[str]):
     message_id: int | None = None
     reply: ReplyDraft | None = None
     notice: Notice | None = None
+    task: NewTask | None = None
 
 
 @dataclass(frozen=True, slots=True)

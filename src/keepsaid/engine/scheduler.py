@@ -15,7 +15,7 @@ from typing import Protocol
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Run, Schedule, Target, What, astray, fired, verdict_on
@@ -28,10 +28,13 @@ from keepsaid.domain.scheduling import (
     RunKey,
     SettleRun,
 )
+from keepsaid.domain.task import NewTask
 from keepsaid.domain.timing import Quiet
+from keepsaid.domain.work import Notify, WorkTerms
 from keepsaid.engine.errands import Errands
 from keepsaid.errors import InputError
 from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.hints import Hints
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.schedules import ScheduleView
 
@@ -60,11 +63,14 @@ class ScheduleStore(Operations, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a schedule can reach: the door, the channels that are open, the outbox's hint; and where the owner is."""
+    """What a schedule can reach: the door, the channels that are open, who delivers and who works; and the owner.
+
+    The owner is told where he last wrote in a direct chat, and in the lane `owner` where he never did.
+    """
 
     receive: Callable[[Inbound], Awaitable[Received]]
     channels: frozenset[str]
-    deliver: asyncio.Event
+    hints: Hints
     owner: Lane
 
 
@@ -143,6 +149,8 @@ class Scheduler:
         new, target = schedule.new, run.target
         if new.what is What.RUN:
             await self._run(run, schedule)
+        elif new.what is What.TASK:
+            await self._set_about(run, schedule)
         elif target is None or target.lane.channel not in self._reach.channels:
             where = "nowhere" if target is None else target.lane.channel
             await self._end(run, schedule, "fail", f"it is to be heard on {where}, which is not open here")
@@ -150,7 +158,7 @@ class Scheduler:
             draft = ReplyDraft(self._ids.next(), new.text, url=target.url)
             key = RunKey(run.schedule_id, run.due_at)
             await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), reply=draft))
-            self._reach.deliver.set()
+            self._reach.hints.deliver.set()
         else:
             await self._ask(run, schedule, target)
 
@@ -163,6 +171,14 @@ class Scheduler:
             return
         key = RunKey(run.schedule_id, run.due_at)
         await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), message_id=received.id))
+
+    async def _set_about(self, run: Run, schedule: Schedule) -> None:
+        """A worker does it; the owner is told what came of it, as a message of the program."""
+        task = _task(self._ids.next(), schedule)
+        key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
+        await self._store.apply(EndRun(key, "execute", now, task=task))
+        self._reach.hints.task.set()
+        self._reach.hints.tell.set()
 
     async def _run(self, run: Run, schedule: Schedule) -> None:
         if schedule.new.text not in self.errands.known:
@@ -209,7 +225,14 @@ class Scheduler:
         if verb in ("fail", "lose"):
             stands = "it is disabled" if state == "disabled" else f"it is {state}"
             _log.warning("schedule %s failed, %s: %s", show("schedule", schedule.id), stands, why)
-            self._reach.deliver.set()
+            self._reach.hints.deliver.set()
+
+
+def _task(number: int, schedule: Schedule) -> NewTask:
+    """The task that a time of a schedule makes: of one schedule one at a time."""
+    new = schedule.new
+    key, terms = f"schedule:{new.name or show('schedule', new.id)}", WorkTerms(notify=Notify.ALWAYS)
+    return NewTask(number, new.text, key, terms=terms, outside=new.trust is not Trust.OWNER, priority=PRIORITY)
 
 
 def _question(run: Run, schedule: Schedule, target: Target) -> Inbound:

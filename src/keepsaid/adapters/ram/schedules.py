@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.schedule_row import RunRow, ScheduleRow
 from keepsaid.adapters.ram.state import LaneRow, ReplyRow, State
+from keepsaid.adapters.ram.task_making import keep
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
@@ -15,6 +17,7 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, Run, What, charged
 from keepsaid.domain.scheduling import (
+    NOT_DONE,
     AddSchedule,
     BeginRun,
     EndRun,
@@ -163,10 +166,14 @@ def end(state: State, commit: EndRun) -> str:
     row = state.runs.get(commit.run)
     if row is None or row.run.state not in OPEN:
         return ""
+    if commit.task is not None and _has_open_task(state, commit.task.key):
+        commit = replace(commit, verb="skip", reason=NOT_DONE, task=None)
     row.end(commit.verb, commit.at, commit.reason)
     if commit.verb == "release":
         return state.schedules[commit.run.schedule_id].state
     _told_of(state, row.run.state, commit)
+    if commit.task is not None:
+        keep(state, commit.task, commit.at)
     if commit.message_id is not None:
         row.hear("ask")
         row.run = replace(row.run, message_id=commit.message_id)
@@ -178,6 +185,10 @@ def end(state: State, commit: EndRun) -> str:
     if failed or (commit.verb == "execute" and row.run.output == "none"):
         return _charge(state, commit, failed=failed)
     return state.schedules[commit.run.schedule_id].state
+
+
+def _has_open_task(state: State, key: str) -> bool:
+    return any(row.key == key and row.task.ended_at is None for row in state.tasks.values())
 
 
 def settle(state: State, commit: SettleRun) -> str:
@@ -211,7 +222,9 @@ def _charge(state: State, commit: EndRun | SettleRun, *, failed: bool) -> str:
 
 
 def _notify(state: State, notice: Notice, at: int) -> None:
-    _post(state, notice.lane, replace(notice.draft, notice=True), at)
+    draft = replace(notice.draft, notice=True)
+    if not keep_for_owner(state, draft, at):
+        _post(state, notice.lane, draft, at)
 
 
 def _post(state: State, lane: Lane, draft: ReplyDraft, at: int) -> None:

@@ -12,6 +12,7 @@ from keepsaid.adapters.sqlite.outbox import keep_reply
 from keepsaid.adapters.sqlite.query import every, one, only, run
 from keepsaid.adapters.sqlite.schedule_rows import content_of, run_of, schedule_of
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.task_making import keep
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
@@ -20,11 +21,13 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, Run, What, charged
 from keepsaid.domain.scheduling import (
+    NOT_DONE,
     AddSchedule,
     BeginRun,
     EndRun,
     FireSchedules,
     MoveSchedule,
+    Notice,
     RecoverRuns,
     ReplaceSchedules,
     RunKey,
@@ -34,6 +37,7 @@ from keepsaid.domain.scheduling import (
 from keepsaid.domain.states import TABLES, move
 
 SQL = load("schedules")
+OWNER_LANE = load("notes")["owner_lane"]
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
@@ -159,12 +163,16 @@ def end(db: apsw.Connection, commit: EndRun) -> str:
     known = _run(db, commit.run)
     if known is None or known.state not in OPEN:
         return ""
+    if commit.task is not None and one(db, SQL["task_open"], (commit.task.key,)) is not None:
+        commit = replace(commit, verb="skip", reason=NOT_DONE, task=None)
     state = move("run", known.state, commit.verb)
     released = commit.verb == "release"
     db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
     if released:
         return _state(db, commit.run.schedule_id)
     _told_of(db, state, commit)
+    if commit.task is not None:
+        keep(db, commit.task, commit.at)
     heard = _heard_of(db, known, commit)
     failed = commit.verb == "fail"
     if failed or (commit.verb == "execute" and not heard):
@@ -217,8 +225,16 @@ def _charge(db: apsw.Connection, commit: EndRun | SettleRun, *, failed: bool) ->
     if disabled:
         _tell(db, "disabled", schedule_id, commit.at, {"failures": failures, "reason": reason})
     if commit.notice is not None and (disabled or (failed and state == "done")):
-        _post(db, commit.notice.lane, replace(commit.notice.draft, notice=True), commit.at)
+        _notify(db, commit.notice, commit.at)
     return state
+
+
+def _notify(db: apsw.Connection, notice: Notice, at: int) -> None:
+    draft, direct = replace(notice.draft, notice=True), one(db, OWNER_LANE)
+    if direct is None:
+        _post(db, notice.lane, draft, at)
+    else:
+        keep_reply(db, direct[0], (None, None), draft, at)
 
 
 def _post(db: apsw.Connection, lane: Lane, draft: ReplyDraft, at: int) -> None:

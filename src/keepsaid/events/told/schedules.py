@@ -22,7 +22,9 @@ def _of_schedule(meaning: str, **more: Field) -> Schema:
 SCHEDULES: Mapping[str, Schema] = MappingProxyType(
     {
         "schedule.added": _of_schedule(
-            "A schedule was added.", source=word("who asked for it"), what=word("what is done", "say", "ask", "run")
+            "A schedule was added.",
+            source=word("who asked for it"),
+            what=word("what is done", "say", "ask", "run", "task"),
         ),
         "schedule.fired": _of_run(
             "The time of a schedule came, and a run is due.", late_ms=number("milliseconds after its time")

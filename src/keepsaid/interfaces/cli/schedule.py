@@ -72,6 +72,7 @@ class Wanted:
     say: Annotated[str | None, typer.Option(metavar="TEXT", help="What is posted as it is.")] = None
     ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Or what the agent is asked.")] = None
     run: Annotated[str | None, typer.Option(metavar="NAME", help="Or what is run here.")] = None
+    task: Annotated[str | None, typer.Option(metavar="TEXT", help="Or what a worker is to do.")] = None
     name: Annotated[str, typer.Option(help="What to call it.")] = ""
     timezone: Annotated[str | None, typer.Option(help="Of --cron; by default schedules.timezone.")] = None
     channel: Annotated[str, typer.Option(help="Where it is heard.")] = "terminal"
@@ -84,7 +85,7 @@ class Wanted:
         """It as JSON."""
         places = {"channel": self.channel, "account": self.account, "conversation": self.conversation}
         when = {"cron": self.cron, "every_s": self.every, "at": self.at, "timezone": self.timezone}
-        what = {"say": self.say, "ask": self.ask, "run": self.run}
+        what = {"say": self.say, "ask": self.ask, "run": self.run, "task": self.task}
         return {"name": self.name, **when, **what, "to": {**places, "topic": self.topic}, "urgent": self.urgent}
 
 

@@ -16,6 +16,7 @@ from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
 from keepsaid.pipeline.turn.forget import Forget
 from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.tasking import TaskWords
+from keepsaid.pipeline.turn.timely import ScheduleWords
 from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.pipeline.turn.wrong import Receipts, Wrong
 from keepsaid.ports.forgetting import Forgets
@@ -82,6 +83,7 @@ class Commands:
         tasks = TaskWords(lanes.tasks)
         self._words = {"wrong": Wrong(lanes).told, "forget": Forget(lanes, forgets).told, "tasks": tasks.listed}
         self._words |= {"approve": tasks.approved, "reject": tasks.rejected}
+        self._words["schedules"] = ScheduleWords(lanes.schedules).listed
         self._personalities = personalities
         self._compact = compact
         self._window = window

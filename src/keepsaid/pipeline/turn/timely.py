@@ -14,16 +14,17 @@ from datetime import UTC, datetime
 
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.message import SYSTEM, Trust
+from keepsaid.domain.message import SYSTEM, Message, Trust
 from keepsaid.domain.moment import moment
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.provenance import least
 from keepsaid.domain.reply import address
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
-from keepsaid.domain.text import normalise
+from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
+from keepsaid.pipeline.turn.told import Told
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Tool
 from keepsaid.ports.schedules import ScheduleView
@@ -33,6 +34,8 @@ _REFUSED = "error:"
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 4_000, 100
 _LOOKED_AT = 20
 """So many times of a cron expression are looked at for how close they come."""
+
+_TOLD_MAX, _LINE_CHARS = 30, 100
 
 _ADDED = re.compile(r"(sch_[0-9a-z]{13}) comes first at ([^\s,]+)")
 _SCHEMA: Mapping[str, Json] = {
@@ -197,3 +200,28 @@ def _effect(call: ToolCall, told: str, claimed: Claimed, zone: str) -> Iterator[
     trust = least(message.inbound.origin.trust for message in claimed.heard)
     target = Target(claimed.batch.lane, url, direct=origin.direct)
     yield KeepTime(NewSchedule(number, "agent", name, timing, what, text, target, trust), first)
+
+
+class ScheduleWords:
+    """`/schedules`: what comes at a time. The owner sees all in a direct chat, others what is heard where they are."""
+
+    def __init__(self, view: ScheduleView) -> None:
+        self._view = view
+
+    async def listed(self, message: Message, _arguments: str) -> Told:
+        """Those that live, those first that were disabled."""
+        origin, place = message.inbound.origin, message.lane[:3]
+        found = await self._view.schedules(LIVE, 0, 1 << 31)
+        if not (origin.trust is Trust.OWNER and origin.direct):
+            found = [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
+        lines = [_told(one) for one in sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))]
+        more = [f"and {len(lines) - _TOLD_MAX} more: keepsaid schedule ls"] if len(lines) > _TOLD_MAX else []
+        return Told("\n".join((*lines[:_TOLD_MAX], *more)) or "There is no schedule.")
+
+
+def _told(one: Schedule) -> str:
+    named = f" {one.new.name}" if one.new.name else ""
+    why = f" ({one.reason})" if one.reason else ""
+    first = "-" if one.next_at is None else _iso(one.next_at)
+    said = cut(" ".join(one.new.text.split()), _LINE_CHARS)
+    return f"{show('schedule', one.id)}{named} {one.state}, next {first}: {one.new.what} {said}{why}"

@@ -15,6 +15,7 @@ from keepsaid.domain.text import cut
 from keepsaid.pipeline.turn.told import ASKED, REFUSED, Told
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.receipts import ReceiptView
+from keepsaid.ports.schedules import ScheduleView
 from keepsaid.ports.tasks import TaskView
 
 _TEXT_CHARS = 100
@@ -26,6 +27,11 @@ class Receipts(ReceiptView, LaneView, Protocol):
     @property
     def tasks(self) -> TaskView:
         """Tasks."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleView:
+        """What comes at a time."""
         ...
 
 

@@ -1,12 +1,16 @@
-"""The contract of what is heard of runs: executed is one thing, delivered another."""
+"""The contract of what comes of runs: executed is one thing, delivered another."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Fail, Failure, Settle, TakeReplies
+from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.schedule import Fire, What
-from keepsaid.domain.scheduling import EndRun, FireSchedules, Notice, SettleRun
+from keepsaid.domain.scheduling import NOT_DONE, EndRun, FireSchedules, Notice, SettleRun
+from keepsaid.domain.task import CancelTask, NewTask, TaskFilter
 from keepsaid.testing.builders import CHANNEL, lane_of, said
 from keepsaid.testing.contracts.road import Road, Store
 from keepsaid.testing.contracts.schedules import OWNER, add, come, run_of, told
@@ -95,3 +99,34 @@ class OutputContract:
         assert await store.schedules.heard(10) == []
         assert await store.apply(SettleRun(key, "end", 200)) == "active"
         assert (await run_of(store, key)).output == "silent"
+
+    async def test_the_owner_is_told_where_he_last_wrote(self, store: Store) -> None:
+        """In a direct chat; where he never did, in the lane that is named."""
+        inbound = said()
+        owner = replace(inbound.origin, trust=Trust.OWNER, direct=True)
+        await Road(store, 500).hear(replace(inbound, origin=owner))
+        await add(store, what=What.RUN)
+        for n in range(3):
+            at = 100 + 100 * n
+            key = await come(store, at, next_at=at + 100)
+            await store.apply(EndRun(key, "fail", at, "no", notice=Notice(OWNER, ReplyDraft(900 + n, "disabled"))))
+        [reply] = await store.unseen(CHANNEL, "room")
+        assert (reply.id, reply.draft.notice) == (902, True)
+        assert await store.unseen("terminal", "me") == []
+
+    async def test_a_time_makes_a_task(self, store: Store) -> None:
+        """In the commit that ends the run; while that has not ended the next is skipped."""
+        await add(store, what=What.TASK)
+        key, task = await come(store), NewTask(70, "tidy up", "schedule:1", outside=False)
+        assert await store.apply(EndRun(key, "execute", 100, task=task)) == "active"
+        assert await store.apply(EndRun(key, "execute", 100, task=replace(task, id=71))) == ""
+        again = await come(store, 200, next_at=300)
+        assert await store.apply(EndRun(again, "execute", 200, task=replace(task, id=72))) == "active"
+        run = await run_of(store, again)
+        assert (run.state, run.reason) == ("skipped", NOT_DONE)
+        [made] = await store.tasks.find(TaskFilter())
+        assert (made.id, made.state, made.description, made.created_at) == (70, "pending", "tidy up", 100)
+        assert await store.apply(CancelTask(70, 210, "no"))
+        await store.apply(EndRun(await come(store, 300, next_at=400), "execute", 300, task=replace(task, id=73)))
+        assert [one.id for one in await store.tasks.find(TaskFilter(state="pending"))] == [73]
+        assert await told(store) == ["added", *("fired", "executed", "fired", "skipped", "fired", "executed")]

@@ -60,6 +60,9 @@ UPDATE schedule SET state = ?2, failures = ?3, reason = ?4 WHERE id = ?1
 -- name: resume
 UPDATE schedule SET state = ?2, next_at = ?3, failures = 0, reason = '' WHERE id = ?1
 
+-- name: task_open
+SELECT 1 FROM task INDEXED BY task_key WHERE key = ? AND ended_at IS NULL LIMIT 1
+
 -- name: keep_run
 INSERT INTO schedule_run (
   schedule_id, due_at, errand, state, ready_at, channel, account, conversation, key, url, direct, reason, fired_at,
