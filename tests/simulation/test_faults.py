@@ -15,6 +15,7 @@ _WILD: Mapping[str, Any] = {"deaths_s": 5.0, "jumps": ()}
 _TOLD: Mapping[str, Any] = {"commands": 0.5, "people": 4, "model": 0.0}
 _HEARD: Mapping[str, Any] = {"hearing": 0.0, "deaths_s": None, "points_mean": None}
 _EARS: Mapping[str, Any] = {"hearing": 0.5, "jumps": (), "deaths_s": 8.0}
+_MADE: Mapping[str, Any] = {"making": 0.6, "deaths_s": 12.0, "jumps": (), "people": 2, "webhooks": 0, "storm_s": 15.0}
 _RACES: Mapping[str, Any] = {"deaths_s": 6.0, "races": 1.0, "points_mean": None, "model": 0.1, "storm_s": 40.0}
 
 
@@ -22,12 +23,13 @@ _RACES: Mapping[str, Any] = {"deaths_s": 6.0, "races": 1.0, "points_mean": None,
 def test_a_fault_is_caught(name: str) -> None:
     way, words = FAULTS[name]
     of = {"fenceless": _RACES, "deaf": _TOLD, "eager": _TOLD, "inattentive": _HEARD, "repeating": _HEARD}
+    of["absent"] = _MADE
     weather = of.get(name, _WILD)
     caught = (breach for seed in _SEEDS for breach in play(seed, way=way, changed=weather).breaches)
     assert any(words in breach for breach in caught)
 
 
-@pytest.mark.parametrize("weather", [_WILD, _RACES, _TOLD, _EARS])
+@pytest.mark.parametrize("weather", [_WILD, _RACES, _TOLD, _EARS, _MADE])
 def test_without_the_fault_nothing_is_found(weather: Mapping[str, Any]) -> None:
     for seed in range(20):
         assert play(seed, changed=weather).breaches == []

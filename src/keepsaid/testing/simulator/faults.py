@@ -15,6 +15,7 @@ from keepsaid.domain.event import Settled, SettleDeliveries, TakeDeliveries
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.ports.operations import R
+from keepsaid.testing.simulator.making import note_made
 from keepsaid.testing.simulator.watch import Watched
 
 _LATER_S = 0.5
@@ -137,6 +138,19 @@ class Eager(Watched):
         return replace(claimed, around=replace(claimed.around, slots=slots))
 
 
+class Absent(Watched):
+    """Answers, and forgets what was to be done."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Commit the turn without what its tools left."""
+        if not isinstance(commit, TurnCommit):
+            return await super().apply(commit)
+        bare: Any = replace(commit, outcome=replace(commit.outcome, effects=()))
+        result: R = await super().apply(bare)
+        note_made(self._seen, commit, result)
+        return result
+
+
 class Inattentive(Watched):
     """Ends deliveries that nobody was told."""
 
@@ -179,6 +193,7 @@ FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
         "greedy": (Greedy, "its head is of version"),
         "deaf": (Deaf, "carried out 0 times"),
         "eager": (Eager, "was asked"),
+        "absent": (Absent, "which a turn made, is lost"),
         "inattentive": (Inattentive, "was never heard to its end"),
         "repeating": (Repeating, "was told again after it was done"),
         "certain": (Certain, "times unmarked"),

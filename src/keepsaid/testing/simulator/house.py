@@ -19,6 +19,7 @@ from keepsaid.config.tree import TurnsConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import Reply
+from keepsaid.domain.task import TaskFilter
 from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.store import Store
@@ -28,6 +29,7 @@ from keepsaid.testing.simulator.disk import Disk, MemoryDisk, Roomy
 from keepsaid.testing.simulator.ears import Ear, unheard
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Life, Reset
+from keepsaid.testing.simulator.making import undone
 from keepsaid.testing.simulator.model import SimModel, tools
 from keepsaid.testing.simulator.net import Net
 from keepsaid.testing.simulator.past import gaps
@@ -167,11 +169,19 @@ class House:
         store = self._disk.open()
         found = await gaps(store, (story.message.lane for story in stories))
         found += await unheard(store, self._seen) if self._net.weather.hearing is not None else []
+        found += await undone(store, self._seen)
         found += [*disobeyed(await self._disk.executed(), stories), *await misled(store, stories)]
         for told in await questions(store, (story.message.lane for story in stories)):
             self._net.trace.add(told)
         self._disk.drop(store)
         return found
+
+    async def results(self) -> int:
+        """How many tasks came to something, for whoever looks from outside."""
+        store = self._disk.open()
+        found = await store.tasks.find(TaskFilter(state="completed", limit=100_000))
+        self._disk.drop(store)
+        return sum(bool(task.result) for task in found)
 
     def memories(self) -> SqliteMemories:
         """What is remembered, for whoever looks from outside."""

@@ -27,10 +27,11 @@ _VISIBLE = ("dropped", "dead", "review")
 class Judge:
     """Says what was promised and not kept."""
 
-    def __init__(self, seen: Seen, stories: Sequence[Story], episodes: int) -> None:
+    def __init__(self, seen: Seen, stories: Sequence[Story], episodes: int, results: int) -> None:
         self._seen = seen
         self._stories = sorted(stories, key=lambda story: (story.message.lane, story.message.number))
         self._episodes = episodes
+        self._results = results
         self._by_word: defaultdict[str, list[Story]] = defaultdict(list)
         for story in stories:
             self._by_word[word_of(story.message)].append(story)
@@ -120,7 +121,8 @@ class Judge:
         return stories[0].message.lane if stories else asked.word
 
     def _arrivals(self, stories: Sequence[Story]) -> Iterator[str]:
-        sent = [self._seen.sent[word_of(story.message)] for story in stories]
+        words = (word_of(story.message) for story in stories)
+        sent = [self._seen.sent[word] for word in words if word in self._seen.sent]  # but for what the program says
         for place, later in enumerate(sent):
             for earlier in sent[:place]:
                 if later.acked is not None and later.acked < earlier.began:
@@ -176,9 +178,8 @@ class Judge:
     def _remembered(self) -> Iterator[str]:
         done = [story for story in self._stories if story.state == "done" and not is_command(story)]
         answers = {reply.id for story in done for reply in story.replies if not reply.draft.notice}
-        results = {story.task.id for story in done if story.task is not None and story.task.state == "completed"}
-        if self._episodes != len(done) + len(answers) + len(results):
-            said = f"{len(done)} messages, {len(answers)} answers and {len(results)} results"
+        if self._episodes != len(done) + len(answers) + self._results:
+            said = f"{len(done)} messages, {len(answers)} answers and {self._results} results"
             yield f"{self._episodes} episodes of {said}"
 
     def _careful(self) -> Iterator[str]:

@@ -63,6 +63,7 @@ class Seen:
     """All of it. `written` is when replies were committed; `raced` are lives another was started beside;
     `jumped` says that the clock was set; `broken` is what was wrong at sight. `heard` is what subscribers were told,
     `taken` which event a delivery is of, and what it is about; `done` and `ended`, in order, what was heard to its end.
+    `tasks` and `schedules` are those that turns and branches made.
     """
 
     sent: dict[str, Sent] = field(default_factory=dict)
@@ -80,5 +81,7 @@ class Seen:
     taken: dict[int, tuple[int, str]] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
     ended: list[tuple[int, str]] = field(default_factory=list)
+    tasks: set[int] = field(default_factory=set)
+    schedules: set[int] = field(default_factory=set)
     commits: int = 0
     broken: list[str] = field(default_factory=list)

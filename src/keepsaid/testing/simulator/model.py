@@ -24,10 +24,12 @@ from keepsaid.errors import (
     ToolError,
 )
 from keepsaid.pipeline.turn.ask import ASK_FOR
+from keepsaid.pipeline.turn.branch import POLICY as BRANCH_POLICY
 from keepsaid.pipeline.turn.worker import SET_STATUS
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.simulator.ledger import Asked, Seen
 from keepsaid.testing.simulator.life import Life
+from keepsaid.testing.simulator.making import wanted
 from keepsaid.testing.simulator.net import Net
 
 _FAILURES: tuple[Callable[[], ModelError], ...] = (
@@ -53,6 +55,18 @@ def words_of(text: str) -> list[str]:
     return [word for word in text.replace(":", " ").split() if word.startswith("w-")]
 
 
+def beside(request: ModelRequest) -> str:
+    """Whose call it is that is made beside turns; "" for that of a turn."""
+    if request.prompt.system == BRANCH_POLICY:
+        return "branch"
+    return "worker" if any(tool.name == SET_STATUS for tool in request.tools) else ""
+
+
+def turn_of(request: ModelRequest) -> str:
+    """What a turn is known by: the words it began with, and whether it runs beside others."""
+    return " ".join((*words_of(request.prompt.user), *filter(None, (beside(request),))))
+
+
 def word_of(message: Message) -> str:
     """The word that names a message; its text may be a command, without it."""
     return message.inbound.marks.provider_id or ""
@@ -76,9 +90,8 @@ class SimModel:
         if any(tool.name == SAVE_FACTS for tool in request.tools):
             return await self._extract(request)
         words, depth = words_of(request.prompt.user), len(request.exchange)
-        worker = any(tool.name == SET_STATUS for tool in request.tools)
-        asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms(), worker=worker)
-        self._note(asked, " ".join(words))
+        asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms(), worker=bool(beside(request)))
+        self._note(asked, turn_of(request))
         words += [word for one in request.exchange if one.role is Role.USER for word in words_of(one.text)]
         try:
             async with asyncio.timeout(request.limit_s):
@@ -148,6 +161,7 @@ class SimModel:
             failure = _FAILURES[chance.randrange(last)]
             raise failure()
         calls = () if len(request.exchange) >= _DEPTH_MAX else self._calls(request, words[0])
+        calls += wanted(net, request, words[0]) if len(request.exchange) < _DEPTH_MAX else ()
         if not calls and not request.exchange and net.weather.commands and chance.random() < _ASKS:
             calls = (self._question(),)
         if calls:
@@ -168,8 +182,11 @@ class SimModel:
         paid = any(call.name == "pay" for record in request.exchange for call in record.calls)
         known = ("look", "set", "pay", "memory_search")
         names = [name for name in chance.sample(known, 2) if name != "pay" or not paid]
-        turn = " ".join(words_of(request.prompt.user))
-        told = json.dumps({"word": word, "depth": depth, "query": word, "turn": turn})
+        if beside(request) == "branch":
+            names = [name for name in names if name == "memory_search"]
+        if beside(request) and word.count("-") > 1:
+            word += "+"  # what the model had made; the turn that is told of it has the same word
+        told = json.dumps({"word": word, "depth": depth, "query": word, "turn": turn_of(request)})
         asked = {"memory_search": json.dumps({"query": word})}
         return tuple(ToolCall(f"call-{chance.randrange(1_000_000)}", name, asked.get(name, told)) for name in names)
 

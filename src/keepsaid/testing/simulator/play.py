@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keepsaid.app.scheduling import OWNERS_LANE
 from keepsaid.ports.points import arm
 from keepsaid.testing.simulator.channels import HOOKS, WEB
 from keepsaid.testing.simulator.disk import Disk, RamDisk
@@ -19,6 +20,7 @@ from keepsaid.testing.simulator.judge import Judge
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import LIFE
 from keepsaid.testing.simulator.loop import Stuck, VirtualLoop
+from keepsaid.testing.simulator.making import all_ended
 from keepsaid.testing.simulator.net import Net
 from keepsaid.testing.simulator.people import CHANNELS, Owner, Sender
 from keepsaid.testing.simulator.watch import Watched
@@ -227,11 +229,14 @@ class _Play:
             return False
         if any(one.due_at is not None for one in await runtime.store.collections(("marked", "claimed"), 99)):
             return False
+        if not await all_ended(runtime.store, self.seen):
+            return False
         seen = await runtime.store.overview()
         waiting = sum(channel.unrouted for channel in seen.channels) + seen.episodes_due
         waiting += sum(seen.batches.get(state, 0) for state in ("queued", "leased"))
         waiting += sum(seen.tasks.get(state, 0) for state in ("pending", "running"))
         waiting += len(await runtime.store.tasks.results(1))
+        waiting -= len(await runtime.store.unseen(OWNERS_LANE.channel, OWNERS_LANE.conversation))  # nobody is there
         return not waiting + sum(seen.replies.get(state, 0) for state in ("pending", "sending", "unknown"))
 
     async def _idle(self) -> list[str]:
@@ -247,7 +252,7 @@ class _Play:
         for task in self.tasks:
             if task.done() and not task.cancelled() and task.exception() is not None:
                 self.seen.broken.append(f"the play itself failed: {task.exception()!r}")
-        verdict = Judge(self.seen, stories, counts.get("episode", 0)).verdict()
+        verdict = Judge(self.seen, stories, counts.get("episode", 0), await self.house.results()).verdict()
         return verdict + await self.house.gaps(stories)
 
     def clear(self) -> None:

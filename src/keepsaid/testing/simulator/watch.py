@@ -8,12 +8,14 @@ from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.collection import Collecting, CollectionLine, Marked, Passage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
+from keepsaid.domain.event import Distribute
 from keepsaid.domain.feedback import Feedback, Reminded, Use
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.news import TellNews
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
+from keepsaid.domain.scheduling import EndRun
 from keepsaid.domain.session import Quiet, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.summary import Summary
@@ -29,6 +31,7 @@ from keepsaid.ports.tasks import TaskView
 from keepsaid.testing.simulator.ears import note
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Killed, Life
+from keepsaid.testing.simulator.making import note_made
 from keepsaid.testing.simulator.net import Net
 
 _SLOW_S = 0.02
@@ -240,6 +243,7 @@ class Watched(Views):
         self._net = net
         self._seen = seen
         self._life = life
+        self._told_news = False
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""
@@ -266,12 +270,18 @@ class Watched(Views):
         self._note_replies(commit)
         result = await self.store.apply(commit)
         note(self._seen, commit, result)
+        note_made(self._seen, commit, result)
         if result and result != _NIGHT:
-            self._seen.commits += not isinstance(commit, TellNews)  # of what memory's own night did, which is its due
+            self._seen.commits += not self._is_news(commit)
             net.trace.add(f"{self._life.name} {name} {_brief(result)}")
         if net.happens(net.weather.slow_disk):
             await net.pause(0.0, _SLOW_S)
         return result
+
+    def _is_news(self, commit: Commit[R]) -> bool:
+        """Whether it tells of what memory's own night did, which is its due: that, or who is to hear of it."""
+        heard, self._told_news = self._told_news and isinstance(commit, Distribute), isinstance(commit, TellNews)
+        return heard or self._told_news
 
     def _note_replies(self, commit: Commit[R]) -> None:
         """When replies are written: between here and the disk no time passes."""
@@ -282,6 +292,8 @@ class Watched(Views):
             ids = (commit.notice.id, *commit.reply_ids)
         elif isinstance(commit, VoidLeases):
             ids = commit.reply_ids
+        elif isinstance(commit, EndRun) and commit.reply is not None:
+            ids = (commit.reply.id,)
         for reply_id in ids:
             self._seen.written[reply_id] = self._net.wall.passed_ms()
 

@@ -20,7 +20,8 @@ class Weather:
     `points_mean` is how many named points a process passes before it dies at one, None when it dies at none;
     `deaths_s` how long until it dies just so. `races` is the share of starts at which the former process is
     taken for dead and is not. `commands` is how often people tell the program something, and the model asks them.
-    `hearing` is how often a subscriber fails, hangs or is slow, None where nobody has subscribed.
+    `hearing` is how often a subscriber fails, hangs or is slow, None where nobody has subscribed. `making` is how often
+    the model has something done beside its turn, or later.
     """
 
     points_mean: int | None
@@ -39,6 +40,7 @@ class Weather:
     storm_s: float
     commands: float
     hearing: float | None
+    making: float
 
 
 def weather(chance: random.Random, aside: random.Random) -> Weather:
@@ -67,4 +69,5 @@ def weather(chance: random.Random, aside: random.Random) -> Weather:
         storm_s=chance.choice((15.0, 40.0, 90.0)),
         commands=aside.choice((0.0, 0.2, 0.4)),
         hearing=aside.choice((None, None, None, None, 0.0, 0.3)),
+        making=aside.choice((0.0, 0.0, 0.0, 0.25)),
     )
