@@ -9,7 +9,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.codes import one_time_code
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.skills import SkillFolder
-from keepsaid.app.beside import SideTasks
+from keepsaid.app.beside import SideTasks, WorkerTools
 from keepsaid.app.branching import hindsight_of
 from keepsaid.app.budget import budget_of
 from keepsaid.app.compaction import guard_of, overview_of
@@ -95,9 +95,8 @@ class Agent:
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
         overview = overview_of(config, operations)
-        sources = Sources(
-            SkillFolder(files), None, SideTasks(operations.tasks), (self.tools[1],), overview, have.briefings
-        )
+        beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks)
+        sources = Sources(SkillFolder(files), *beside, (self.tools[1],), overview, have.briefings)
         guard = guard_of(config, operations, clock, have.compactor)
         claims = Claims(memories.people, memories.hearing, clock, one_time_code, operations)
         window = config.compaction.window_tokens
@@ -133,6 +132,11 @@ class Agent:
         most = settings.agent_max if settings.enabled else 0
         terms = TimelyTerms(most, int(settings.agent_least_s * 1_000), settings.timezone)
         return schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
+
+    def worker_tools(self) -> Sequence[Tool]:
+        """The tools that belong to no turn, as workers have them."""
+        given, offers, toolbox = self.tools
+        return (*given, *offers.lasting(), *toolbox.tools())
 
     def hindsight(self) -> Hindsight:
         """What branches know of the lanes that they are begun in."""

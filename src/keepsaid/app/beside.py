@@ -1,13 +1,15 @@
-"""Beside: what the agent itself has under way beside its turns, as its prompts tell of it."""
+"""Beside: what the agent can have done beside its turns, and what of that is under way, as its prompts tell of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.task import Task
 from keepsaid.domain.text import cut
+from keepsaid.ports.model import Tool
 from keepsaid.ports.tasks import TaskView
 
 _LISTED = 20
@@ -23,6 +25,23 @@ class SideTasks:
     async def lines(self, lane: Lane) -> tuple[str, ...]:
         """One line for each, newest first."""
         return tuple(map(_line, await self.view.beside(lane, _LISTED)))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTools:
+    """What work can be given to a worker for: the tools that it would have, by name."""
+
+    tools: Callable[[], Sequence[Tool]]
+
+    def lines(self) -> tuple[str, ...]:
+        """One line for each, in the order of their names."""
+        known = {tool.name: tool for tool in reversed(self.tools())}
+        return tuple(f"{name}: {cut(_first(known[name].description), _LINE_CHARS)}" for name in sorted(known))
+
+
+def _first(text: str) -> str:
+    """The first sentence or line of a text."""
+    return " ".join(text.split("\n", 1)[0].split()).partition(". ")[0]
 
 
 def _line(task: Task) -> str:

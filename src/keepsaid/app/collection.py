@@ -15,6 +15,7 @@ from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.collector import Collector, Nightly, Pace, UnreadSessions
 from keepsaid.engine.loops import Stage
 from keepsaid.errors import ConfigError
+from keepsaid.extensions.lending import Active, LentExtractor, lent_by
 from keepsaid.memory.collect import Collection, CollectionStore, Reading
 from keepsaid.memory.explicit import ExplicitExtractor
 from keepsaid.ports.clock import Clock, Ids
@@ -99,13 +100,13 @@ class Collecting:
 def collecting_of(
     config: Config,
     stores: tuple[CollectionStore, SqliteMemories],
-    model: Model,
+    readers: tuple[Model, Active],
     time: tuple[Clock, Ids],
     redactor: Redactor,
 ) -> Collecting:
-    """What collects, as the config says."""
+    """What collects, as the config says: by the model, or by one of the extensions that are up."""
     settings = config.collection
-    extractor = _extractor(config, model)
+    extractor = _extractor(config, *readers)
     store, memories = stores
     reading = Reading(
         settings.records_max,
@@ -123,8 +124,11 @@ def collecting_of(
     return Collecting(store, collector, nightly, clock, every_ms, extractor.thorough, on)
 
 
-def _extractor(config: Config, model: Model) -> Extractor:
+def _extractor(config: Config, model: Model, lent: Active) -> Extractor:
     settings = config.collection
+    lender = lent_by(settings.extractor)
+    if lender:
+        return LentExtractor(lender, lent)
     if settings.extractor == "rules" or model.name == NO_MODEL:
         return ExplicitExtractor()
     return ModelExtractor(model, settings.answer_tokens_max, settings.timeout_s)

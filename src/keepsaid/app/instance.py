@@ -58,6 +58,7 @@ from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions.discover import Found
+from keepsaid.extensions.lending import Active, LentEmbedder, lent_by
 from keepsaid.extensions.offers import TurnOffers
 from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.inject import LEG_SHARE
@@ -109,11 +110,11 @@ class Outside:
     extensions: Sequence[Found] = ()
 
 
-def embedding_of(outside: Outside, memories: SqliteMemories) -> Embedding | None:
-    """What gives memories their vectors, where there is an embedder."""
-    if outside.embedder is None:
-        return None
-    return Embedding(outside.embedder, memories, outside.clock, outside.former)
+def embedding_of(outside: Outside, memories: SqliteMemories, config: Config, lent: Active) -> Embedding | None:
+    """What gives memories their vectors, where there is an embedder; `lent` are the extensions that are up."""
+    lender = lent_by(config.memory.embedder)
+    embedder = LentEmbedder(lender, lent) if lender else outside.embedder
+    return Embedding(embedder, memories, outside.clock, outside.former) if embedder else None
 
 
 class Instance:
@@ -136,7 +137,8 @@ class Instance:
         self.hub = ProgressHub()
         self.channels: dict[str, Channel] = dict(outside.channels)
         self.hooks: dict[str, Hook] = {}
-        self.embedding = embedding_of(outside, self.memories)
+        up: Active = lambda: self.extending.lifecycle.active  # noqa: E731 - a name is shorter than a method
+        self.embedding = embedding_of(outside, self.memories, config, up)
         leg_ms = LEG_SHARE * config.memory.deadline_ms
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
@@ -147,13 +149,13 @@ class Instance:
         self.halt = Halt()
         self.maintenance = maintenance_of(config, self.memories, self.clock, (self.embedding, model), self.halt)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
-        collecting = collecting_of(config, stores, model, (self.clock, self.ids), self.redactor)
+        collecting = collecting_of(config, stores, (model, up), (self.clock, self.ids), self.redactor)
         self.collecting = replace(collecting, halt=self.halt)
         self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
         self._early = Early(config, self.recall, self.memories, self.recorder, self.clock)
         have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
         system = self.clock, self.ids
-        offers = TurnOffers(lambda: self.extending.lifecycle.active)
+        offers = TurnOffers(up)
         self.toolbox = toolbox_of(config, self.clock)
         agent = Agent(home, config, stores, model, have, system, self.hub, (outside.tools, offers, self.toolbox))
         self.flow = agent.flow()
@@ -164,8 +166,7 @@ class Instance:
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
-        tools = self.toolbox.beside(outside.tools, offers.lasting)
-        self.working = Working(self._site(agent, tools), system, self.flow.hints, self.owner)
+        self.working = Working(self._site(agent), system, self.flow.hints, self.owner)
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
         patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
@@ -178,9 +179,9 @@ class Instance:
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
 
-    def _site(self, agent: Agent, tools: Callable[[], Sequence[Tool]]) -> Site:
+    def _site(self, agent: Agent) -> Site:
         stores = self.operations, self.memories
-        return Site(self.home, self.config, *stores, self.redactor, self.model, tools, agent.hindsight())
+        return Site(self.home, self.config, *stores, self.redactor, self.model, agent.worker_tools, agent.hindsight())
 
     def _way_in(self) -> Door:
         config = self.config

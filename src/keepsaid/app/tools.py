@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer
@@ -38,10 +38,6 @@ class Toolbox:
     def tools(self) -> tuple[Tool, ...]:
         """What may be used now, by name."""
         return tuple(sorted((tool for one in self.sources for tool in one.tools()), key=lambda tool: tool.name))
-
-    def beside(self, tools: Sequence[Tool], more: Callable[[], Sequence[Tool]]) -> Callable[[], Sequence[Tool]]:
-        """What may be used at any time: these, more, and those of the servers."""
-        return lambda: (*tools, *more(), *self.tools())
 
     def stages(self) -> Sequence[Stage]:
         """One for each server, so that one that hangs holds up nobody else."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from keepsaid.config.section import Section
@@ -12,9 +10,9 @@ from keepsaid.config.section import Section
 class CollectionConfig(Section):
     """How what was said in a session becomes memory."""
 
-    extractor: Literal["auto", "rules", "none"] = "auto"
+    extractor: str = Field("auto", pattern=r"^(auto|rules|none|ext/[a-z][a-z0-9_-]{0,39})$")
     """auto: the chat model reads what was said, and rules where none is set; rules: never a model, only what people
-    state outright is learned; none: nothing is collected, and marks stay."""
+    state outright is learned; none: nothing is collected, and marks stay; ext/ID: that of an extension."""
     every_s: float = Field(30.0, gt=0, le=86_400)
     """Seconds between two looks at the marked sessions."""
     passages_max: int = Field(10, ge=1, le=1_000)

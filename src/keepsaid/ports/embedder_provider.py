@@ -1,4 +1,4 @@
-"""What brings an embedder. The door knows one and holds it ready; memory does not ask for it yet."""
+"""What brings an embedder: memory asks it where the setting `memory.embedder` is `ext/ID`."""
 
 from __future__ import annotations
 

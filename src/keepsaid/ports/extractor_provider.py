@@ -1,4 +1,4 @@
-"""What brings an extractor. The door knows one and holds it ready; the collector does not ask for it yet."""
+"""What brings an extractor: the collector asks it where the setting `collection.extractor` is `ext/ID`."""
 
 from __future__ import annotations
 
