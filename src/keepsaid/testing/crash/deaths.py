@@ -56,7 +56,7 @@ class Deaths:
         """Let a batch that was alone in flight at two deaths be settled: by nothing but the third is a poison told."""
         while self.endanger():
             life = self._stage.fork()
-            self._stage.signal_load(signal.SIGSTOP)  # of new ones some would always have failed twice
+            self._stage.signal_load(signal.SIGTSTP)  # of new ones some would always have failed twice
             try:
                 self._stage.until(lambda: not self.endanger(), life, _SPARE_S, "suspects are settled")
             finally:

@@ -1,9 +1,9 @@
 """The load: people and GitHub, who repeat themselves until they are heard, and write down what they were told.
 
 `python -m keepsaid.testing.crash.load --home DIR --ledger FILE --reply-url URL --closed-url URL --seed N [--data DIR]`
-sends until SIGTERM, then ends what it began; at SIGUSR1 a crowd speaks up at once. `--data` is also sent whole:
-LoCoMo's first conversations and GitHub's real payloads. The owner sits beside it: what died is queued again once,
-replies are pulled, dead ones given up.
+sends until SIGTERM, then ends what it began; at SIGUSR1 a crowd speaks up at once, at SIGTSTP all fall silent until
+SIGCONT. `--data` is also sent whole: LoCoMo's first conversations and GitHub's real payloads. The owner sits beside it:
+what died is queued again once, replies are pulled, dead ones given up.
 
 Each line of the ledger is one answer, flushed as it comes. `taken`: key, id and, for talk, place and number; `after`
 is how many `taken` lines there were when it was first sent. `refused`: a forged delivery was not taken. `strange`:
@@ -125,6 +125,7 @@ async def run(options: argparse.Namespace) -> None:
     stop, never = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGTSTP, os.kill, os.getpid(), signal.SIGSTOP)  # never while it reads a store
     with suppress(PermissionError):  # stdin is no pipe
         loop.add_reader(sys.stdin.fileno(), os._exit, 1)  # nobody is left to wait for what was begun
     ledger = Ledger(options.ledger)

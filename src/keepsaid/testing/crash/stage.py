@@ -177,7 +177,7 @@ class Stage:
         return self._load
 
     def signal_load(self, number: signal.Signals) -> None:
-        """Tell the load something, if it has begun: SIGUSR1 lets a crowd speak up beside it, SIGSTOP hushes it."""
+        """Tell the load something, if it has begun: SIGUSR1 lets a crowd speak up beside it, SIGTSTP hushes it."""
         if self._load is not None:
             self._load.send_signal(number)
 
