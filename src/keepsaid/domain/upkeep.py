@@ -11,7 +11,7 @@ from keepsaid.domain.decay import Curve
 from keepsaid.domain.space import VectorSpace
 
 PIECE = 32
-"""Things that are looked at together; two memories that are archived are as much work."""
+"""Things that are looked at together; one memory that is archived is as much work."""
 
 
 class Task(StrEnum):

@@ -29,8 +29,8 @@ _ALL = 1 << 62
 _TERMS_EACH = 4
 """So many terms are counted in the time in which one memory is looked at."""
 
-_ARCHIVED = 2
-"""So many memories of one piece are archived: taking one out of the index costs as much as looking at many others."""
+_ARCHIVED = 1
+"""So many memories of one piece are archived: taking one out of the index changes a page for each of its words."""
 
 
 class SqliteUpkeep:
