@@ -27,6 +27,7 @@ def test_it_falls_silent_by_itself_and_not_while_it_reads_a_store(tmp_path: Path
         (tmp_path / "errors").open("wb") as errors,
         running(["keepsaid.testing.crash.load", *places], subprocess.PIPE, errors) as load,
     ):
+        assert load.stdout is not None
         while not ledger.exists():
             assert not select.select([load.stdout], [], [], 0.01)[0], "it ended by itself"
         load.send_signal(signal.SIGTSTP)

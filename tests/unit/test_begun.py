@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from typing import Any
 
 import pytest
 from tests.unit.deaths import dying_at
@@ -12,12 +14,14 @@ from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.offline import OfflineResponder
 from keepsaid.adapters.models.provider import ProviderChat
 from keepsaid.adapters.models.punctual import Punctual
-from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.turn import Answer
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.domain.commits import Commit, StepStart, VoidLeases
+from keepsaid.domain.prompt import Json, Prompt
+from keepsaid.domain.turn import Answer, Held, StepKind, Usage
 from keepsaid.errors import LeaseLost, ModelError
+from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest
-from keepsaid.testing.clock import settle
+from keepsaid.testing.clock import VirtualClock, settle
 from keepsaid.testing.model_script import Say, Script
 from keepsaid.testing.model_server import ModelServer
 
@@ -106,3 +110,39 @@ async def test_killed_before_the_call_is_on_record_nobody_was_asked() -> None:
             await stage.work()
         assert stage.server.requests == []
         assert (await stage.turn()).steps == ()
+
+
+class Refusing(RamOperations):
+    """A store that refuses the start of a call, once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+
+    async def apply(self, commit: Commit[Any]) -> Any:
+        if not isinstance(commit, StepStart):
+            return await super().apply(commit)
+        await self.let.wait()
+        return False
+
+
+async def test_a_start_that_is_refused_to_a_turn_that_was_broken_off_is_nobodys_error() -> None:
+    store, asked, unheard = Refusing(), asyncio.Event(), list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
+
+    async def make(_: Begun) -> tuple[Json, Usage]:
+        asked.set()
+        await asyncio.Event().wait()
+        return "", Usage()
+
+    steps = StepLog(store, VirtualClock(), Held(1, 1))
+    turn = asyncio.create_task(steps.once(Call(StepKind.MODEL, "sim", b""), make))
+    await asked.wait()
+    store.let.set()
+    await settle()
+    turn.cancel()
+    await asyncio.wait([turn])
+    assert turn.cancelled()
+    del turn
+    gc.collect()
+    assert unheard == []

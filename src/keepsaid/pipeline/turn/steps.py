@@ -41,6 +41,12 @@ Begun = Callable[[], Awaitable[None]]
 """Done when the start of a call is on disk; raises what kept it from there."""
 
 
+def _heard(start: asyncio.Task[None]) -> None:
+    """A start that is refused to a turn that was broken off meanwhile is nobody's error."""
+    if not start.cancelled():
+        start.exception()
+
+
 class StepLog:
     """The steps of one turn, or of one task, in order.
 
@@ -96,6 +102,7 @@ class StepLog:
         self, n: int, call: Call, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]
     ) -> tuple[Json, Usage]:
         starting = asyncio.ensure_future(self._start(n, call))
+        starting.add_done_callback(_heard)
         # the writer has it before the loop is busy with the request
         await asyncio.sleep(0)
         try:
