@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.deaths import dying_at
@@ -9,9 +10,15 @@ from tests.unit.task_cast import only_task, owner_says, pull, until, working
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
+from keepsaid.domain.message import Trust
+from keepsaid.domain.relay import trust_of
+from keepsaid.domain.route import Action
+from keepsaid.domain.task import Task, TaskStory
+from keepsaid.domain.turn import Step, StepKind
 from keepsaid.domain.views import MessageFilter
+from keepsaid.domain.work import TaskKind
 from keepsaid.engine.relay import Relay, RelayTerms
-from keepsaid.testing.model_script import Call, ChatRequest, Hang, Say, Script
+from keepsaid.testing.model_script import Call, ChatRequest, Hang, Reaction, Say, Script
 
 TOLD = {"retriggers_max": 3}
 
@@ -44,6 +51,52 @@ async def test_a_conclusion_comes_back(tmp_path: Path) -> None:
         await model.wait_idle()
         assert await instance.working.view.untold(9) == []
         assert await _heard(instance) == ["me", "system", "me"]
+
+
+async def test_what_was_looked_at_is_not_told_again(tmp_path: Path) -> None:
+    """A turn that was shown it by its tool says so."""
+
+    def look(request: ChatRequest) -> Reaction:
+        return Call("task_show", {"id": request.last("user").split()[-1]})
+
+    script = Script(Call("task_create", {"task": "name a river"}), Say("I will see"), Say("the Tiber"), look, Say("so"))
+    async with working(tmp_path, script) as (instance, model):
+        await instance.receive(owner_says("which river is it?"))
+        task = (await until(instance, "completed")).task
+        assert len(await instance.working.view.untold(9)) == 1
+        await instance.receive(owner_says(f"look at {show('task', task.id)}"))
+        assert "the Tiber" in (await model.wait_for(5))[4].last("tool")
+        while await instance.working.view.untold(9):
+            await model.wait_idle()
+        await model.wait_idle()
+
+
+def test_how_far_a_result_is_trusted() -> None:
+    """Like somebody known; not what a tool brought, or other results did."""
+    task = Task(1, "k", "completed", "name a river")
+    tools = [Step(n, StepKind.TOOL, name, b"") for n, name in enumerate(("set_status", "memory_search"))]
+    branch = replace(task, kind=TaskKind.BRANCH)
+    assert trust_of(TaskStory(task, tuple(tools))) is Trust.KNOWN
+    assert trust_of(TaskStory(branch, tuple(tools))) is Trust.KNOWN
+    assert trust_of(TaskStory(task, (*tools, Step(2, StepKind.TOOL, "web", b"")))) is Trust.EXTERNAL
+    assert trust_of(TaskStory(task, before=(branch,))) is Trust.EXTERNAL
+    assert trust_of(None) is Trust.EXTERNAL
+
+
+async def test_no_rule_is_asked_about_a_result(tmp_path: Path) -> None:
+    """One that drops everything drops what people say."""
+    script = Script(
+        Call("task_create", {"task": "name a river"}), Say("I will see"), Say("the Tiber"), Say("the Tiber!")
+    )
+    rule = {"match": {"channel": "http", "sender": "system"}, "action": "drop", "task": ""}
+    async with working(tmp_path, script, rule=rule, tasks=TOLD) as (instance, model):
+        await instance.receive(owner_says("which river is it?"))
+        await model.wait_for(4)
+        await model.wait_idle()
+        [story, _] = await instance.operations.find(MessageFilter(limit=9))
+        assert story.batch is not None
+        assert (story.batch.verdict.action, story.batch.verdict.rule) == (Action.FORWARD, "system")
+        assert story.message.inbound.origin.trust is Trust.KNOWN
 
 
 async def test_what_a_rule_spawned_never_comes_back(tmp_path: Path) -> None:

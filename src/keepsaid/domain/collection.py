@@ -13,7 +13,7 @@ from typing import NamedTuple
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.finding import Finding
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.words import only_asks, topic
@@ -53,7 +53,7 @@ class Utterance:
     def told(self) -> bool:
         """Whether a person who is known said it here: nothing else is ever the source of a statement."""
         said = self.role is Role.USER and self.ref.startswith("message:") and bool(self.text.strip())
-        return said and self.trust is not Trust.EXTERNAL
+        return said and self.trust is not Trust.EXTERNAL and self.sender != SYSTEM
 
     @property
     def heard(self) -> bool:

@@ -12,6 +12,10 @@ SYSTEM = "system"
 """The sender of what the program itself says; nobody outside can be called so."""
 
 
+RESULT = "task.result"
+"""The event of a message in which the program tells of a result."""
+
+
 class Trust(StrEnum):
     """Where something came from; `external` text is never injected outside its lane."""
 

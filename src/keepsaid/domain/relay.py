@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Message
-from keepsaid.domain.task import Task
-
-RESULT = "task.result"
-"""The event of a message that tells of a result."""
+from keepsaid.domain.message import RESULT, SYSTEM, Message, Trust
+from keepsaid.domain.provenance import OWN_TOOLS
+from keepsaid.domain.task import Task, TaskStory
+from keepsaid.domain.turn import StepKind
+from keepsaid.domain.work import TaskKind
 
 _MARK = "task"
 
@@ -46,6 +46,21 @@ class TellBack(Commit[int]):
 def mark_of(task: Task) -> str:
     """The external id of the message that tells of a task: the same however often it is tried."""
     return f"{_MARK}:{task.id}:{task.attempts}"
+
+
+_OWN = OWN_TOOLS | {"set_status"}
+
+
+def trust_of(story: TaskStory | None) -> Trust:
+    """How far the words of a result are trusted: as those of somebody known, since nobody else has work done.
+
+    What a worker's tools brought, and what it was given of other results, comes from outside.
+    """
+    if story is None:
+        return Trust.EXTERNAL
+    used = {one.subject for one in story.steps if one.kind is StepKind.TOOL}
+    given = story.task.kind is TaskKind.WORKER and (story.before or ".result" in story.task.description)
+    return Trust.EXTERNAL if given or used - _OWN else Trust.KNOWN
 
 
 def relayed_in(messages: Sequence[Message]) -> tuple[RelayTask, ...]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import RESULT, SYSTEM, Message
 from keepsaid.domain.text import cut, digest
 from keepsaid.domain.work import WorkTerms, encoded
 
@@ -103,7 +103,12 @@ def payload_fields(message: Message) -> Fields:
 
 
 def judge(routes: Routes, message: Message, payload: Fields) -> tuple[Verdict, Rule | None]:
-    """The verdict on one message and the rule behind it; `payload` is its parsed payload, if any rule reads it."""
+    """The verdict on one message and the rule behind it; `payload` is its parsed payload, if any rule reads it.
+
+    Rules are for what others say: what the agent's own side work came to goes to who asked for it.
+    """
+    if message.inbound.origin.sender == SYSTEM and message.inbound.content.event == RESULT:
+        return Verdict(Action.FORWARD, SYSTEM, routes.version, "it tells what the agent's side work came to"), None
     for rule in routes.rules:
         if _matches(rule, message, payload):
             return _by_rule(routes, rule), rule

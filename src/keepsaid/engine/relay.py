@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin, Trust
-from keepsaid.domain.relay import RESULT, TellBack, Untold, mark_of
+from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.relay import TellBack, Untold, mark_of, trust_of
 from keepsaid.domain.task import Task
 from keepsaid.domain.text import cut
 from keepsaid.domain.work import TaskKind
@@ -81,7 +81,7 @@ class Relay:
     async def _tell(self, lane: Untold) -> None:
         for task in lane.tasks:
             try:
-                await self._receive(told(task, lane))
+                await self._receive(told(task, lane, trust_of(await self._view.task(task.id))))
             except InputError as refusal:
                 extra = {"code": refusal.code, "task": task.id}
                 _log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
@@ -89,15 +89,15 @@ class Relay:
         await self._operations.apply(TellBack(tuple(task.id for task in lane.tasks), self._clock.now_ms()))
 
 
-def told(task: Task, untold: Untold) -> Inbound:
-    """A result as a message of its lane: from outside, whoever asked for it; its words are data."""
+def told(task: Task, untold: Untold, trust: Trust) -> Inbound:
+    """A result as a message of its lane; its words are data."""
     lane, name = untold.lane, show("task", task.id)
     kind = "branch" if task.kind is TaskKind.BRANCH else "worker"
     about = cut(" ".join(task.description.split()), _ABOUT_CHARS)
     head = f"{name}, a {kind} you started, has {'ended' if task.state == 'completed' else 'failed'}."
     what, said = ("what it came to", task.result) if task.state == "completed" else ("why it failed", task.reason)
     text = "\n".join((head, *data("what it was about", about), *data(what, cut(said, _CHARS_MAX))))
-    origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, Trust.EXTERNAL)
+    origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, trust)
     payload = json.dumps({"task": name, "state": task.state}).encode()
     content = Content(payload, text, RESULT)
     return Inbound(origin, content, Marks(mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)

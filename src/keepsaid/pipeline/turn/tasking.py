@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, StopTask
+from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, StopTask
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import Message, Trust
@@ -161,7 +161,7 @@ def made_in(records: Sequence[Record], *, outside: bool) -> tuple[MakeTask, ...]
     return tuple(one for one in _asked_for(records, outside=outside) if isinstance(one, MakeTask))
 
 
-def _asked_for(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask | StopTask]:
+def _asked_for(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask | StopTask | RelayTask]:
     for call, said in _granted(records):
         arguments: Json = json.loads(call.arguments or "{}")
         number = read("task", said.partition(" ")[0])
@@ -169,6 +169,9 @@ def _asked_for(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask
             continue
         if call.name == CANCEL:
             yield StopTask(number, "the agent ended it")
+        elif call.name == SHOW:
+            if said.split(" ", 2)[1].rstrip(":") in ENDED:
+                yield RelayTask(number)
         elif call.name == BRANCH:
             yield MakeTask(number, normalise(str(arguments["about"])), outside=outside, kind=TaskKind.BRANCH)
         else:
@@ -180,7 +183,7 @@ def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, str]]:
     calls: dict[str, ToolCall] = {}
     for one in records:
         if one.role is Role.ASSISTANT:
-            calls = {call.id: call for call in one.calls if call.name in (CREATE, BRANCH, CANCEL)}
+            calls = {call.id: call for call in one.calls if call.name in (CREATE, BRANCH, SHOW, CANCEL)}
         elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
             yield calls[one.call_id], one.text
 

@@ -8,8 +8,8 @@ from keepsaid.domain.batch import TaskDraft
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Content, Marks
-from keepsaid.domain.relay import RESULT, TellBack, Untold
+from keepsaid.domain.message import RESULT, SYSTEM, Content, Marks
+from keepsaid.domain.relay import TellBack, Untold
 from keepsaid.domain.route import Action
 from keepsaid.domain.task import CancelTask, CreateTasks, Ending, EndTask, NewTask, Task
 from keepsaid.testing.builders import ROOM, lane_of, outcome, said, verdict
