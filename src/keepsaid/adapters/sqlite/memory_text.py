@@ -40,9 +40,11 @@ _READ_LEAST, _READ_SHARE = 25_000, 0.25
 _DEPTH_OUTSIDE = 30
 """Of what is in no block of words yet, its share of the best matches is scored exactly, and at least so many."""
 
-_DEPTH_LEAST, _DEPTH_SHARE, _DEPTH_MOST, _DEPTH_READ = 100, 1 / 300, 300, 200
-"""So many of the best matches are scored exactly: a share of all pieces, within bounds, and as many as are wanted.
-Blocks of words tell the best better than FTS5, so that fewer of them do."""
+_DEPTH_LEAST, _DEPTH_SHARE, _DEPTH_MOST = 100, 1 / 300, 300
+"""So many of the best matches are scored exactly: a share of all pieces, within bounds, and as many as are wanted."""
+
+_READ_DEPTH_SHARE, _READ_DEPTH_MOST = 1 / 500, 500
+"""The same of those that blocks of words tell, which does it better than FTS5."""
 
 _DEPTH_UNCAPPED = 5_000
 
@@ -134,7 +136,8 @@ def _asked(
         looked_up = looked_up[: _within(looked_up, budget)]
         readable = _within(terms.values(), max(_READ_LEAST, pieces * _READ_SHARE))
         read = dict(islice(idf.items(), readable))
-        depth = int(min(max(_DEPTH_LEAST, pieces * _DEPTH_SHARE), _DEPTH_READ if there else _DEPTH_MOST))
+        share, most = (_READ_DEPTH_SHARE, _READ_DEPTH_MOST) if there else (_DEPTH_SHARE, _DEPTH_MOST)
+        depth = int(min(max(_DEPTH_LEAST, pieces * share), most))
     words = " OR ".join(f'"{term.word}"' for term in looked_up)
     return _Asked(words, idf, read, there or (), max(depth, limit))
 
