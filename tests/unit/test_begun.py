@@ -140,5 +140,6 @@ async def test_a_start_that_is_refused_to_a_turn_that_was_broken_off_is_nobodys_
     await asyncio.wait([turn])
     assert turn.cancelled()
     await settle()
+    del turn
     gc.collect()
     assert unheard == []
