@@ -6,10 +6,7 @@ import asyncio
 import hashlib
 import json
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +18,8 @@ from keepsaid.errors import HomeError, StoreError
 from keepsaid.interfaces.cli.bundle import export, import_
 from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, say, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import is_text, session
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.whole_folder import clear, whole
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -53,7 +51,8 @@ def backup(
     from keepsaid.app.care import copy_stores  # noqa: PLC0415
     from keepsaid.app.forgetting import note_backup  # noqa: PLC0415
 
-    with _whole_or_nothing(made) as partial:
+    with whole(made) as partial:
+        note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
         copied = asyncio.run(copy_stores(home, config, partial))
         _copy_config(home.config, partial / "config")
         manifest = _manifest(partial)
@@ -82,9 +81,10 @@ def restore(
 
     to = to.absolute()
     manifest = _read(source)
+    clear(to)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise HomeError(f"{to} is not an empty directory", safe="It was not touched.", hint="choose a new directory")
-    with _whole_or_nothing(to) as partial:
+    with whole(to) as partial:
         home = Home.at(partial)
         home.make()
         for file in manifest["files"]:
@@ -154,31 +154,6 @@ def _copy_config(folder: Path, target: Path) -> None:
     except shutil.Error as error:
         source, _, why = error.args[0][0]
         raise HomeError(f"{source} cannot be backed up: {why}", safe="Nothing was changed.") from error
-
-
-@contextmanager
-def _whole_or_nothing(made: Path) -> Iterator[Path]:
-    """A new directory that takes the place of `made` when the block ends well, and is gone when it does not.
-
-    An empty directory that is there stays the one it is: it may be a mount, or the one a shell stands in.
-    """
-    if not is_text(made):
-        raise HomeError("the path is not UTF-8", safe="Nothing was written.", hint="choose another name")
-    inside, partial = made.is_dir(), None
-    try:
-        made.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{made.name}.", dir=made if inside else made.parent))
-        yield partial
-        if inside:
-            for child in list(partial.iterdir()):
-                child.rename(made / child.name)
-        else:
-            partial.rename(made)
-    except OSError as error:
-        raise HomeError(f"{made} cannot be written ({error.strerror})", safe="The source was not touched.") from error
-    finally:
-        if partial is not None:
-            shutil.rmtree(partial, ignore_errors=True)
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
