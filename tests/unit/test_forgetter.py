@@ -23,7 +23,9 @@ from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.domain.task import Task, TaskWork
 from keepsaid.domain.upkeep import LOOSE
+from keepsaid.memory.results import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road
@@ -106,6 +108,20 @@ async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Inst
     assert story.message.text == ""
     assert (dict(done.counts)["memories"], dict(done.counts)["messages"]) == (2, 1)
     assert await learnt(instance, "Ann's code is 7741", first, key="other") == 0, "it is not learned again"
+
+
+async def test_what_its_turn_had_done_goes_with_it_and_what_another_had_done_stays(instance: Instance) -> None:
+    works = []
+    for number, text in enumerate(("what was my code", "rain in Braga, will there be any"), 70):
+        story = await instance.operations.story(await say(instance, text))
+        assert story is not None
+        assert story.turn_id is not None
+        asked = Task(number, "", "completed", "look it up", turn_id=story.turn_id, lane=story.message.lane, result="42")
+        works.append(episode_of(TaskWork(asked)))
+    await instance.memories.keep(works, 5)
+    assert {"task:70", "task:71"} <= await keys(instance)
+    await forgotten(instance, Wish(text="code"))
+    assert {"task:70", "task:71"} & await keys(instance) == {"task:71"}
 
 
 async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: Instance) -> None:

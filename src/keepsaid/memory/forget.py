@@ -24,11 +24,14 @@ from keepsaid.domain.forgetting import (
     words_in,
 )
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Kind, summary_key
+from keepsaid.domain.memory import TASK, Kind, summary_key
 from keepsaid.domain.text import joined
 from keepsaid.ports.forgetting import ForgetfulMemory, ReachView
 
 _ROUNDS_MAX = 6
+_NAMED = f"{TASK}:"
+"""What a result came from stands beside it; the task is only its name."""
+
 _SUMMARIES = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
 
 
@@ -165,7 +168,7 @@ def _goes(one: Traced, reach: _Reach) -> bool:
         return False
     if one.key in reach.refs or not one.derived:
         return True
-    stays = [ref for ref in one.refs if ref not in reach.refs]
+    stays = [ref for ref in one.refs if ref not in reach.refs and not ref.startswith(_NAMED)]
     return not stays or not reach.words.isdisjoint(words_in(one.text))
 
 

@@ -69,9 +69,10 @@ class Results:
 
 
 def episode_of(work: TaskWork) -> NewMemory:
-    """The result of a task, derived from the messages it was made of, so that it is forgotten with them."""
+    """The result of a task, derived from the messages or the turn it was made of, so that it is forgotten with them."""
     task = work.task
-    sources = (Source(TASK, str(task.id)), *(Source("message", str(one)) for one in work.messages))
+    behind = [Source("message", str(one)) for one in work.messages]
+    behind += [] if task.turn_id is None else [Source("turn", str(task.turn_id))]
     return NewMemory(
         key=f"task:{task.id}",
         kind=Kind.EPISODE,
@@ -81,7 +82,7 @@ def episode_of(work: TaskWork) -> NewMemory:
         lane=task.lane,
         speaker=WORKER,
         said_at=task.ended_at or task.created_at,
-        sources=sources,
+        sources=(Source(TASK, str(task.id)), *behind),
         derived=True,
     )
 
