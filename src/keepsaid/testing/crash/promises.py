@@ -184,7 +184,7 @@ def ruled(seen: Evidence) -> Iterator[str]:
 
 
 def _deserved(event: str) -> str:
-    if not event or event == "pull_request.opened":
+    if not event or event in ("pull_request.opened", "task.result"):
         return "forward"
     return "spawn" if event.startswith("issue_comment.") else "drop"
 
