@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Hints:
     """One event a stage; set when there may be work for it.
 
-    `held` has one for every batch at work here: set when somebody may have taken it away.
+    `held` has one for each holder of a batch at work here: set when somebody may have taken it away. Who lost it may
+    not know yet when the next has it.
     """
 
     route: asyncio.Event = field(default_factory=asyncio.Event)
@@ -21,9 +22,9 @@ class Hints:
     task: asyncio.Event = field(default_factory=asyncio.Event)
     branch: asyncio.Event = field(default_factory=asyncio.Event)
     relay: asyncio.Event = field(default_factory=asyncio.Event)
-    held: dict[int, asyncio.Event] = field(default_factory=dict)
+    held: dict[int, list[asyncio.Event]] = field(default_factory=dict)
 
     def taken(self, batch_id: int) -> None:
-        """Let the holder of a batch look at once whether it is still his."""
-        if batch_id in self.held:
-            self.held[batch_id].set()
+        """Let the holders of a batch look at once whether it is still theirs."""
+        for holder in self.held.get(batch_id, ()):
+            holder.set()

@@ -88,13 +88,14 @@ class Leases:
     async def renewed(self, claimed: Claimed, lost: Callable[[], None]) -> AsyncIterator[None]:
         """Renew the lease while the block runs; `lost` is called once when another owner has it."""
         held, taken = self._hints.held, asyncio.Event()
-        held[claimed.batch.id] = taken
+        held.setdefault(claimed.batch.id, []).append(taken)
         renewal = asyncio.create_task(self._renew(claimed, lost, taken))
         try:
             yield
         finally:
             renewal.cancel()
-            if held.get(claimed.batch.id) is taken:
+            held[claimed.batch.id].remove(taken)
+            if not held[claimed.batch.id]:
                 del held[claimed.batch.id]
 
     async def _renew(self, claimed: Claimed, lost: Callable[[], None], taken: asyncio.Event) -> None:
