@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from keepsaid.domain.turn import StepKind
 from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.play import Plan, Play
 from keepsaid.testing.crash.points import WHEN, commit_names, kind_of, points
+from keepsaid.testing.crash.report import Report
 
 SOAK_TIMES = 50
 _DRAIN_S = 180.0
@@ -46,26 +47,32 @@ def begin_of(begin: str) -> Callable[[str], bool]:
 
 
 def test_every_point_is_survived_three_times(forks: Nursery, more_forks: Nursery, tmp_path: Path) -> None:
-    """Two plays side by side: a life waits more than it works."""
-    names = points()
-    halves = ((names[::2], forks), (names[1::2], more_forks))
-    folders = [tmp_path / "even", tmp_path / "odd"]
-    for folder in folders:
-        folder.mkdir()
-    plays = [
-        Play(folders[n], replace(CAST, seed=n), Plan(times=3, only=tuple(half), drain_s=_DRAIN_S), forks=nursery)
-        for n, (half, nursery) in enumerate(halves)
-    ]
-    with ThreadPoolExecutor(len(plays)) as threads:
-        reports = list(threads.map(Play.run, plays))
-    assert [violation for report in reports for violation in report.violations] == []
-    for (half, _), report in zip(halves, reports, strict=True):
-        kills = {name: one["kills"] for name, one in report.points().items()}
-        assert {name: kills.get(name, 0) for name in half} == dict.fromkeys(half, 3)
+    assert_survived(3, played(3, tmp_path, forks, more_forks))
 
 
 @pytest.mark.soak
-def test_every_point_is_survived_fifty_times(forks: Nursery, tmp_path: Path, figures: Figures) -> None:
-    report = Play(tmp_path, replace(CAST, seed=50), Plan(times=SOAK_TIMES), forks=forks).run()
-    figures(points=len(points()), **counted(report))
-    assert report.violations == []
+def test_every_point_is_survived_fifty_times(
+    forks: Nursery, more_forks: Nursery, tmp_path: Path, figures: Figures
+) -> None:
+    plays = played(SOAK_TIMES, tmp_path, forks, more_forks)
+    figures(points=len(points()), plays=[counted(report) for _, report in plays])
+    assert_survived(SOAK_TIMES, plays)
+
+
+def played(times: int, folder: Path, *nurseries: Nursery) -> list[tuple[Sequence[str], Report]]:
+    """What came of dying so many times at each point, in plays side by side: a life waits more than it works."""
+    shares = [points()[n :: len(nurseries)] for n in range(len(nurseries))]
+    plays = []
+    for n, (share, nursery) in enumerate(zip(shares, nurseries, strict=True)):
+        (place := folder / f"play-{n}").mkdir()
+        plan = Plan(times=times, only=tuple(share), drain_s=_DRAIN_S)
+        plays.append(Play(place, replace(CAST, seed=n), plan, forks=nursery))
+    with ThreadPoolExecutor(len(plays)) as threads:
+        return list(zip(shares, threads.map(Play.run, plays), strict=True))
+
+
+def assert_survived(times: int, plays: Sequence[tuple[Sequence[str], Report]]) -> None:
+    assert [violation for _, report in plays for violation in report.violations] == []
+    for share, report in plays:
+        kills = {name: one["kills"] for name, one in report.points().items()}
+        assert {name: kills.get(name, 0) for name in share} == dict.fromkeys(share, times)

@@ -187,7 +187,7 @@ HOT = (
     Hot("tasks", "tell_back", (numbers((400,)), LATER)),
     Hot("tasks", "relay", (400, 7)),
     Hot("tasks", "messages_of", (400, 100)),
-    Hot("tasks", "owner_lane"),
+    Hot("outbox", "owner_lane"),
     Hot("schedules", "task_open", ("k19999",)),
     Hot("tasks", "answered_by", (_MESSAGE,)),
     Hot("tasks", "heard_outside", (_MESSAGE, "[]"), 400, "a session's records"),

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.interfaces.bundle_file import NAMED, placed
+from keepsaid.interfaces.bundle_file import placed
+from keepsaid.interfaces.partials import NAMED
 
 KILLED = """
 import os, signal, sys
@@ -33,7 +34,7 @@ def names(target: Path) -> list[str]:
     return sorted(file.name for file in target.parent.iterdir())
 
 
-@pytest.mark.parametrize("name", ["mine.jsonl", f"{NAMED}2026-01-01T000000Z.md"])
+@pytest.mark.parametrize("name", ["mine.jsonl", f"{NAMED}memory-2026-01-01T000000Z.md"])
 def test_what_a_killed_export_left_is_gone_with_the_next(tmp_path: Path, name: str) -> None:
     [left] = killed(tmp_path / name)
     assert (left.startswith(f".{name}."), left.endswith(".partial")) == (True, True)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.interfaces.cli.whole_folder import NAMED, clear, whole
+from keepsaid.interfaces.cli.whole_folder import whole
+from keepsaid.interfaces.partials import NAMED, clear
 
 KILLED = """
 import os, signal, sys
@@ -47,7 +48,7 @@ def test_a_folder_that_was_empty_is_so_again_before_it_is_filled(tmp_path: Path)
     home.mkdir()
     killed(home)
     assert len(left(home)) == 1
-    clear(home)
+    clear(home, tmp_path, home)
     assert list(home.iterdir()) == []
 
 

@@ -58,6 +58,7 @@ from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions.discover import Found
+from keepsaid.extensions.guest import Guest
 from keepsaid.extensions.lending import Active, LentEmbedder, lent_by
 from keepsaid.extensions.offers import TurnOffers
 from keepsaid.memory.embed import Embedding, Former, no_former
@@ -137,8 +138,7 @@ class Instance:
         self.hub = ProgressHub()
         self.channels: dict[str, Channel] = dict(outside.channels)
         self.hooks: dict[str, Hook] = {}
-        up: Active = lambda: self.extending.lifecycle.active  # noqa: E731 - a name is shorter than a method
-        self.embedding = embedding_of(outside, self.memories, config, up)
+        self.embedding = embedding_of(outside, self.memories, config, self._guests)
         leg_ms = LEG_SHARE * config.memory.deadline_ms
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
@@ -149,13 +149,13 @@ class Instance:
         self.halt = Halt()
         self.maintenance = maintenance_of(config, self.memories, self.clock, (self.embedding, model), self.halt)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
-        collecting = collecting_of(config, stores, (model, up), (self.clock, self.ids), self.redactor)
+        collecting = collecting_of(config, stores, (model, self._guests), (self.clock, self.ids), self.redactor)
         self.collecting = replace(collecting, halt=self.halt)
         self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
         self._early = Early(config, self.recall, self.memories, self.recorder, self.clock)
         have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
         system = self.clock, self.ids
-        offers = TurnOffers(up)
+        offers = TurnOffers(self._guests)
         self.toolbox = toolbox_of(config, self.clock)
         agent = Agent(home, config, stores, model, have, system, self.hub, (outside.tools, offers, self.toolbox))
         self.flow = agent.flow()
@@ -189,6 +189,10 @@ class Instance:
         limits = Limits(config.buffer.payload_bytes_max, config.buffer.text_chars_max)
         rules = config.lanes.rules()
         return Door(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
+
+    def _guests(self) -> Sequence[Guest]:
+        """The extensions that are up."""
+        return self.extending.lifecycle.active
 
     def _extending(self, found: Sequence[Found], memory_tools: Callable[[Claimed], Sequence[Tool]]) -> Extending:
         outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), ours_of(found)

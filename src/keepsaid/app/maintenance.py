@@ -27,6 +27,6 @@ def maintenance_of(
     settings = config.maintenance
     judge = ModelJudge(model) if model is not None and model.name != NO_MODEL and settings.judge_pairs_a_day else None
     judging = Judging(memories.pairs, clock, judge, settings.judge_pairs_a_day)
-    terms = MaintenanceTerms(config.maintenance.curve(), config.maintenance.hour)
+    terms = MaintenanceTerms(settings.curve(), settings.hour, settings.step_ms or None)
     associating = Associating(memories.relating, memories, memories.graph, clock)
     return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt, judging)

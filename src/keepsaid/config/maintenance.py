@@ -22,6 +22,9 @@ class MaintenanceConfig(Section):
     searched."""
     grace_days: float = Field(30.0, ge=0)
     """Days after its last use in which a memory is never archived."""
+    step_ms: float = Field(4.0, ge=0, le=1_000)
+    """Milliseconds for which one step works before the store is left to others; 0 sets no limit but a number of
+    memories."""
     judge_pairs_a_day: int = Field(100, ge=0, le=100_000)
     """On so many close pairs of memories the chat model is asked in 24 hours, ten in a call; 0 asks on none."""
 

@@ -298,6 +298,7 @@ class Settle(Commit[bool]):
 class Doubt(Commit[int]):
     """At start: mark replies whose sending was cut short by the death of another owner as unknown; returns how many.
 
+    The try is not charged to them: a program that dies again and again may have other reasons.
     What waits for a time to be tried again is due at once: who set that time may have had another clock.
     """
 

@@ -11,7 +11,6 @@ from keepsaid.domain.lane import Lane, lane_key
 SYSTEM = "system"
 """The sender of what the program itself says; nobody outside can be called so."""
 
-
 RESULT = "task.result"
 """The event of a message in which the program tells of a result."""
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from keepsaid.domain.commits import Commit, StepEnd
 from keepsaid.domain.effects import MakeTask, OfBranch
 from keepsaid.domain.fact import Fact
+from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
@@ -146,6 +147,15 @@ def waves(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], ...]:
         for task in wave:
             del left[task.id]
     return tuple(found)
+
+
+def planned(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], str]:
+    """Tasks in the order in which they can be made, and why they cannot: a circle, or work too deep."""
+    try:
+        ordered = tuple(task for wave in waves(tasks) for task in wave)
+    except Cycle as circle:
+        return (), f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
+    return ordered, TOO_DEEP if any(task.depth > DEPTH_MAX for task in ordered) else ""
 
 
 def _circle(left: Mapping[int, NewTask]) -> tuple[int, ...]:
@@ -329,8 +339,8 @@ def happened(what: str, task_id: int, **more: Json) -> Fact:
     return Fact(f"task.{what}", str(task_id), {"task": task_id, **more})
 
 
-def from_turn(effect: MakeTask, lane: Lane, turn_id: int) -> NewTask:
-    """The task that a turn of a lane makes."""
+def made_of(effect: MakeTask, lane: Lane | None, turn_id: int | None, depth: int) -> NewTask:
+    """The task that a turn makes, or a branch that the turn began: `depth` says how deep."""
     return NewTask(
         effect.id,
         effect.text,
@@ -338,22 +348,7 @@ def from_turn(effect: MakeTask, lane: Lane, turn_id: int) -> NewTask:
         effect.kind,
         lane=lane,
         turn_id=turn_id,
-        depth=1,
-        outside=effect.outside,
-        after=effect.after,
-    )
-
-
-def from_branch(effect: MakeTask, branch: Task) -> NewTask:
-    """The task that a branch makes: begun where the branch was, and a level deeper."""
-    return NewTask(
-        effect.id,
-        effect.text,
-        effect.key,
-        effect.kind,
-        lane=branch.lane,
-        turn_id=branch.turn_id,
-        depth=branch.depth + 1,
+        depth=depth,
         outside=effect.outside,
         after=effect.after,
     )

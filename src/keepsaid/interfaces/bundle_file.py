@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import re
-import secrets
 from collections.abc import Container, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from keepsaid.domain.bundle_lines import Misfit, line_of, record_in
 from keepsaid.errors import HomeError, InputError
+from keepsaid.interfaces.partials import clear, held, partial_of
 from keepsaid.memory.importing import Line
 from keepsaid.ports.bundles import Told
 
@@ -23,9 +21,6 @@ KIND, FORMAT = "keepsaid memory", 1
 LINE_BYTES_MAX = 8_000_000
 _SAFE = "Nothing was imported."
 _AGAIN = "keepsaid data export FILE"
-_LEFT = re.compile(r"\.(?P<of>.+)\.[0-9a-f]{8}\.partial")
-NAMED = "keepsaid-memory-"
-"""How files begin that are named by us, with the time behind it."""
 
 
 def write_lines(out: IO[bytes], told: Told, about: dict[str, Any]) -> None:
@@ -52,12 +47,11 @@ def placed(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
     """
     if target.exists() and not force:
         raise HomeError(f"{target} exists already", safe="It was not touched.", hint="add --force to replace it")
-    _clear(target)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    clear(target, target.parent)
+    partial = partial_of(target, target.parent)
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as out:
-            fcntl.flock(out, fcntl.LOCK_EX)  # for as long as we live, so that nobody takes it for left
+        with os.fdopen(descriptor, "wb") as out, held(partial):
             yield out
             out.flush()
             os.fsync(out.fileno())
@@ -73,16 +67,6 @@ def placed(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
         raise HomeError(f"{target} cannot be written ({error.strerror})", safe="Memory was not touched.") from error
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _clear(target: Path) -> None:
-    """Remove what exports to this place left that were killed: nothing forgotten is to be found in it."""
-    for file in target.parent.glob(".*.partial"):
-        found = _LEFT.fullmatch(file.name)
-        if found and (found["of"] == target.name or found["of"].startswith(NAMED)):
-            with suppress(OSError), file.open("r+b") as left:  # somebody writes it, or it is not ours
-                fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                file.unlink()
 
 
 def _take_place(partial: Path, target: Path, *, force: bool) -> None:

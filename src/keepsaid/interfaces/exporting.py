@@ -11,8 +11,9 @@ from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.people import identity_in
 from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError
-from keepsaid.interfaces.bundle_file import NAMED, placed, write_lines
+from keepsaid.interfaces.bundle_file import placed, write_lines
 from keepsaid.interfaces.pages import write_pages
+from keepsaid.interfaces.partials import NAMED
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.ports.bundles import Bundles, Told
 
@@ -45,7 +46,7 @@ def place_of(target: Path, form: str) -> Path:
     if not target.is_dir():
         return target.absolute()
     stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
-    return target.absolute() / f"{NAMED}{stamp}.{FORMATS[form][0]}"
+    return target.absolute() / f"{NAMED}memory-{stamp}.{FORMATS[form][0]}"
 
 
 async def exported(bundles: Bundles, target: Path, form: str, persons: Sequence[str], *, force: bool) -> Shape:

@@ -34,12 +34,12 @@ _MOST = 1_024
 class MaintenanceTerms:
     """The curve by which memories fade, and at which hour of the day (UTC) a run begins.
 
-    A step works for `step_ms`; then it is written to the disk, which takes about as long again.
+    A step works for `step_ms`, if there is a limit; then it is written to the disk, which takes about as long again.
     """
 
     curve: Curve = Curve()
     hour: float = 3.0
-    step_ms: float = 4.0
+    step_ms: float | None = 4.0
 
 
 @dataclass(slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.state import State
 from keepsaid.domain.note import Note, NotifyOwner
@@ -21,7 +19,7 @@ def notify(state: State, commit: NotifyOwner) -> bool:
     _, until = state.notes.get(commit.name, ("", commit.at))
     if until > commit.at:
         return True
-    if not keep_for_owner(state, replace(commit.notice, notice=True), commit.at):
+    if not keep_for_owner(state, commit.notice, commit.at):
         return False
     keep(state, Note(commit.name, "told", commit.until, commit.at))
     return True

@@ -23,11 +23,11 @@ def keep_reply(state: State, batch: BatchRow, draft: ReplyDraft, made: tuple[int
 
 
 def keep_for_owner(state: State, draft: ReplyDraft, at: int) -> bool:
-    """Put a reply in the outbox of where the owner last wrote in a direct chat; False when he never did."""
+    """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did."""
     for _, message in sorted(state.messages.items(), reverse=True):
         origin = message.inbound.origin
         if origin.trust is Trust.OWNER and origin.direct:
-            reply = ReplyRow(draft, message.lane, 0, None, at, at)
+            reply = ReplyRow(replace(draft, notice=True), message.lane, 0, None, at, at)
             state.replies[draft.id] = state.unsettled[draft.id] = reply
             return True
     return False
@@ -104,9 +104,10 @@ def settle(state: State, commit: Settle) -> bool:
 
 
 def doubt(state: State, commit: Doubt) -> int:
-    """Replies whose sender died are unknown: they may have arrived."""
+    """Replies whose sender died are unknown: they may have arrived; the try is not charged to them."""
     cut_short = [r for r in state.unsettled.values() if r.state == "sending" and r.owner != commit.owner]
     for reply in cut_short:
+        reply.attempts -= 1
         _go(state, reply, "doubt", commit.at)
         reply.detail = "the process died while sending it"
     for reply in state.unsettled.values():

@@ -222,9 +222,8 @@ def _charge(state: State, commit: EndRun | SettleRun, *, failed: bool) -> str:
 
 
 def _notify(state: State, notice: Notice, at: int) -> None:
-    draft = replace(notice.draft, notice=True)
-    if not keep_for_owner(state, draft, at):
-        _post(state, notice.lane, draft, at)
+    if not keep_for_owner(state, notice.draft, at):
+        _post(state, notice.lane, replace(notice.draft, notice=True), at)
 
 
 def _post(state: State, lane: Lane, draft: ReplyDraft, at: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.state import State
@@ -13,7 +12,7 @@ from keepsaid.adapters.ram.task_making import keep, tell
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.ids import show
-from keepsaid.domain.task import EndTask, from_branch, settled, verb_after_crash
+from keepsaid.domain.task import EndTask, made_of, settled, verb_after_crash
 
 
 def end(state: State, commit: EndTask) -> str:
@@ -32,7 +31,7 @@ def end(state: State, commit: EndTask) -> str:
     tell(state, now.state, now.id, commit.at, attempts=now.attempts)
     ended(state, now.id, now.reason, commit.at)
     if commit.notice is not None and now.is_told:
-        keep_for_owner(state, replace(commit.notice, notice=True), commit.at)
+        keep_for_owner(state, commit.notice, commit.at)
     return now.state
 
 
@@ -40,7 +39,7 @@ def _leave(state: State, row: TaskRow, commit: EndTask) -> None:
     """What a completed branch wants done, and remembered."""
     for effect in commit.effects:
         if isinstance(effect, MakeTask):
-            keep(state, from_branch(effect, row.task), commit.at)
+            keep(state, made_of(effect, row.task.lane, row.task.turn_id, row.task.depth + 1), commit.at)
         else:
             state.staged.setdefault(row.id, []).append(effect)
             row.remembered = False

@@ -6,7 +6,7 @@ from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.ids import show
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, Cycle, NewTask, Task, happened, waves
+from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, NewTask, Task, happened, planned
 
 _LOST = ("failed", "cancelled")
 
@@ -18,14 +18,11 @@ def tell(state: State, what: str, task_id: int, at: int, **more: Json) -> None:
 
 def create(state: State, commit: CreateTasks) -> str:
     """Make tasks, wave by wave."""
-    try:
-        ordered = [task for wave in waves(commit.tasks) for task in wave]
-    except Cycle as circle:
-        return f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
+    ordered, refused = planned(commit.tasks)
+    if refused:
+        return refused
     made = {task.id for task in ordered}
     for task in ordered:
-        if task.depth > DEPTH_MAX:
-            return TOO_DEEP
         for number in (one for one in task.after if one not in made):
             if number not in state.tasks:
                 return f"{show('task', number)} does not exist"

@@ -26,7 +26,7 @@ from keepsaid.domain.task import (
     RunTask,
     Task,
     TellStatus,
-    from_turn,
+    made_of,
 )
 
 
@@ -110,7 +110,7 @@ def obey(state: State, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> 
     turn_id, at = made_by
     match effect:
         case MakeTask():
-            keep(state, from_turn(effect, lane, turn_id), at)
+            keep(state, made_of(effect, lane, turn_id, 1), at)
         case StopTask():
             cancel(state, CancelTask(effect.task_id, at, effect.reason))
         case JudgeTask():

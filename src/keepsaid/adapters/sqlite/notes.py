@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import apsw
 
-from keepsaid.adapters.sqlite.outbox import keep_reply
+from keepsaid.adapters.sqlite.outbox import keep_for_owner
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
@@ -25,10 +23,8 @@ def notify(db: apsw.Connection, commit: NotifyOwner) -> bool:
     """Tell the owner, unless he was told."""
     if one(db, SQL["read"], (commit.name, commit.at)) is not None:
         return True
-    lane = one(db, SQL["owner_lane"])
-    if lane is None:
+    if not keep_for_owner(db, commit.notice, commit.at):
         return False
-    keep_reply(db, lane[0], (None, None), replace(commit.notice, notice=True), commit.at)
     keep(db, Note(commit.name, "told", commit.until, commit.at))
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import apsw
 
@@ -26,6 +27,14 @@ def keep_reply(
     """Put a reply in the outbox of its lane's conversation; `made_by` is its turn and batch."""
     content = (draft.notice, draft.text, draft.url, draft.reply_to)
     db.execute(SQL["keep"], (draft.id, lane_id, *made_by, *content, at))
+
+
+def keep_for_owner(db: apsw.Connection, draft: ReplyDraft, at: int) -> bool:
+    """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did."""
+    lane = one(db, SQL["owner_lane"])
+    if lane is not None:
+        keep_reply(db, lane[0], (None, None), replace(draft, notice=True), at)
+    return lane is not None
 
 
 def keep_notices(
@@ -87,10 +96,11 @@ def _settled(db: apsw.Connection, bound: tuple[object, ...], at: int) -> None:
 
 
 def doubt(db: apsw.Connection, commit: Doubt) -> int:
-    """Replies whose sender died are unknown: they may have arrived."""
+    """Replies whose sender died are unknown: they may have arrived; the try is not charged to them."""
     found = every(db, SQL["sending_elsewhere"], (commit.owner,))
     for reply_id, state in found:
         detail = "the process died while sending it"
+        db.execute(SQL["uncharge"], (reply_id,))
         _settled(db, (reply_id, move("reply", state, "doubt"), 0, detail, None, None, False), commit.at)
         _keep_move(db, reply_id, "doubt", commit.at, detail)
     db.execute(SQL["due_now"], (commit.at,))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import apsw
 
 from keepsaid.adapters.sqlite import journal
-from keepsaid.adapters.sqlite.outbox import keep_reply
+from keepsaid.adapters.sqlite.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sqlite.query import every, one, only, run
 from keepsaid.adapters.sqlite.schedule_rows import content_of, run_of, schedule_of
 from keepsaid.adapters.sqlite.statements import load
@@ -37,7 +37,6 @@ from keepsaid.domain.scheduling import (
 from keepsaid.domain.states import TABLES, move
 
 SQL = load("schedules")
-OWNER_LANE = load("notes")["owner_lane"]
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
@@ -230,11 +229,8 @@ def _charge(db: apsw.Connection, commit: EndRun | SettleRun, *, failed: bool) ->
 
 
 def _notify(db: apsw.Connection, notice: Notice, at: int) -> None:
-    draft, direct = replace(notice.draft, notice=True), one(db, OWNER_LANE)
-    if direct is None:
-        _post(db, notice.lane, draft, at)
-    else:
-        keep_reply(db, direct[0], (None, None), draft, at)
+    if not keep_for_owner(db, notice.draft, at):
+        _post(db, notice.lane, replace(notice.draft, notice=True), at)
 
 
 def _post(db: apsw.Connection, lane: Lane, draft: ReplyDraft, at: int) -> None:

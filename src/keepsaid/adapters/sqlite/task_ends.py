@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 
 import apsw
 
 from keepsaid.adapters.sqlite import staging, steps
-from keepsaid.adapters.sqlite.outbox import keep_reply
+from keepsaid.adapters.sqlite.outbox import keep_for_owner
 from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.task_making import keep
 from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tell
 from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.states import move
-from keepsaid.domain.task import Ending, EndTask, Task, from_branch, settled, verb_after_crash
+from keepsaid.domain.task import Ending, EndTask, Task, made_of, settled, verb_after_crash
 
 
 def end(db: apsw.Connection, commit: EndTask) -> str:
@@ -39,7 +38,7 @@ def _leave(db: apsw.Connection, task: Task, commit: EndTask) -> None:
     """What a completed branch wants done, and remembered."""
     for effect in commit.effects if task.state == "completed" else ():
         if isinstance(effect, MakeTask):
-            keep(db, from_branch(effect, task), commit.at)
+            keep(db, made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
             staging.stage(db, effect, task.id)
             db.execute(SQL["to_remember"], (task.id,))
@@ -50,9 +49,8 @@ def _told(db: apsw.Connection, task: Task, commit: EndTask) -> None:
         return
     tell(db, task.state, task.id, commit.at, attempts=task.attempts)
     ended(db, task.id, task.state, task.reason, commit.at)
-    lane = one(db, SQL["owner_lane"]) if commit.notice is not None and task.is_told else None
-    if lane is not None and commit.notice is not None:
-        keep_reply(db, lane[0], (None, None), replace(commit.notice, notice=True), commit.at)
+    if commit.notice is not None and task.is_told:
+        keep_for_owner(db, commit.notice, commit.at)
 
 
 def ended(db: apsw.Connection, task_id: int, state: str, reason: str, at: int) -> None:

@@ -8,20 +8,17 @@ from keepsaid.adapters.sqlite.query import numbers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.task_rows import SQL, tasks_of, tell
 from keepsaid.domain.ids import show
-from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, Cycle, NewTask, Task, waves
+from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, NewTask, Task, planned
 from keepsaid.domain.work import encoded
 
 
 def create(db: apsw.Connection, commit: CreateTasks) -> str:
     """Make tasks, wave by wave."""
-    try:
-        ordered = [task for wave in waves(commit.tasks) for task in wave]
-    except Cycle as circle:
-        return f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
+    ordered, refused = planned(commit.tasks)
+    if refused:
+        return refused
     made = {task.id for task in ordered}
     for task in ordered:
-        if task.depth > DEPTH_MAX:
-            return TOO_DEEP
         known = {one.id: one for one in tasks_of(db, [number for number in task.after if number not in made])}
         for number in task.after:
             found = known.get(number)

@@ -29,7 +29,7 @@ from keepsaid.domain.task import (
     RunTask,
     Task,
     TellStatus,
-    from_turn,
+    made_of,
 )
 
 
@@ -101,7 +101,7 @@ def obey(db: apsw.Connection, effect: OfTask, lane: Lane, made_by: tuple[int, in
     turn_id, at = made_by
     match effect:
         case MakeTask():
-            keep(db, from_turn(effect, lane, turn_id), at)
+            keep(db, made_of(effect, lane, turn_id, 1), at)
         case StopTask():
             cancel(db, CancelTask(effect.task_id, at, effect.reason))
         case JudgeTask():

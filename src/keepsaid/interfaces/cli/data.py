@@ -19,7 +19,8 @@ from keepsaid.interfaces.cli.bundle import export, import_
 from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.cli.whole_folder import clear, whole
+from keepsaid.interfaces.cli.whole_folder import whole
+from keepsaid.interfaces.partials import clear
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -81,7 +82,7 @@ def restore(
 
     to = to.absolute()
     manifest = _read(source)
-    clear(to)
+    clear(to, to.parent, to)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise HomeError(f"{to} is not an empty directory", safe="It was not touched.", hint="choose a new directory")
     with whole(to) as partial:

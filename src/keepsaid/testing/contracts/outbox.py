@@ -208,9 +208,21 @@ class SettlingContract:
         assert await store.next_send((CHANNEL,)) == 8
         [again] = await take(store, 8)
         assert (again.id, again.possible_duplicate, again.key) == (first, True, reply.key)
-        assert (again.fence, again.attempts) == (2, 2)
+        assert (again.fence, again.attempts) == (2, 1)
         assert await store.apply(settled(again, Delivered.RETRY))
         assert (await take(store, 9))[0].possible_duplicate
+
+    async def test_deaths_of_the_sender_are_not_charged(self, store: Store) -> None:
+        """However many there are: only tries that came to an end count towards the last."""
+        road = Road(store)
+        await road.settle(said())
+        for life in range(30):
+            [reply] = await take(store, 8, owner=f"life {life}")
+            assert reply.attempts == 1
+            await store.apply(Doubt(f"life {life + 1}", 7))
+            assert await store.apply(Resend(frozenset(), 8)) == 1
+        [reply] = await take(store, 8, owner="life 30")
+        assert (reply.fence, reply.attempts) == (31, 1)
 
     async def test_doubt_is_resolved_when_its_time_has_come(self, store: Store) -> None:
         """Not at once, when the sender said when."""

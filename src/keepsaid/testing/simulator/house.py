@@ -14,6 +14,7 @@ from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.config.compaction import CompactionConfig
+from keepsaid.config.maintenance import MaintenanceConfig
 from keepsaid.config.strands import SessionsConfig
 from keepsaid.config.tree import TurnsConfig
 from keepsaid.domain.commits import Received
@@ -57,6 +58,9 @@ _COMPACTION = CompactionConfig(
 _SESSIONS = SessionsConfig(inactive_s=20.0, sleep_s=5.0, end_s=30.0)
 """Lanes are soon quiet, so that all sessions have ended before nothing more may happen."""
 
+_MAINTENANCE = MaintenanceConfig(step_ms=0)
+"""How far a step comes is not to depend on how fast this machine is: a seed plays the same everywhere."""
+
 _RULES = (
     {"name": "deploys", "match": {"event": "deploy"}, "action": "spawn", "task": "look at {{word}}"},
     {"name": "noise", "match": {"event": "noise"}, "action": "drop"},
@@ -71,6 +75,7 @@ def settings(turns_max: int) -> Config:
         channels={TALK: {"busy": "steer"}, POST: {"window_ms": 0}, WEB: {"busy": "interrupt"}, HOOKS: hooks},
         routes={"rules": _RULES},
         compaction=_COMPACTION,
+        maintenance=_MAINTENANCE,
         sessions=_SESSIONS,
         turns=TurnsConfig(concurrent_max=turns_max, stop_s=_STOP_S),
     )

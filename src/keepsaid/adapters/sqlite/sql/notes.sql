@@ -7,6 +7,3 @@ DELETE FROM note WHERE until <= ?1
 
 -- name: read
 SELECT text FROM note WHERE name = ?1 AND until > ?2
-
--- name: owner_lane
-SELECT lane_id FROM message INDEXED BY message_owner WHERE trust = 'owner' AND direct = 1 ORDER BY id DESC LIMIT 1

@@ -6,6 +6,9 @@ INSERT INTO reply (
 -- name: lane_of_batch
 SELECT lane_id FROM batch WHERE id = ?
 
+-- name: owner_lane
+SELECT lane_id FROM message INDEXED BY message_owner WHERE trust = 'owner' AND direct = 1 ORDER BY id DESC LIMIT 1
+
 -- name: next_replies
 SELECT id, state FROM (
   SELECT * FROM (
@@ -42,6 +45,9 @@ SELECT state FROM reply WHERE id = ? AND fence = ?
 UPDATE reply SET state = ?2, next_at = max(next_at, ?3), detail = ?4, provider_id = coalesce(?5, provider_id),
   ended_at = ?6, owner = NULL, possible_duplicate = max(possible_duplicate, ?7) WHERE id = ?1
 RETURNING id, state, turn_id, batch_id, attempts
+
+-- name: uncharge
+UPDATE reply SET attempts = attempts - 1 WHERE id = ?
 
 -- name: sending_elsewhere
 SELECT id, state FROM reply WHERE state = 'sending' AND owner <> ?

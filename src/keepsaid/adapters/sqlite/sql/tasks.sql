@@ -104,9 +104,6 @@ UPDATE task SET state = ?2, owner = NULL, lease_until = NULL, crashes = ?3, reas
 -- name: back
 UPDATE task SET state = ?2, owner = NULL, lease_until = NULL WHERE id = ?1
 
--- name: owner_lane
-SELECT lane_id FROM message INDEXED BY message_owner WHERE trust = 'owner' AND direct = 1 ORDER BY id DESC LIMIT 1
-
 -- name: steps
 SELECT n, kind, subject, input_hash, state, output, tokens_in, tokens_out, cost_micros, repeatable
 FROM step WHERE turn_id = ? ORDER BY n
