@@ -70,6 +70,14 @@ def answers(db: apsw.Connection) -> list[tuple[Found, ...]]:
     return [memory_text.search(db, listener, query, 999) for listener in LISTENERS for query in QUERIES]
 
 
+def forget_one(db: apsw.Connection) -> int:
+    """The piece of the second stretch that was forgotten with its memory."""
+    [(memory, piece)] = db.execute("SELECT memory_id, id FROM memory_piece WHERE id > ? LIMIT 1", (STRETCH,)).fetchall()
+    with db:
+        db.execute("UPDATE memory SET state = 'forgotten' WHERE id = ?", (memory,))
+    return int(piece)
+
+
 def test_the_same_is_found_by_blocks_and_by_the_full_text_whatever_went(tmp_path: Path) -> None:
     with store(tmp_path) as db:
         pack_words(db, True)
@@ -87,14 +95,21 @@ def test_the_same_is_found_by_blocks_and_by_the_full_text_whatever_went(tmp_path
         assert answers(db) == by_blocks
 
 
+def test_a_small_store_has_none(tmp_path: Path) -> None:
+    with store(tmp_path) as db:
+        db.execute("DELETE FROM word_stretch")
+        db.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memory_piece'", (3 * STRETCH - 2,))
+        pack_words(db, True)
+        assert stretches(db) == []
+        end_of_a_stretch(db)
+        pack_words(db, True)
+        assert stretches(db) == [0, 1, 2]
+
+
 def test_what_is_forgotten_is_in_no_block_from_the_same_moment_on(tmp_path: Path) -> None:
     with store(tmp_path) as db:
         pack_words(db, True)
-        [(memory, piece)] = db.execute(
-            "SELECT memory_id, id FROM memory_piece WHERE id > ? LIMIT 1", (STRETCH,)
-        ).fetchall()
-        with db:
-            db.execute("UPDATE memory SET state = 'forgotten' WHERE id = ?", (memory,))
+        piece = forget_one(db)
         assert stretches(db) == [0, 2]
         blocks = db.execute("SELECT DISTINCT id / 256 FROM word_block ORDER BY 1").fetchall()
         assert blocks == [(0,), (2,)]
@@ -111,11 +126,7 @@ def test_what_is_forgotten_while_blocks_are_made_is_in_none(tmp_path: Path) -> N
         with db:
             db.execute("DELETE FROM word_stretch WHERE number = 1")
         pack_words(db, False)
-        [(memory, piece)] = db.execute(
-            "SELECT memory_id, id FROM memory_piece WHERE id > ? LIMIT 1", (STRETCH,)
-        ).fetchall()
-        with db:
-            db.execute("UPDATE memory SET state = 'forgotten' WHERE id = ?", (memory,))
+        piece = forget_one(db)
         for _ in range(7):
             pack_words(db, False)
         assert stretches(db) == [0, 2], "it is begun anew"

@@ -26,6 +26,9 @@ _SQL = load("memory_words")
 STRETCH = 4_096
 """Ids that one stretch spans; a place in it takes 16 bits. The triggers of memory_piece count by the same number."""
 
+_STRETCHES_LEAST = 3
+"""A store that has filled fewer is searched faster without: all but its commonest words are within FTS5's budget."""
+
 _READ_EACH = 512
 """So many pieces are read at a time: some 4 ms, for which whoever has something to write waits."""
 
@@ -54,7 +57,7 @@ def pack_words(db: apsw.Connection, finish: bool) -> None:
     """Upkeep: a step towards the blocks of a full stretch that has none, or all of them; waits for the archive."""
     while finish or not db.execute(_SQL["archiving"]).fetchall():
         full, there = only(db, _SQL["full"], (STRETCH,))
-        if full <= there:
+        if full < _STRETCHES_LEAST or full <= there:
             return
         if _read_on(db, full):
             point("block.before")
