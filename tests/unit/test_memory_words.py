@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.memory_score import scores
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.adapters.sqlite.memory_terms import number
 from keepsaid.adapters.sqlite.memory_words import STRETCH, best, outside, pack_words, stretches
+from keepsaid.adapters.sqlite.query import only
 from keepsaid.domain.memory import Found, Listener, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds
@@ -72,7 +73,7 @@ def answers(db: apsw.Connection) -> list[tuple[Found, ...]]:
 
 def forget_one(db: apsw.Connection) -> int:
     """The piece of the second stretch that was forgotten with its memory."""
-    [(memory, piece)] = db.execute("SELECT memory_id, id FROM memory_piece WHERE id > ? LIMIT 1", (STRETCH,)).fetchall()
+    memory, piece = only(db, "SELECT memory_id, id FROM memory_piece WHERE id > ? LIMIT 1", (STRETCH,))
     with db:
         db.execute("UPDATE memory SET state = 'forgotten' WHERE id = ?", (memory,))
     return int(piece)
