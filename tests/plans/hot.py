@@ -169,6 +169,7 @@ HOT = (
     Hot("schedules", "ready", (LATER, 0, 16)),
     Hot("schedules", "heard", (64,)),
     Hot("schedules", "under_way", (7,)),
+    Hot("schedules", "worked", (16,)),
     Hot("schedules", "latest"),
     Hot("tasks", "of", (numbers((400,)),)),
     Hot("tasks", "due", ("worker", LATER, 5), 500),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,11 +13,13 @@ from keepsaid.config import Config
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule, Target, What
-from keepsaid.domain.task import TaskFilter
+from keepsaid.domain.task import CancelTask, TaskFilter
 from keepsaid.domain.timing import Every, Once
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.engine.errands import Errand
+from keepsaid.errors import ModelRejected, ModelUnavailable
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.simulator.clock import EPOCH_MS
 
@@ -95,7 +98,7 @@ def test_a_task_is_done_by_a_worker_and_told_to_the_owner() -> None:
         await asyncio.sleep(30)
         [task] = await one.store.tasks.find(TaskFilter())
         assert (task.key, task.state, task.result) == ("schedule:tidy", "completed", "yes")
-        assert await runs(one, made) == [("executed", "none")]
+        assert await runs(one, made) == [("executed", "delivered")]
         assert sum("tidy" in text or "is completed: yes" in text for text in said(one)) == 1
         await one.instance.receive(Inbound(mine, Content(b"/schedules", "/schedules"), Marks(), 10))
         await asyncio.sleep(30)
@@ -103,6 +106,92 @@ def test_a_task_is_done_by_a_worker_and_told_to_the_owner() -> None:
         assert "task tidy up" in said(one)[-1]
 
     home(life)
+
+
+class Diligent:
+    """A model that keeps a schedule when it is asked to, and does its work, or fails at it."""
+
+    name = "test/diligent"
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.told: list[str] = []
+
+    async def answer(self, request: ModelRequest, _delta: Delta) -> Answer:
+        names = {tool.name for tool in request.tools}
+        if "set_status" in names and self.fails:
+            raise ModelRejected("the broom is broken")
+        if "set_status" in names:
+            return Answer("swept", (), Usage(), self.name)
+        self.told.append(request.prompt.user)
+        if "schedule_add" not in names or request.exchange:
+            return Answer("well", (), Usage(), self.name)
+        asked = {"what": "task", "text": "sweep the floor", "every_s": 3600}
+        return Answer("", (ToolCall("call-1", "schedule_add", json.dumps(asked)),), Usage(), self.name)
+
+
+class Nobody:
+    """A model that is out."""
+
+    name = "test/nobody"
+
+    async def answer(self, _request: ModelRequest, _delta: Delta) -> Answer:
+        raise ModelUnavailable("nobody is there")
+
+
+def test_work_the_agent_wants_done_at_a_time_comes_back_where_it_was_asked_for() -> None:
+    model = Diligent()
+
+    async def life(one: VirtualHome) -> None:
+        await one.say("ann", "sweep every hour, please", conversation="room", trust=Trust.KNOWN)
+        [made] = await one.store.schedules.schedules(("active",), 0, 10)
+        for _ in range(5):
+            one.jump(3_600)
+            await asyncio.sleep(30)
+        assert await runs(one, made) == [("executed", "delivered")] * 5
+        tasks = await one.store.tasks.find(TaskFilter())
+        assert {(task.lane, task.depth, task.outside, task.state) for task in tasks} == {
+            (made.new.target and made.new.target.lane, 1, True, "completed")
+        }
+        assert len({task.turn_id for task in tasks}) == 1
+        assert [text.count("swept") for text in model.told[-5:]] == [1] * 5
+        assert {reply.lane.conversation for reply in one.mouths["talk"].said} == {"room"}
+
+    lived(model, config(), life)
+
+
+def test_work_that_fails_three_times_comes_no_more_and_is_said() -> None:
+    async def life(one: VirtualHome) -> None:
+        made = await one.instance.scheduling.add(new("sweep", What.TASK, "sweep the floor"))
+        for _ in range(5):
+            one.jump(3_600)
+            await asyncio.sleep(30)
+        assert await runs(one, made) == [("failed", "none")] * 3
+        [run, *_] = await one.store.schedules.runs(made.id, 1)
+        assert "the broom is broken" in run.reason
+        assert run.task_id is not None
+        assert (await one.instance.scheduling.one("sweep", None)).state == "disabled"
+        told = [reply.draft.text for reply in await one.store.unseen("terminal", "terminal")]
+        assert ["disabled" in text or "comes no more" in text for text in told] == [True]
+
+    lived(Diligent(fails=True), config(), life)
+
+
+def test_while_its_task_waits_for_a_word_no_time_is_run_for_and_a_cancelled_one_is_not_charged() -> None:
+    async def life(one: VirtualHome) -> None:
+        made = await one.instance.scheduling.add(new("sweep", What.TASK, "sweep the floor"))
+        for _ in range(2):
+            one.jump(3_600)
+            await asyncio.sleep(30)
+        assert await runs(one, made) == [("skipped", "none"), ("running", "none")]
+        [task] = await one.store.tasks.find(TaskFilter())
+        assert task.state == "pending"
+        await one.store.apply(CancelTask(task.id, one.wall.now_ms(), "never mind"))
+        await asyncio.sleep(30)
+        assert await runs(one, made) == [("skipped", "none"), ("interrupted", "none")]
+        assert (await one.instance.scheduling.one("sweep", None)).failures == 0
+
+    lived(Nobody(), config(), life)
 
 
 def test_in_quiet_hours_nothing_is_said_that_can_wait() -> None:

@@ -59,12 +59,15 @@ async def test_what_is_added_is_heard_in_the_lane_of_the_turn() -> None:
     assert "is kept once your answer is written" in told
     await desk.call("schedule_add", what="ask", text="what is new?", cron="0 9 * * *", timezone="Europe/Berlin")
     await desk.call("schedule_add", what="say", text="tea", in_s=600)
-    first, second, third = [one for one in desk.effects if isinstance(one, KeepTime)]
+    done = await desk.call("schedule_add", what="task", text="tidy up", every_s=7200)
+    assert 'to have a worker do "tidy up" here' in done
+    first, second, third, fourth = [one for one in desk.effects if isinstance(one, KeepTime)]
     now, lane = desk.clock.now_ms(), desk.claimed.batch.lane
     assert (first.new.timing, first.next_at, first.new.name) == (Every(HOUR), now + HOUR, "stretch")
     assert (second.new.timing, second.new.what) == (Cron("0 9 * * *", "Europe/Berlin"), What.ASK)
     assert (third.new.timing, third.next_at) == (Once(now + 600_000), now + 600_000)
-    assert {one.new.target.lane for one in (first, second, third) if one.new.target} == {lane}
+    assert (fourth.new.what, fourth.new.trust) == (What.TASK, Trust.OWNER)
+    assert [one.new.target and one.new.target.lane for one in (first, second, third, fourth)] == [lane] * 4
     assert show("schedule", first.new.id) in told
     assert {one.new.source for one in (first, second, third)} == {"agent"}
 
@@ -87,7 +90,7 @@ async def test_read_again_later_it_says_the_same() -> None:
         ({"what": "say", "text": "x"}, "one of"),
         ({"what": "say", "text": "x", "at": "2030-01-01", "in_s": 5}, "one of"),
         ({"what": "say", "text": " ", "in_s": 5}, "text"),
-        ({"what": "run", "text": "x", "in_s": 5}, "say or ask"),
+        ({"what": "run", "text": "x", "in_s": 5}, "say, ask, task"),
         ({"what": "say", "text": "x", "in_s": True}, "seconds"),
     ],
 )

@@ -94,7 +94,8 @@ class Run:
     """One time of a schedule, and what became of it: `state` of what is done, `output` of what is heard of it.
 
     `output` is `none` where nothing is to be heard; `asked` while the agent's answer is awaited, then `waiting` until
-    it has left; `delivered` or `undelivered`; `silent` when there was no answer. `ready_at` is when it may begin.
+    it has left; `delivered` or `undelivered`; `silent` when there was no answer. `ready_at` is when it may begin. One
+    with a `task_id` is running until that task has ended.
     """
 
     schedule_id: int
@@ -108,6 +109,7 @@ class Run:
     reason: str = ""
     fired_at: int = 0
     ended_at: int | None = None
+    task_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,20 +74,25 @@ class RunNow(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class BeginRun(Commit[bool]):
-    """A run that is due begins; False when it is not due any more."""
+    """A run that is due begins; False when it is not due any more.
+
+    A `task` is made by it, asked for by the turn that asked for the schedule where one did, and the run ends when the
+    task has. While another with its key has not ended, the run is skipped.
+    """
 
     run: RunKey
     at: int
+    task: NewTask | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EndRun(Commit[str]):
     """A run ends by a verb of its table: executed, failed, skipped, interrupted, or due again; the schedule's state.
 
-    With a `reply` it is in the outbox of the run's lane by the same commit; with a `message_id` the agent was asked. A
-    `task` is made by it, unless one with its key has not ended: then the run is skipped.
-    A failure is counted, and the third in a row disables the schedule and tells the owner by `notice`; what is
-    executed and has nothing to deliver ends the count. "" when the run does not stand so any more.
+    With a `reply` it is in the outbox of the run's lane by the same commit; with a `message_id` the agent was asked;
+    executed with a `notice`, the owner is told of it. A failure is counted, and the third in a row disables the
+    schedule and tells the owner by its `notice`; what is executed and has nothing to deliver ends the count. "" when
+    the run does not stand so any more.
     """
 
     run: RunKey
@@ -97,7 +102,6 @@ class EndRun(Commit[str]):
     message_id: int | None = None
     reply: ReplyDraft | None = None
     notice: Notice | None = None
-    task: NewTask | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,10 @@ class MoveSchedule(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class RecoverRuns(Commit[int]):
-    """At start: what a former process was running is due again where `again` names it, else interrupted; how many."""
+    """At start: what a former process was running is due again where `again` names it, else interrupted; how many.
+
+    Tasks are none of it: they go on by themselves.
+    """
 
     again: tuple[str, ...]
     at: int

@@ -15,7 +15,7 @@ from typing import Protocol
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Run, Schedule, Target, What, astray, fired, verdict_on
@@ -28,18 +28,17 @@ from keepsaid.domain.scheduling import (
     RunKey,
     SettleRun,
 )
-from keepsaid.domain.task import NewTask
+from keepsaid.domain.task import Ending, Task
 from keepsaid.domain.timing import Quiet
-from keepsaid.domain.work import Notify, WorkTerms
+from keepsaid.engine.assignment import PRIORITY, come_back, task_of, verdict_of
 from keepsaid.engine.errands import Errands
+from keepsaid.engine.tasks import told_owner
 from keepsaid.errors import InputError
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.schedules import ScheduleView
-
-PRIORITY = 100
-"""What schedules ask comes after people and webhooks (seed 000, Notifications)."""
+from keepsaid.ports.tasks import TaskView
 
 _log = logging.getLogger("keepsaid.schedules")
 _PIECE = 64
@@ -53,11 +52,16 @@ _SPREAD_MS = 20
 
 
 class ScheduleStore(Operations, Protocol):
-    """Where schedules are kept."""
+    """Where schedules are kept, and the tasks that they make."""
 
     @property
     def schedules(self) -> ScheduleView:
         """What comes at a time."""
+        ...
+
+    @property
+    def tasks(self) -> TaskView:
+        """Tasks."""
         ...
 
 
@@ -109,7 +113,7 @@ class Scheduler:
             self._looking_after = 0
         self._seen = now
         moved = await self._find_astray(now) if self._looking_after is not None else 0
-        busy = moved + await self._fire(now) + await self._execute(now) + await self._follow()
+        busy = moved + await self._fire(now) + await self._execute(now) + await self._take_in() + await self._follow()
         if busy:
             return self._clock.due_ms() + _SPREAD_MS
         due = await self._view.next_due()
@@ -149,23 +153,27 @@ class Scheduler:
         new, target = schedule.new, run.target
         if new.what is What.RUN:
             await self._run(run, schedule)
+        elif target is None and new.what is What.TASK:
+            await self._set_about(run, schedule)
+        elif target is None or not self._is_open(target):
+            await self._end(run, schedule, "fail", _closed(target))
         elif new.what is What.TASK:
             await self._set_about(run, schedule)
-        elif target is None or target.lane.channel not in self._reach.channels:
-            where = "nowhere" if target is None else target.lane.channel
-            await self._end(run, schedule, "fail", f"it is to be heard on {where}, which is not open here")
         elif new.what is What.SAY:
             draft = ReplyDraft(self._ids.next(), new.text, url=target.url)
             key = RunKey(run.schedule_id, run.due_at)
             await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), reply=draft))
             self._reach.hints.deliver.set()
         else:
-            await self._ask(run, schedule, target)
+            await self._ask(run, schedule, _question(run, schedule, target))
 
-    async def _ask(self, run: Run, schedule: Schedule, target: Target) -> None:
+    def _is_open(self, target: Target) -> bool:
+        return target.lane.channel in self._reach.channels
+
+    async def _ask(self, run: Run, schedule: Schedule, asked: Inbound) -> None:
         """Asked again after a crash, it is the same message: so it is in the buffer once."""
         try:
-            received = await self._reach.receive(_question(run, schedule, target))
+            received = await self._reach.receive(asked)
         except InputError as error:
             await self._end(run, schedule, "fail", error.what)
             return
@@ -173,12 +181,38 @@ class Scheduler:
         await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), message_id=received.id))
 
     async def _set_about(self, run: Run, schedule: Schedule) -> None:
-        """A worker does it; the owner is told what came of it, as a message of the program."""
-        task = _task(self._ids.next(), schedule)
+        """A worker does it; the run is under way until he has."""
         key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
-        await self._store.apply(EndRun(key, "execute", now, task=task))
+        await self._store.apply(BeginRun(key, now, task_of(self._ids.next(), schedule)))
         self._reach.hints.task.set()
         self._reach.hints.tell.set()
+
+    async def _take_in(self) -> int:
+        """What workers have done: it counts, and is told in the lane that hears it, else to the owner."""
+        ended = await self._view.worked(_AT_ONCE)
+        for run in ended:
+            schedule = await self._view.schedule(run.schedule_id)
+            if schedule is not None and run.task_id is not None:
+                await self._taken_in(run, schedule, run.task_id)
+        return len(ended)
+
+    async def _taken_in(self, run: Run, schedule: Schedule, task_id: int) -> None:
+        story, target = await self._store.tasks.task(task_id), run.target
+        verb, why = verdict_of(story)
+        if story is None or verb != "execute":
+            await self._end(run, schedule, verb, why)
+        elif target is None:
+            key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
+            await self._store.apply(EndRun(key, verb, now, notice=self._report(story.task)))
+            self._reach.hints.deliver.set()
+        elif not self._is_open(target):
+            await self._end(run, schedule, "fail", _closed(target))
+        else:
+            await self._ask(run, schedule, come_back(story, target))
+
+    def _report(self, task: Task) -> Notice:
+        text = told_owner(task, Ending.COMPLETE, task.result)
+        return Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
 
     async def _run(self, run: Run, schedule: Schedule) -> None:
         if schedule.new.text not in self.errands.known:
@@ -228,11 +262,9 @@ class Scheduler:
             self._reach.hints.deliver.set()
 
 
-def _task(number: int, schedule: Schedule) -> NewTask:
-    """The task that a time of a schedule makes: of one schedule one at a time."""
-    new = schedule.new
-    key, terms = f"schedule:{new.name or show('schedule', new.id)}", WorkTerms(notify=Notify.ALWAYS)
-    return NewTask(number, new.text, key, terms=terms, outside=new.trust is not Trust.OWNER, priority=PRIORITY)
+def _closed(target: Target | None) -> str:
+    where = "nowhere" if target is None else target.lane.channel
+    return f"it is to be heard on {where}, which is not open here"
 
 
 def _question(run: Run, schedule: Schedule, target: Target) -> Inbound:

@@ -56,6 +56,7 @@ def run_shape(one: Run) -> dict[str, Any]:
     refs = {
         "message": None if one.message_id is None else show("message", one.message_id),
         "reply": None if one.reply_id is None else show("reply", one.reply_id),
+        "task": None if one.task_id is None else show("task", one.task_id),
     }
     times = {"due_at": when(one.due_at), "fired_at": when(one.fired_at), "ended_at": when(one.ended_at)}
     return {**times, "state": one.state, "output": one.output, "reason": one.reason, **refs}

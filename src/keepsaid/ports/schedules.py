@@ -27,6 +27,10 @@ class ScheduleView(Protocol):
         """Runs whose output stands where it can be settled further."""
         ...
 
+    async def worked(self, limit: int) -> Sequence[Run]:
+        """Runs that are under way though their task has ended, or is no more."""
+        ...
+
     async def schedule(self, schedule_id: int) -> Schedule | None:
         """One schedule."""
         ...

@@ -52,6 +52,15 @@ class RamSchedules:
         answered = reply.draft.id, reply.state, reply.detail
         return Heard(run.schedule_id, run.due_at, run.output, stands, reason, *answered)
 
+    async def worked(self, limit: int) -> Sequence[Run]:
+        """Runs whose task has ended."""
+        under_way = (row.run for row in self._state.runs.values() if row.run.state == "running")
+        return [run for run in under_way if run.task_id is not None and self._is_over(run.task_id)][:limit]
+
+    def _is_over(self, task_id: int) -> bool:
+        row = self._state.tasks.get(task_id)
+        return row is None or row.task.ended_at is not None
+
     async def schedule(self, schedule_id: int) -> Schedule | None:
         """One schedule."""
         row = self._state.schedules.get(schedule_id)

@@ -31,6 +31,7 @@ from keepsaid.domain.scheduling import (
     SettleRun,
 )
 from keepsaid.domain.states import TABLES
+from keepsaid.domain.task import NewTask
 
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
@@ -156,8 +157,22 @@ def begin(state: State, commit: BeginRun) -> bool:
     row = state.runs.get(commit.run)
     if row is None or row.run.state != "due":
         return False
+    if commit.task is not None and not _set_about(state, row, commit, commit.task):
+        return False
     row.end("begin", commit.at, "")
     row.run = replace(row.run, ended_at=None)
+    return True
+
+
+def _set_about(state: State, row: RunRow, commit: BeginRun, task: NewTask) -> bool:
+    """Make the task of a run; the run is skipped where an earlier one is not done."""
+    if _has_open_task(state, task.key):
+        row.end("skip", commit.at, NOT_DONE)
+        _told_of(state, "skipped", EndRun(commit.run, "skip", commit.at, NOT_DONE))
+        return False
+    turn_id = None if task.lane is None else state.schedules[commit.run.schedule_id].turn_id
+    keep(state, replace(task, turn_id=turn_id), commit.at, relays=False)
+    row.run = replace(row.run, task_id=task.id)
     return True
 
 
@@ -166,17 +181,17 @@ def end(state: State, commit: EndRun) -> str:
     row = state.runs.get(commit.run)
     if row is None or row.run.state not in OPEN:
         return ""
-    if commit.task is not None and _has_open_task(state, commit.task.key):
-        commit = replace(commit, verb="skip", reason=NOT_DONE, task=None)
     row.end(commit.verb, commit.at, commit.reason)
     if commit.verb == "release":
         return state.schedules[commit.run.schedule_id].state
     _told_of(state, row.run.state, commit)
-    if commit.task is not None:
-        keep(state, commit.task, commit.at)
     if commit.message_id is not None:
         row.hear("ask")
         row.run = replace(row.run, message_id=commit.message_id)
+    elif commit.verb == "execute" and commit.notice is not None:
+        row.hear("post")
+        row.run = replace(row.run, reply_id=commit.notice.draft.id)
+        _notify(state, commit.notice, commit.at)
     elif commit.reply is not None and (target := row.run.target) is not None:
         row.hear("post")
         row.run = replace(row.run, reply_id=commit.reply.id)
@@ -260,7 +275,7 @@ def _stop(state: State, row: ScheduleRow, verb: str, at: int) -> None:
 
 def recover(state: State, commit: RecoverRuns) -> int:
     """What a former process was running begins again, or is interrupted."""
-    running = [row for row in state.runs.values() if row.run.state == "running"]
+    running = [row for row in state.runs.values() if row.run.state == "running" and row.run.task_id is None]
     for row in running:
         new = state.schedules[row.run.schedule_id].new
         if new.what is What.RUN and new.text in commit.again:

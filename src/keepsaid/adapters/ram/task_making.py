@@ -33,8 +33,11 @@ def create(state: State, commit: CreateTasks) -> str:
     return ""
 
 
-def keep(state: State, task: NewTask, at: int) -> None:
-    """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep."""
+def keep(state: State, task: NewTask, at: int, *, relays: bool = True) -> None:
+    """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
+
+    What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`).
+    """
     before = {one: state.tasks[one].state for one in task.after if one in state.tasks}
     lost = next((one for one in task.after if before.get(one, _LOST[0]) in _LOST), None)
     waits = any(before.get(one) != "completed" for one in task.after)
@@ -57,7 +60,8 @@ def keep(state: State, task: NewTask, at: int) -> None:
         created_at=at,
         ended_at=at if reason else None,
     )
-    state.tasks[task.id] = TaskRow(made, relay=int(made.lane is not None and made.turn_id is not None))
+    relay = relays and made.lane is not None and made.turn_id is not None
+    state.tasks[task.id] = TaskRow(made, relay=int(relay))
     tell(state, "created", task.id, at, kind=str(task.kind), after=len(task.after))
     if reason:
         tell(state, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))

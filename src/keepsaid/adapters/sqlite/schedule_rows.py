@@ -22,10 +22,10 @@ def schedule_of(row: Row) -> Schedule:
 
 def run_of(row: Row) -> Run:
     """A run of the columns that `parts.sql` names."""
-    message_id, reply_id, reason, fired_at, ended_at = row[11:]
+    message_id, reply_id, reason, fired_at, ended_at, task_id = row[11:]
     schedule_id, due_at, state, ready_at, output = row[:5]
     heard = output, _target(row[5:11]), message_id, reply_id
-    return Run(schedule_id, due_at, state, ready_at, *heard, reason, fired_at, ended_at)
+    return Run(schedule_id, due_at, state, ready_at, *heard, reason, fired_at, ended_at, task_id)
 
 
 def _target(row: Row) -> Target | None:

@@ -35,6 +35,10 @@ def _heard(db: apsw.Connection, limit: int) -> list[Heard]:
     return [heard for row in every(db, SQL["heard"], (limit,)) if verdict_on(heard := Heard(*row))[0]]
 
 
+def _worked(db: apsw.Connection, limit: int) -> list[Run]:
+    return [run_of(row) for row in every(db, SQL["worked"], (limit,))]
+
+
 def _schedule(db: apsw.Connection, schedule_id: int) -> Schedule | None:
     row = one(db, SQL["one"], (schedule_id,))
     return None if row is None else schedule_of(row)
@@ -74,6 +78,10 @@ class SqliteSchedules:
     async def heard(self, limit: int) -> Sequence[Heard]:
         """Runs whose output can be settled further."""
         return await self._readers.run(_heard, limit)
+
+    async def worked(self, limit: int) -> Sequence[Run]:
+        """Runs whose task has ended."""
+        return await self._readers.run(_worked, limit)
 
     async def schedule(self, schedule_id: int) -> Schedule | None:
         """One schedule."""

@@ -35,6 +35,7 @@ from keepsaid.domain.scheduling import (
     SettleRun,
 )
 from keepsaid.domain.states import TABLES, move
+from keepsaid.domain.task import NewTask
 
 SQL = load("schedules")
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
@@ -153,7 +154,21 @@ def begin(db: apsw.Connection, commit: BeginRun) -> bool:
     known = _run(db, commit.run)
     if known is None or known.state != "due":
         return False
+    if commit.task is not None and not _set_about(db, commit, commit.task):
+        return False
     db.execute(SQL["move_run"], (*commit.run, move("run", known.state, "begin"), "", None))
+    return True
+
+
+def _set_about(db: apsw.Connection, commit: BeginRun, task: NewTask) -> bool:
+    """Make the task of a run; the run is skipped where an earlier one is not done."""
+    if one(db, SQL["task_open"], (task.key,)) is not None:
+        db.execute(SQL["move_run"], (*commit.run, move("run", "due", "skip"), NOT_DONE, commit.at))
+        _told_of(db, "skipped", EndRun(commit.run, "skip", commit.at, NOT_DONE))
+        return False
+    turn_id = None if task.lane is None else only(db, SQL["asker"], (commit.run.schedule_id,))[0]
+    keep(db, replace(task, turn_id=turn_id), commit.at, relays=False)
+    db.execute(SQL["set_about"], (*commit.run, task.id))
     return True
 
 
@@ -162,16 +177,12 @@ def end(db: apsw.Connection, commit: EndRun) -> str:
     known = _run(db, commit.run)
     if known is None or known.state not in OPEN:
         return ""
-    if commit.task is not None and one(db, SQL["task_open"], (commit.task.key,)) is not None:
-        commit = replace(commit, verb="skip", reason=NOT_DONE, task=None)
     state = move("run", known.state, commit.verb)
     released = commit.verb == "release"
     db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
     if released:
         return _state(db, commit.run.schedule_id)
     _told_of(db, state, commit)
-    if commit.task is not None:
-        keep(db, commit.task, commit.at)
     heard = _heard_of(db, known, commit)
     failed = commit.verb == "fail"
     if failed or (commit.verb == "execute" and not heard):
@@ -185,11 +196,16 @@ def _heard_of(db: apsw.Connection, known: Run, commit: EndRun) -> bool:
         output = move("output", known.output, "ask")
         db.execute(SQL["hear"], (*commit.run, output, commit.message_id, None, ""))
         return True
-    if commit.reply is None or known.target is None:
+    told = None if commit.verb != "execute" or commit.notice is None else commit.notice.draft
+    posted = told or (None if known.target is None else commit.reply)
+    if posted is None:
         return False
     output = move("output", known.output, "post")
-    db.execute(SQL["hear"], (*commit.run, output, None, commit.reply.id, ""))
-    _post(db, known.target.lane, commit.reply, commit.at)
+    db.execute(SQL["hear"], (*commit.run, output, None, posted.id, ""))
+    if commit.notice is not None:
+        _notify(db, commit.notice, commit.at)
+    elif known.target is not None:
+        _post(db, known.target.lane, posted, commit.at)
     return True
 
 

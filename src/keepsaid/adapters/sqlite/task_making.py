@@ -29,8 +29,11 @@ def create(db: apsw.Connection, commit: CreateTasks) -> str:
     return ""
 
 
-def keep(db: apsw.Connection, task: NewTask, at: int) -> None:
-    """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep."""
+def keep(db: apsw.Connection, task: NewTask, at: int, *, relays: bool = True) -> None:
+    """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
+
+    What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`).
+    """
     earlier = {one.id: one for one in tasks_of(db, task.after)}
     lost = next((one for one in task.after if _is_lost(earlier.get(one))), None)
     waits = any(one not in earlier or earlier[one].state != "completed" for one in task.after)
@@ -40,7 +43,7 @@ def keep(db: apsw.Connection, task: NewTask, at: int) -> None:
     lane_id = None if task.lane is None else lane_id_of(db, task.lane)
     place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
     work = (task.description, encoded(task.terms), task.outside, task.priority)
-    relay = lane_id is not None and task.turn_id is not None
+    relay = relays and lane_id is not None and task.turn_id is not None
     db.execute(SQL["keep"], (*place, *work, reason, at, at if reason else None, relay))
     if task.after:
         db.execute(SQL["keep_after"], (task.id, numbers(task.after)))

@@ -35,7 +35,7 @@ SCHEDULES: Mapping[str, Schema] = MappingProxyType(
         "schedule.silent": _of_run("The agent was asked, and had no answer.", reason=word("why").if_any()),
         "schedule.failed": _of_run("A run failed.", reason=word("why").if_any()),
         "schedule.skipped": _of_run("A time was not run for.", reason=word("why")),
-        "schedule.interrupted": _of_run("A run ended with its process.", reason=word("why").if_any()),
+        "schedule.interrupted": _of_run("A run ended with its process, or with its task.", reason=word("why").if_any()),
         "schedule.disabled": _of_schedule(
             "A schedule failed too often in a row, and comes no more.",
             failures=number("how often"),

@@ -38,10 +38,15 @@ _LOOKED_AT = 20
 _TOLD_MAX, _LINE_CHARS = 30, 100
 
 _ADDED = re.compile(r"(sch_[0-9a-z]{13}) comes first at ([^\s,]+)")
+_WHAT = ("say", "ask", "task")
 _SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
-        "what": {"type": "string", "enum": ["say", "ask"], "description": "say: post the text; ask: answer it then"},
+        "what": {
+            "type": "string",
+            "enum": [*_WHAT],
+            "description": "say: post the text; ask: answer it then; task: a worker does it, and you hear of it",
+        },
         "text": {"type": "string", "maxLength": _TEXT_CHARS_MAX},
         "name": {"type": "string", "maxLength": _NAME_CHARS_MAX},
         "cron": {"type": "string", "description": "minute hour day month weekday, as 30 8 * * 1-5"},
@@ -96,7 +101,8 @@ def schedule_tools(
         _check_pace(timing, first, terms)
         told = f"{show('schedule', ids.next())} comes first at {_iso(first)}"
         named = f" as {name}" if name else ""
-        return f"{told}{named}, to {what} {json.dumps(text)} here. It is kept once your answer is written."
+        does = "have a worker do" if what is What.TASK else str(what)
+        return f"{told}{named}, to {does} {json.dumps(text)} here. It is kept once your answer is written."
 
     async def listed(_arguments: dict[str, Json]) -> str:
         return "\n".join(map(_line, await mine())) or "There is no schedule in this conversation."
@@ -109,7 +115,7 @@ def schedule_tools(
         return f"{show('schedule', found.id)} is cancelled once your answer is written."
 
     return (
-        Tool(ADD, "Let something be said or asked here later, once or again and again.", _SCHEMA, add),
+        Tool(ADD, "Let something be said, asked or done here later, once or again and again.", _SCHEMA, add),
         Tool(LIST, "The schedules of this conversation.", {"type": "object", "properties": {}}, listed),
         Tool(CANCEL, "Let a schedule of this conversation come no more.", _ONE, cancel),
     )
@@ -127,8 +133,8 @@ def _iso(at: int) -> str:
 def _asked(arguments: Mapping[str, Json], terms: TimelyTerms, now: int) -> tuple[What, str, str, Timing]:
     """What a call asks for; raises ToolError, saying what is wrong with it."""
     what, text, name = arguments.get("what"), arguments.get("text"), arguments.get("name", "")
-    if what not in ("say", "ask"):
-        raise ToolError("what must be say or ask")
+    if what not in _WHAT:
+        raise ToolError(f"what must be one of {', '.join(_WHAT)}")
     if not isinstance(text, str) or not text.strip() or len(text) > _TEXT_CHARS_MAX:
         raise ToolError(f"text must be a text of at most {_TEXT_CHARS_MAX:,} characters that is not empty")
     if not isinstance(name, str) or len(name) > _NAME_CHARS_MAX:

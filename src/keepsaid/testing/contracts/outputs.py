@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Fail, Failure, Settle, TakeReplies
+from keepsaid.domain.commits import Fail, Failure, Settle, TakeReplies, TurnCommit
+from keepsaid.domain.effects import KeepTime
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
-from keepsaid.domain.schedule import Fire, What
-from keepsaid.domain.scheduling import NOT_DONE, EndRun, FireSchedules, Notice, SettleRun
-from keepsaid.domain.task import CancelTask, NewTask, TaskFilter
-from keepsaid.testing.builders import CHANNEL, lane_of, said
+from keepsaid.domain.schedule import Fire, NewSchedule, Target, What
+from keepsaid.domain.scheduling import (
+    NOT_DONE,
+    AddSchedule,
+    BeginRun,
+    EndRun,
+    FireSchedules,
+    Notice,
+    RecoverRuns,
+    SettleRun,
+)
+from keepsaid.domain.task import CancelTask, CreateTasks, NewTask, TaskFilter
+from keepsaid.domain.timing import Every
+from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store
 from keepsaid.testing.contracts.schedules import OWNER, add, come, run_of, told
 
@@ -114,19 +125,65 @@ class OutputContract:
         assert (reply.id, reply.draft.notice) == (902, True)
         assert await store.unseen("terminal", "me") == []
 
-    async def test_a_time_makes_a_task(self, store: Store) -> None:
-        """In the commit that ends the run; while that has not ended the next is skipped."""
+    async def test_a_time_makes_a_task_and_is_under_way_until_that_has_ended(self, store: Store) -> None:
+        """Whatever becomes of the process; the times that come meanwhile are skipped."""
         await add(store, what=What.TASK)
         key, task = await come(store), NewTask(70, "tidy up", "schedule:1", outside=False)
-        assert await store.apply(EndRun(key, "execute", 100, task=task)) == "active"
-        assert await store.apply(EndRun(key, "execute", 100, task=replace(task, id=71))) == ""
-        again = await come(store, 200, next_at=300)
-        assert await store.apply(EndRun(again, "execute", 200, task=replace(task, id=72))) == "active"
-        run = await run_of(store, again)
-        assert (run.state, run.reason) == ("skipped", NOT_DONE)
+        assert await store.apply(BeginRun(key, 100, task))
+        assert not await store.apply(BeginRun(key, 100, replace(task, id=71)))
         [made] = await store.tasks.find(TaskFilter())
         assert (made.id, made.state, made.description, made.created_at) == (70, "pending", "tidy up", 100)
+        assert await store.apply(RecoverRuns((), 150)) == 0
+        assert await store.apply(FireSchedules((Fire(1, 200, 300, 200),), 200)) == 0
+        assert await store.schedules.worked(10) == []
         assert await store.apply(CancelTask(70, 210, "no"))
-        await store.apply(EndRun(await come(store, 300, next_at=400), "execute", 300, task=replace(task, id=73)))
-        assert [one.id for one in await store.tasks.find(TaskFilter(state="pending"))] == [73]
-        assert await told(store) == ["added", *("fired", "executed", "fired", "skipped", "fired", "executed")]
+        [ended] = await store.schedules.worked(10)
+        assert (ended.schedule_id, ended.due_at, ended.state, ended.task_id) == (1, 100, "running", 70)
+        assert await store.apply(EndRun(key, "interrupt", 220, "it was cancelled")) == "active"
+        assert await store.schedules.worked(10) == []
+        assert await told(store) == ["added", "fired", "skipped", "interrupted"]
+
+    async def test_while_a_task_of_its_key_is_not_done_a_run_is_skipped(self, store: Store) -> None:
+        """Whoever made that."""
+        await add(store, what=What.TASK)
+        task = NewTask(70, "tidy up", "schedule:1")
+        assert await store.apply(CreateTasks((task,), 50)) == ""
+        key = await come(store)
+        assert not await store.apply(BeginRun(key, 100, replace(task, id=71)))
+        run = await run_of(store, key)
+        assert (run.state, run.reason, run.task_id) == ("skipped", NOT_DONE, None)
+        assert [one.id for one in await store.tasks.find(TaskFilter())] == [70]
+
+    async def test_what_a_task_came_to_is_executed_then_delivered(self, store: Store) -> None:
+        """To the owner, in the lane that is named where he wrote in no direct chat."""
+        tidying = NewSchedule(2, "command", "", Every(3_600_000), What.TASK, "tidy up")
+        assert await store.apply(AddSchedule(tidying, 100, 0))
+        told_him = ReplyDraft(80, "it is tidy")
+        key = await come(store, number=2)
+        assert await store.apply(BeginRun(key, 100, NewTask(70, "tidy up", "schedule:2")))
+        assert await store.apply(EndRun(key, "execute", 200, notice=Notice(OWNER, told_him))) == "active"
+        run = await run_of(store, key)
+        assert (run.state, run.output, run.reply_id) == ("executed", "waiting", 80)
+        [reply] = await store.unseen("terminal", "me")
+        assert (reply.id, reply.draft.notice) == (80, True)
+        [taken] = await store.apply(TakeReplies(("terminal",), "one", 9, 300))
+        await store.apply(Settle(80, taken.fence, Delivered.CONFIRMED, 310))
+        [heard] = await store.schedules.heard(10)
+        assert (heard.due_at, heard.reply) == (100, "sent")
+        assert await store.apply(SettleRun(key, "deliver", 320)) == "active"
+        assert (await run_of(store, key)).output == "delivered"
+
+    async def test_a_task_is_of_the_turn_that_asked_for_its_schedule(self, store: Store) -> None:
+        """It is heard and forgotten as what that turn had done, but comes back by the run alone."""
+        road = Road(store, 1_000)
+        await road.queue(said("tidy up every day"))
+        claimed = await road.claim_one()
+        asked = NewSchedule(7, "agent", "", Every(3_600_000), What.TASK, "tidy up", Target(lane_of()))
+        end = replace(outcome(), effects=(KeepTime(asked, 100),))
+        assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 5))
+        task = NewTask(70, "tidy up", "schedule:7", lane=lane_of(), depth=1)
+        assert await store.apply(BeginRun(await come(store, number=7), 100, task))
+        [made] = await store.tasks.find(TaskFilter(lane=lane_of()))
+        assert (made.id, made.turn_id, made.depth) == (70, claimed.turn_id, 1)
+        assert await store.apply(CancelTask(70, 110, "no"))
+        assert await store.tasks.untold(10) == []

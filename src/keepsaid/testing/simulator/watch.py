@@ -292,8 +292,8 @@ class Watched(Views):
             ids = (commit.notice.id, *commit.reply_ids)
         elif isinstance(commit, VoidLeases):
             ids = commit.reply_ids
-        elif isinstance(commit, EndRun) and commit.reply is not None:
-            ids = (commit.reply.id,)
+        elif isinstance(commit, EndRun) and commit.verb == "execute":
+            ids = tuple(one.id for one in (commit.reply, commit.notice and commit.notice.draft) if one)
         for reply_id in ids:
             self._seen.written[reply_id] = self._net.wall.passed_ms()
 

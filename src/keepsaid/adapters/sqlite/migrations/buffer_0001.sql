@@ -553,6 +553,7 @@ CREATE TABLE schedule_run (
   reason TEXT NOT NULL DEFAULT '',
   fired_at INTEGER NOT NULL,
   ended_at INTEGER,
+  task_id INTEGER,
   PRIMARY KEY (schedule_id, due_at)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_due ON schedule_run (errand, ready_at, schedule_id, due_at) WHERE state = 'due';

@@ -108,6 +108,19 @@ WHERE schedule_id = ? AND (state IN ('due', 'running') OR output = 'asked') AND 
 SELECT schedule_run.schedule_id, due_at, what, text FROM schedule_run INDEXED BY run_under_way
 JOIN schedule ON schedule.id = schedule_run.schedule_id
 WHERE (schedule_run.state IN ('due', 'running') OR output = 'asked') AND schedule_run.state = 'running'
+  AND task_id IS NULL
+
+-- name: set_about
+UPDATE schedule_run SET task_id = ?3 WHERE schedule_id = ?1 AND due_at = ?2
+
+-- name: asker
+SELECT turn_id FROM schedule WHERE id = ?
+
+-- name: worked
+SELECT /*part run*/ FROM schedule_run INDEXED BY run_under_way
+WHERE (state IN ('due', 'running') OR output = 'asked') AND state = 'running' AND task_id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM task WHERE task.id = task_id AND task.ended_at IS NULL)
+LIMIT ?
 
 -- name: heard
 SELECT run.schedule_id, run.due_at, run.output,
