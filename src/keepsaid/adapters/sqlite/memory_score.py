@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from sys import modules
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from sys import byteorder, modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _NEAR_WEIGHT, _NEAR_TERMS, _NEAR_SHARE = 0.5, 70.0, 0.75
 
 
 _FEW_TERMS = 8_000
-"""So many are counted one by one in a millisecond or two; importing numpy takes a hundred."""
+"""So many are counted one by one in a millisecond; importing numpy takes a hundred."""
 
 
 def scores(idf: Mapping[int, float], rows: Sequence[tuple[Any, ...]]) -> list[float]:
@@ -34,23 +36,43 @@ def scores(idf: Mapping[int, float], rows: Sequence[tuple[Any, ...]]) -> list[fl
     if not rows:
         return []
     if "numpy" not in modules and sum(len(row[2]) for row in rows) <= 4 * _FEW_TERMS:
-        return [_score(idf, *row) for row in rows]
+        return of_few(idf, rows)
     found: list[float] = of_many(idf, rows).tolist()
     return found
 
 
-def _score(idf: Mapping[int, float], own: int, marks: int, packed: bytes) -> float:
-    terms = memoryview(packed).cast("I")
-    marked = own + marks
-    inside = 1.0 / min(1 - _OWN_SHARE + _OWN_SHARE * own / _OWN_TERMS, _OWN_MOST)
-    near = _NEAR_WEIGHT / max(1 - _NEAR_SHARE + _NEAR_SHARE * (len(terms) - marked) / _NEAR_TERMS, 1.0)
-    often: dict[int, float] = {}
-    for place, term in enumerate(terms):
-        if term in idf:
-            often[term] = often.get(term, 0.0) + (inside if place < own else 1.0 if place < marked else near)
-    return sum(
-        (worth * often[term] * (_K1 + 1) / (often[term] + _K1) for term, worth in idf.items() if term in often), 0.0
-    )
+def of_few(idf: Mapping[int, float], rows: Sequence[tuple[int, int, bytes]]) -> list[float]:
+    """The same, term by term."""
+    packed = [row[2] for row in rows]
+    terms, ends = b"".join(packed), list(accumulate(map(len, packed)))
+    total = [0.0] * len(rows)
+    for term, worth in idf.items():
+        often: dict[int, float] = {}
+        for at in _found(terms, term.to_bytes(4, byteorder)):
+            row = bisect_right(ends, at)
+            often[row] = often.get(row, 0.0) + _counts(rows[row], (at - ends[row] + len(packed[row])) // 4)
+        for row, weight in often.items():
+            total[row] += worth * weight * MOST / (weight + _K1)
+    return total
+
+
+def _found(terms: bytes, term: bytes) -> Iterator[int]:
+    """Where a term begins; between two that stand side by side others may seem to stand."""
+    at = terms.find(term)
+    while at >= 0:
+        if at % 4 == 0:
+            yield at
+        at = terms.find(term, at + 1)
+
+
+def _counts(row: tuple[int, int, bytes], place: int) -> float:
+    """What a word counts that stands in this place of a piece."""
+    own, marks, packed = row
+    if place < own:
+        return 1.0 / min(1 - _OWN_SHARE + _OWN_SHARE * own / _OWN_TERMS, _OWN_MOST)
+    if place < own + marks:
+        return 1.0
+    return _NEAR_WEIGHT / max(1 - _NEAR_SHARE + _NEAR_SHARE * (len(packed) // 4 - own - marks) / _NEAR_TERMS, 1.0)
 
 
 def of_many(idf: Mapping[int, float], rows: Sequence[tuple[Any, ...]]) -> NDArray[Any]:
