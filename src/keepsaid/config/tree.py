@@ -89,9 +89,11 @@ class BufferConfig(Section):
     text_chars_max: int = Field(1_000_000, ge=100)
     """Characters of text the door lets in."""
     retention_days: float = Field(7.0, gt=0, le=36_500)
-    """Days after which messages that are done or dropped are pruned, with the steps of their turns."""
+    """Days after which messages that are done or dropped are pruned, with the steps of their turns, and lines of the
+    journal that nobody has to be told of any more."""
     trace_days: float = Field(30.0, gt=0, le=36_500)
-    """Days after which their batches, turns, traces and settled replies are; never before the messages."""
+    """Days after which their batches, turns, traces and settled replies are, never before the messages; and tasks, runs
+    of schedules and findings that ended."""
     keys_days: float | None = Field(None, ge=1, le=36_500)
     """Days after which a pruned message's key may be used for a new one; by default it is a duplicate for ever."""
     warn_count: int = Field(10_000, ge=1)
