@@ -47,8 +47,9 @@ class Office:
 @asynccontextmanager
 async def office(path: Path) -> AsyncIterator[Office]:
     """A new store, its dispatcher at work."""
-    store, hint = await open_operations(path), asyncio.Event()
-    subscribers = Subscribers(store, store.journal, SystemClock(), hint)
+    store = await open_operations(path)
+    hint = store.journal.hint
+    subscribers = Subscribers(store, store.journal, SystemClock())
     stage = Stage("tell", subscribers.work, hint, poll_ms=1_000)
     loop = asyncio.create_task(keep_going(stage, SystemClock(), lambda _: None))
     try:

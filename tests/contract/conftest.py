@@ -4,22 +4,39 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from tests.contract.kept import Kept
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import events_of
 from keepsaid.events.topics import CORE
 from keepsaid.testing.contracts.operations import Store
+
+R = TypeVar("R")
+
+
+class Overheard(RamOperations):
+    """A store in memory of which nothing is told that nobody is woken for."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply a commit."""
+        before, hint = len(self.state.journal), self.journal.hint
+        hint.clear()
+        result = await super().apply(commit)
+        told = len(self.state.journal) - before
+        assert hint.is_set() or told <= 0, f"{type(commit).__name__} is not quiet"
+        return result
 
 
 @pytest.fixture(params=["ram", "sqlite"])
 async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
     """A new, empty store, and a look inside."""
     file = tmp_path / "buffer.db"
-    operations = RamOperations() if request.param == "ram" else await open_operations(file)
+    operations = Overheard() if request.param == "ram" else await open_operations(file)
     made = Kept(operations, file)
     yield made
     await operations.close()

@@ -18,7 +18,6 @@ from keepsaid.domain.commits import Commit, Tell
 from keepsaid.domain.event import Event, SettleDeliveries, several, wants
 from keepsaid.domain.ids import PREFIXES
 from keepsaid.engine.subscriber import Subscriber, Terms
-from keepsaid.engine.subscribers import Subscribers
 from keepsaid.errors import StoreFull
 from keepsaid.events.bell import Bell
 from keepsaid.events.dispatcher import Dispatcher
@@ -193,15 +192,6 @@ async def test_what_was_told_while_the_disk_was_full_is_not_told_again_and_nothi
     while await subscriber.work() == 0:
         pass
     assert heard == ["a.one", "a.two"]
-
-
-async def test_who_waits_is_woken_though_nobody_has_subscribed() -> None:
-    scene = Scene()
-    hint = asyncio.Event()
-    subscribers = Subscribers(scene.store, scene.store.journal, scene.clock, hint)
-    with subscribers.bell.listening() as rung:
-        assert await subscribers.work() is None
-        assert rung.is_set()
 
 
 async def test_the_library_is_told_and_tells(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +40,7 @@ class Journal:
     def __init__(self, memories: SqliteMemories) -> None:
         self.store = RamOperations()
         self.memories = memories
-        self.teller = Newsteller(memories.news, self.store, VirtualClock(), asyncio.Event())
+        self.teller = Newsteller(memories.news, self.store, VirtualClock())
 
     async def told(self) -> Told:
         """All that was told once everything is."""
@@ -90,7 +89,7 @@ async def test_a_crash_between_the_stores_repeats_nothing(memories: SqliteMemori
             raise ConnectionResetError(until)
 
     with pytest.raises(ConnectionResetError):
-        await Newsteller(Dying(), journal.store, VirtualClock(), asyncio.Event()).work()
+        await Newsteller(Dying(), journal.store, VirtualClock()).work()
     assert len(await memories.news.waiting(10)) == 1
     assert len(await journal.told()) == 1
 

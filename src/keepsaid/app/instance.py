@@ -160,7 +160,7 @@ class Instance:
         agent = Agent(home, config, stores, model, have, system, self.hub, (outside.tools, offers, self.toolbox))
         self.flow = agent.flow()
         self.recorder.watch(self.flow.hints.record)
-        self.telling = Telling(self.operations, *system, self.flow.hints.tell, self.memories.news)
+        self.telling = Telling(self.operations, *system, self.memories.news)
         self.extending = self._extending(outside.extensions, agent.memory_tools)
         self.scheduling = Scheduling(config, self.operations, self.clock, self.ids)
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)

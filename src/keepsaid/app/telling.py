@@ -22,7 +22,6 @@ from keepsaid.ports.journal import JournalView
 from keepsaid.ports.news import MemoryNews
 from keepsaid.ports.operations import Operations
 
-_LOOK_MS = 1_000
 _NEWS_MS = 60_000
 _NAME_CHARS_MAX = 100
 
@@ -39,28 +38,29 @@ class TellingStore(Operations, Protocol):
 class Telling:
     """Subscribers of one instance, and its journal; `news` is what happens in its memory."""
 
-    def __init__(
-        self, store: TellingStore, clock: Clock, ids: Ids, hint: asyncio.Event, news: MemoryNews | None = None
-    ) -> None:
+    def __init__(self, store: TellingStore, clock: Clock, ids: Ids, news: MemoryNews | None = None) -> None:
         self.journal = store.journal
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._hint = hint
         self._news = news
-        self._subscribers = Subscribers(store, store.journal, clock, hint)
+        self._subscribers = Subscribers(store, store.journal, clock)
 
     def stages(self) -> Sequence[Stage]:
         """The dispatcher's stage, and that of whoever follows memory."""
-        tell = Stage("tell", self._subscribers.work, self._hint, poll_ms=_LOOK_MS, vital=False)
+        tell = Stage("tell", self._subscribers.work, self.journal.hint, vital=False)
         if self._news is None:
             return (tell,)
-        following = Newsteller(self._news, self._store, self._clock, self._hint)
+        following = Newsteller(self._news, self._store, self._clock)
         return tell, Stage("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when something may have been told; whoever listens looks now and then besides."""
-        return self._subscribers.bell.listening()
+        return self._subscribers.happened.listening()
+
+    def wake(self) -> None:
+        """Let those who listen look."""
+        self._subscribers.happened.ring()
 
     async def subscribe(
         self, name: str, topics: tuple[str, ...], tell: Tell, *, from_start: bool = False, terms: Terms | None = None
@@ -83,12 +83,11 @@ class Telling:
         """Tell of a fact; returns once it is on disk. Raises InputError with nothing told."""
         kept = normalise(checked(topic, payload))
         await self._store.apply(Told(topic, kept, self._clock.now_ms(), normalise(correlation_id)))
-        self._hint.set()
 
     async def wait_for(self, topic: str, correlation_id: str, timeout_s: float, after: int = 0) -> Event | None:
         """The first event of a topic about something, after another event; None when there is none in time."""
         wanted = topic, correlation_id, after
-        return await wait_for(self.journal, self._clock, self._subscribers.bell, wanted, timeout_s * 1_000)
+        return await wait_for(self.journal, self._clock, self._subscribers.happened, wanted, timeout_s * 1_000)
 
     async def decide(self, delivery_id: int, *, again: bool) -> bool:
         """A person's word on a dead delivery; False when it is none."""

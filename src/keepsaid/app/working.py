@@ -112,7 +112,7 @@ class Working:
             raise InputError(
                 f"the task cannot be made: {refusal}", safe="Nothing was changed.", hint="keepsaid task ls"
             )
-        self._changed()
+        self.woken()
         return made.id
 
     async def cancel(self, task_id: int, reason: str) -> bool:
@@ -120,13 +120,13 @@ class Working:
         done = await self._site.store.apply(CancelTask(task_id, self._clock.now_ms(), normalise(reason)))
         self._tasks.cancelled(task_id)
         self._branches.cancelled(task_id)
-        self._changed()
+        self.woken()
         return done
 
     async def run(self, task_id: int) -> bool:
         """Make a pending task due at once."""
         done = await self._site.store.apply(RunTask(task_id, self._clock.due_ms()))
-        self._changed()
+        self.woken()
         return done
 
     async def decide(self, task_id: int, *, approved: bool, reason: str = "", result: str | None = None) -> bool:
@@ -134,12 +134,8 @@ class Working:
         given = None if result is None else normalise(result)
         why = normalise(reason) or f"{show('task', task_id)} was refused"
         done = await self._site.store.apply(DecideTask(task_id, self._clock.now_ms(), approved, why, given))
-        self._changed()
-        return done
-
-    def _changed(self) -> None:
         self.woken()
-        self._hints.tell.set()
+        return done
 
     async def stop(self, patience_s: float) -> None:
         """Let running tasks end for a while, then give them back."""

@@ -185,7 +185,6 @@ class Scheduler:
         key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
         await self._store.apply(BeginRun(key, now, task_of(self._ids.next(), schedule)))
         self._reach.hints.task.set()
-        self._reach.hints.tell.set()
 
     async def _take_in(self) -> int:
         """What workers have done: it counts, and is told in the lane that hears it, else to the owner."""

@@ -20,11 +20,15 @@ _LOOK_MS = 1_000
 
 
 class Subscribers:
-    """All who are told here. With nobody to tell, nothing is done."""
+    """All who are told here. With nobody to tell, nothing is done.
 
-    def __init__(self, operations: Operations, journal: JournalView, clock: Clock, hint: asyncio.Event) -> None:
+    `happened` rings when something may have been told, `bell` when somebody who subscribed has deliveries.
+    """
+
+    def __init__(self, operations: Operations, journal: JournalView, clock: Clock) -> None:
         self.bell = Bell()
-        self._hint = hint
+        self.happened = Bell()
+        self._hint = journal.hint
         self._operations = operations
         self._journal = journal
         self._clock = clock
@@ -49,14 +53,12 @@ class Subscribers:
     async def work(self) -> int | None:
         """Make deliveries of what was told, for those who are here and those who may come back.
 
-        With nobody to tell, those who wait for something to happen are woken at once.
+        Those who wait for something to happen are woken first, whoever subscribed.
         """
+        self.happened.ring()
         if self._anybody is None:
             self._anybody = bool(await self._journal.subscribers())
-        if self._anybody:
-            return await self._dispatcher.work()
-        self.bell.ring()
-        return None
+        return await self._dispatcher.work() if self._anybody else None
 
     async def stop(self) -> None:
         """Tell nobody any more; what was not told to its end is told again by the next start."""

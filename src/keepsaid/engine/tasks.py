@@ -102,7 +102,6 @@ class Tasks:
             running = asyncio.create_task(self._work(task), name=f"task-{task.id}")
             self._running[task.id] = running
             running.add_done_callback(partial(self._finished, task.id))
-            around.hints.tell.set()
         return None if len(self._running) >= self._limits.at_once else await around.view.next_ready(kind)
 
     async def _stop_cancelled(self) -> None:
@@ -133,7 +132,7 @@ class Tasks:
             _log.error("task broken off: %s", error.what, extra={"code": error.code, "task": task.id})
         finally:
             hints = self._around.hints
-            for hint in (hints.deliver, hints.record, hints.tell, hints.relay):
+            for hint in (hints.deliver, hints.record, hints.relay):
                 hint.set()
         _log.info("task ended", extra={"task": task.id, "how": how})
 

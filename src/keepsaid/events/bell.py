@@ -1,4 +1,4 @@
-"""The bell: wakes everybody who waits for something to happen."""
+"""The bell: wakes everybody who waits for something."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from keepsaid.domain.news import TellNews
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.news import MemoryNews
@@ -14,13 +12,12 @@ _AT_ONCE = 256
 
 
 class Newsteller:
-    """Follows the memory store; sets an event when it told something."""
+    """Follows the memory store."""
 
-    def __init__(self, news: MemoryNews, operations: Operations, clock: Clock, told: asyncio.Event) -> None:
+    def __init__(self, news: MemoryNews, operations: Operations, clock: Clock) -> None:
         self._news = news
         self._operations = operations
         self._clock = clock
-        self._told = told
 
     async def work(self) -> int | None:
         """Tell what waits; at once again while there is more."""
@@ -29,6 +26,5 @@ class Newsteller:
             return None
         await self._operations.apply(TellNews(waiting, self._clock.now_ms()))
         point("news.told")
-        self._told.set()
         await self._news.told(waiting[-1].n)
         return 0

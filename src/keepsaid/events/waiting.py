@@ -7,7 +7,8 @@ from keepsaid.events.bell import Bell
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.journal import JournalView
 
-_LOOK_MS = 500
+_LOOK_MS = 5_000
+"""Should a ring be missed."""
 
 
 async def wait_for(

@@ -167,7 +167,6 @@ class Flow:
         received = await door.receive(inbound)
         point("receive.after")
         self.hints.route.set()
-        self.hints.tell.set()
         return received
 
     async def route(self) -> int | None:
@@ -339,7 +338,6 @@ class Flow:
         self._mind.progress.tell(claimed.heard, Progress("settled"))
         self.hints.deliver.set()
         self.hints.record.set()
-        self.hints.tell.set()
         self.hints.work.set()
         if any(isinstance(effect, OfTask) for effect in outcome.effects):
             self.hints.task.set()

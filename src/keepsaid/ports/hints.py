@@ -18,7 +18,6 @@ class Hints:
     work: asyncio.Event = field(default_factory=asyncio.Event)
     deliver: asyncio.Event = field(default_factory=asyncio.Event)
     record: asyncio.Event = field(default_factory=asyncio.Event)
-    tell: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Event = field(default_factory=asyncio.Event)
     branch: asyncio.Event = field(default_factory=asyncio.Event)
     relay: asyncio.Event = field(default_factory=asyncio.Event)

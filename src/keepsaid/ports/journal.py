@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -9,7 +10,12 @@ from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 
 
 class JournalView(Protocol):
-    """Reads the journal; the commits of `domain/event.py` write it."""
+    """Reads the journal; the commits of `domain/event.py` write it, and most others."""
+
+    @property
+    def hint(self) -> asyncio.Event:
+        """Set after a commit of this process that may have told of something; for one to wait for, and to clear."""
+        ...
 
     async def events(self, after: int, limit: int) -> Sequence[Event]:
         """The events with ids above `after`, oldest first: those of about `limit` lines, each told to its end."""

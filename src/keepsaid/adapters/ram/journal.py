@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 from keepsaid.adapters.ram.journal_row import DeliveryRow, SubscriptionRow
@@ -179,7 +180,8 @@ def _of(state: State, subscriber: str, *states: str) -> list[DeliveryRow]:
 class RamJournal:
     """What happened, and what is on its way to whom."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, hint: asyncio.Event) -> None:
+        self.hint = hint
         self._state = state
 
     async def events(self, after: int, limit: int) -> Sequence[Event]:

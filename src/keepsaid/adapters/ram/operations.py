@@ -36,6 +36,7 @@ from keepsaid.domain import busy, commits, compaction, event, forgetting, news, 
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.quiet import is_quiet
 from keepsaid.ports.points import point
 
 R = TypeVar("R")
@@ -139,6 +140,8 @@ class RamOperations(RamLanes):
         point(f"commit.{name}.before")
         result: R = APPLIED[type(commit)](self._state, commit)
         point(f"commit.{name}.after")
+        if not is_quiet(commit):
+            self._told.set()
         return result
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ class RamBuffer:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._told = asyncio.Event()
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed by `at`."""
@@ -138,7 +140,7 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
     @property
     def journal(self) -> RamJournal:
         """What happened, and what is on its way to whom."""
-        return RamJournal(self._state)
+        return RamJournal(self._state, self._told)
 
     @property
     def schedules(self) -> RamSchedules:

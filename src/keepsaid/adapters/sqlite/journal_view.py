@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Sequence
 
@@ -53,7 +54,8 @@ def _next(db: apsw.Connection, subscriber: str, after: int) -> int | None:
 class SqliteJournal:
     """What happened, and what is on its way to whom."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: Readers, hint: asyncio.Event) -> None:
+        self.hint = hint
         self._readers = readers
 
     async def events(self, after: int, limit: int) -> Sequence[Event]:

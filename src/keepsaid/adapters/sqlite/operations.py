@@ -57,6 +57,7 @@ from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.quiet import is_quiet
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -165,6 +166,7 @@ class SqliteBuffer:
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
+        self._told = asyncio.Event()
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed by `at`."""
@@ -240,7 +242,7 @@ class SqliteLanes(
     @property
     def journal(self) -> SqliteJournal:
         """What happened, and what is on its way to whom."""
-        return SqliteJournal(self._readers)
+        return SqliteJournal(self._readers, self._told)
 
     @property
     def schedules(self) -> SqliteSchedules:
@@ -286,7 +288,10 @@ class SqliteOperations(SqliteLanes):
 
     async def apply(self, commit: Commit[R]) -> R:
         """Apply one commit; returns after it is on disk."""
-        return await self._writer.apply(commit)
+        done = await self._writer.apply(commit)
+        if not is_quiet(commit):
+            self._told.set()
+        return done
 
     async def close(self) -> None:
         """Stop the threads and close the file."""

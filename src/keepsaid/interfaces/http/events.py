@@ -19,7 +19,8 @@ from keepsaid.interfaces.http.problems import BadRequest, NotFound
 from keepsaid.interfaces.http.stages import RETRY_MS
 
 _LINES_MAX = 200
-_LOOK_MS = 1_000
+_LOOK_MS = 10_000
+"""So often a reader hears that it is still told, whatever happens."""
 _BATCH = "application/cloudevents-batch+json"
 
 

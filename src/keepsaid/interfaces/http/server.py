@@ -173,6 +173,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     finally:
         instance.home.runtime_file.unlink(missing_ok=True)
         stopping.set()
+        instance.telling.wake()
         http.should_exit = True
         await serving
         bound.close()
