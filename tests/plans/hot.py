@@ -170,6 +170,7 @@ HOT = (
     Hot("schedules", "heard", (64,)),
     Hot("schedules", "under_way", (7,)),
     Hot("schedules", "worked", (16,)),
+    Hot("context", "posted", (7, 0, 0, 0, 10)),
     Hot("schedules", "latest"),
     Hot("tasks", "of", (numbers((400,)),)),
     Hot("tasks", "due", ("worker", LATER, 5), 500),

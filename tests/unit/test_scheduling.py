@@ -13,7 +13,7 @@ from keepsaid.config import Config
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
-from keepsaid.domain.prompt import ToolCall
+from keepsaid.domain.prompt import Record, ToolCall
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule, Target, What
 from keepsaid.domain.task import CancelTask, TaskFilter
 from keepsaid.domain.timing import Every, Once
@@ -130,6 +130,19 @@ class Diligent:
         return Answer("", (ToolCall("call-1", "schedule_add", json.dumps(asked)),), Usage(), self.name)
 
 
+class Attentive:
+    """A model that remembers what it was shown."""
+
+    name = "test/attentive"
+
+    def __init__(self) -> None:
+        self.histories: list[tuple[Record, ...]] = []
+
+    async def answer(self, request: ModelRequest, _delta: Delta) -> Answer:
+        self.histories.append(request.prompt.history)
+        return Answer("well", (), Usage(), self.name)
+
+
 class Nobody:
     """A model that is out."""
 
@@ -192,6 +205,29 @@ def test_while_its_task_waits_for_a_word_no_time_is_run_for_and_a_cancelled_one_
         assert (await one.instance.scheduling.one("sweep", None)).failures == 0
 
     lived(Nobody(), config(), life)
+
+
+def test_the_agent_is_shown_what_was_said_in_its_name_and_it_is_no_record() -> None:
+    model = Attentive()
+
+    async def life(one: VirtualHome) -> None:
+        await one.say("ann", "hello", conversation="room", trust=Trust.KNOWN)
+        await one.instance.scheduling.add(new("word", What.SAY, "[Status] stretch"))
+        one.jump(3_600)
+        await asyncio.sleep(30)
+        for text in ("why?", "how?"):
+            await one.say("ann", text, conversation="room", trust=Trust.KNOWN)
+        first, second, third = model.histories
+        assert first == ()
+        assert [record.text for record in second[-2:]] == [
+            "well",
+            "[Posted here in your name, at its time]:\n  [Status] stretch",
+        ]
+        assert third[: len(second)] == second
+        told = await one.store.span(ROOM.lane, 0, 100)
+        assert [record.text for record in told.records] == ["hello", "well", "why?", "well", "how?", "well"]
+
+    lived(model, config(), life)
 
 
 def test_in_quiet_hours_nothing_is_said_that_can_wait() -> None:

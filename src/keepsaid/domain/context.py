@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record
@@ -11,6 +13,9 @@ from keepsaid.domain.turn import Recent
 
 TAIL_MAX = 1_000
 """Records of a lane that are read for a turn; a tail that is longer is summarised or cut before it gets there."""
+
+POSTS_MAX = 10
+"""Of what schedules say in a lane between two of its turns so many are shown: the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,13 @@ class Block:
     memories: tuple[int, ...] = ()
 
 
+class Post(NamedTuple):
+    """What a schedule said in the lane by itself, and the last position of the transcript when it did."""
+
+    after: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reminders:
     """What a lane was reminded of: `blocks` that are shown again, oldest first, and the memories given `lately`."""
@@ -76,7 +88,8 @@ class LaneTail:
     `head` the last of all; `positions` are those of the records. `left_out` counts the messages the guard cut off.
     After `attempts` summaries in a row that came to nothing none is tried before `next_at`. `used` is the most that a
     call of the lane's last turn was charged for, in tokens; 0 when the context changed since, or nobody knows.
-    `reminders` are those of earlier turns.
+    `reminders` are those of earlier turns, `posts` what schedules said here meanwhile: no turn made it, and it is no
+    record.
     """
 
     recent: Recent = Recent()
@@ -91,12 +104,27 @@ class LaneTail:
     next_at: int = 0
     used: int = 0
     reminders: Reminders = Reminders()
+    posts: tuple[Post, ...] = ()
 
     @property
     def blocks(self) -> dict[int, Block]:
         """The earlier blocks that are shown, by the position of the record they stand before."""
         shown = set(self.positions)
         return {block.position: block for block in self.reminders.blocks if block.position in shown}
+
+    @property
+    def said_between(self) -> dict[int, tuple[str, ...]]:
+        """The posts, by the position of the record that they stand behind; 0 for those before the first.
+
+        What was posted before an older record that is left out is left out as well.
+        """
+        found: dict[int, tuple[str, ...]] = {}
+        for post in self.posts:
+            place = bisect_right(self.positions, post.after)
+            if place or not self.positions or post.after >= self.positions[0] - 1:
+                at = self.positions[place - 1] if place else 0
+                found[at] = (*found.get(at, ()), post.text)
+        return found
 
     @property
     def recalling(self) -> Recent:

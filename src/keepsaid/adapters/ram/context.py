@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from keepsaid.adapters.ram.context_row import ContextRow, CutRow
 from keepsaid.adapters.ram.sessions import mark, rotate
 from keepsaid.adapters.ram.state import Entry, LaneRow, State
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
-from keepsaid.domain.context import LaneTail, Span, Stretch
+from keepsaid.domain.context import POSTS_MAX, LaneTail, Post, Span, Stretch
 from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Role
@@ -37,7 +39,20 @@ def context(state: State, lane: Lane, limit: int) -> LaneTail:
         attempts=head.attempts,
         next_at=head.next_at,
         used=_used(state, row),
+        posts=_posts(state, row),
     )
+
+
+def _posts(state: State, row: LaneRow) -> tuple[Post, ...]:
+    """What was posted since; what was when the lane began anew left with its past."""
+    head, between = row.context, defaultdict[int, list[str]](list)
+    for _, reply in sorted(state.replies.items()):
+        at, is_gone = reply.posted_after, reply.state in ("dead", "not_deliverable") or not reply.draft.text
+        if at is None or is_gone or reply.lane != row.lane or at < head.covered:
+            continue
+        if at != head.floor or reply.created_at > head.changed_at:
+            between[at].append(reply.draft.text)
+    return tuple(Post(at, text) for at in sorted(between) for text in between[at][-POSTS_MAX:])
 
 
 def _used(state: State, row: LaneRow) -> int:

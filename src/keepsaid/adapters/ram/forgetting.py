@@ -180,6 +180,7 @@ def _turn(turn_id: int, piece: _Piece) -> bool:
     state = piece.state
     turn = state.turns.get(turn_id)
     replies = [reply for reply in state.replies.values() if reply.turn_id == turn_id]
+    replies += schedules.posted_by(state, turn_id)
     if (turn is not None and turn.state == "open") or any(reply.state == "sending" for reply in replies):
         return False
     for reply in replies:

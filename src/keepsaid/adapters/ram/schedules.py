@@ -80,6 +80,13 @@ def asked_by(state: State, turn_id: int) -> list[int]:
     return [run.message_id for run in runs if run.message_id is not None]
 
 
+def posted_by(state: State, turn_id: int) -> list[ReplyRow]:
+    """What schedules of a turn have said."""
+    runs = (row.run for row in state.runs.values() if state.schedules[row.run.schedule_id].turn_id == turn_id)
+    found = (state.replies.get(run.reply_id or 0) for run in runs)
+    return [reply for reply in found if reply is not None and reply.posted_after is not None]
+
+
 def replace_all(state: State, commit: ReplaceSchedules) -> int:
     """Let the schedules of a source be these."""
     changed, names = 0, {new.name for new, _ in commit.wanted}
@@ -196,6 +203,7 @@ def end(state: State, commit: EndRun) -> str:
         row.hear("post")
         row.run = replace(row.run, reply_id=commit.reply.id)
         _post(state, target.lane, commit.reply, commit.at)
+        state.replies[commit.reply.id].posted_after = len(state.lanes[target.lane].transcript)
     failed = commit.verb == "fail"
     if failed or (commit.verb == "execute" and row.run.output == "none"):
         return _charge(state, commit, failed=failed)

@@ -230,6 +230,7 @@ class ReplyRow:
     provider_id: str | None = None
     detail: str = ""
     ended_at: int | None = None
+    posted_after: int | None = None
 
     @property
     def place(self) -> Place:

@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
-from keepsaid.domain.context import LaneTail, Span, Stretch
+from keepsaid.domain.context import POSTS_MAX, LaneTail, Post, Span, Stretch
 from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Role
@@ -64,7 +64,14 @@ def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
         attempts=head.attempts,
         next_at=head.next_at,
         used=only(db, SQL["used"], (lane_id, head.changed_at))[0],
+        posts=_posts(db, lane_id, head),
     )
+
+
+def _posts(db: apsw.Connection, lane_id: int, head: _Head) -> tuple[Post, ...]:
+    """What was posted since; what was when the lane began anew left with its past."""
+    since = lane_id, head.covered, head.floor, head.changed_at, POSTS_MAX
+    return tuple(Post(*row) for row in every(db, SQL["posted"], since))
 
 
 def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:

@@ -216,7 +216,7 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
 
 def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
     """Remove all that a turn left; False while it is open, its reply on its way, or what it asked for later at work."""
-    replies = every(db, SQL["replies_of"], (turn_id,))
+    replies = [*every(db, SQL["replies_of"], (turn_id,)), *schedules.posted_by(db, turn_id)]
     if _is_open(db, turn_id) or any(state == "sending" for _, state, *_ in replies):
         return False
     for reply_id, state, batch_id, tries in replies:

@@ -9,7 +9,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.outbox import keep_for_owner, keep_reply
-from keepsaid.adapters.sqlite.query import every, one, only, run
+from keepsaid.adapters.sqlite.query import Row, every, one, only, run
 from keepsaid.adapters.sqlite.schedule_rows import content_of, run_of, schedule_of
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.task_making import keep
@@ -77,6 +77,11 @@ def scrub(db: apsw.Connection, turn_id: int, at: int) -> int:
 def asked_by(db: apsw.Connection, turn_id: int) -> list[int]:
     """The messages that schedules of a turn have put into the buffer."""
     return [int(row[0]) for row in every(db, SQL["asked_by"], (turn_id,))]
+
+
+def posted_by(db: apsw.Connection, turn_id: int) -> list[Row]:
+    """What schedules of a turn have said: reply, state, no batch, attempts."""
+    return every(db, SQL["posted_by"], (turn_id,))
 
 
 def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:
@@ -206,6 +211,7 @@ def _heard_of(db: apsw.Connection, known: Run, commit: EndRun) -> bool:
         _notify(db, commit.notice, commit.at)
     elif known.target is not None:
         _post(db, known.target.lane, posted, commit.at)
+        db.execute(SQL["post"], (posted.id,))
     return True
 
 

@@ -14,6 +14,7 @@ RECEIVED = "[received"
 SENT = "[sent"
 ATTACHED = "[attached"
 FROM = "[From"
+POSTED = "[Posted here"
 _LEFT_OUT = "[System:"
 
 _OURS = tuple(
@@ -31,6 +32,7 @@ _OURS = tuple(
         SENT,
         ATTACHED,
         FROM,
+        POSTED,
         _LEFT_OUT,
         "[Pinned context]",
         "[Relevant to",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from keepsaid.domain.context import Block, LaneTail
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import Scene
+from keepsaid.domain.text import cut
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import Recent
-from keepsaid.pipeline.context.labels import MEMORY
+from keepsaid.pipeline.context.labels import MEMORY, POSTED, unforged
 from keepsaid.pipeline.context.layer import left_out, of_lines
 from keepsaid.pipeline.context.speech import folded, is_named, named
 
 CUT_AT = 16
 """A tail that does not fit is cut at a position that this divides, so that it is cut seldom and then by more."""
+
+_POST_CHARS_MAX = 2_000
 
 
 def recent(scene: Scene) -> tuple[tuple[Record, ...], Layer]:
@@ -22,15 +26,23 @@ def recent(scene: Scene) -> tuple[tuple[Record, ...], Layer]:
     written = named if is_named(scene.claimed) else folded
     tail, given = scene.tail, scene.tail.recent
     records = tuple(map(written, given.records))
-    if blocks := tail.blocks:
+    blocks, posts = tail.blocks, tail.said_between
+    if blocks or posts:
         placed = zip(tail.positions, records, strict=True)
-        records = tuple(one for at, record in placed for one in (*again(blocks.get(at)), record))
+        told = [one for at, record in placed for one in (*again(blocks.get(at)), record, *posted(posts.get(at, ())))]
+        records = *posted(posts.get(0, ())), *told
     return records, of_lines("recent", [_line(record) for record in records], left_out(given.left_out, "older record"))
 
 
 def again(block: Block | None) -> tuple[Record, ...]:
     """What an earlier turn was reminded of, as it was shown then."""
     return () if block is None else (Record(Role.USER, f"{MEMORY}:\n{block.text}"),)
+
+
+def posted(texts: Sequence[str]) -> tuple[Record, ...]:
+    """What schedules said here: people read it as the agent's words, and the agent learns that they did."""
+    said = (cut(unforged(text), _POST_CHARS_MAX) for text in texts)
+    return tuple(Record(Role.USER, f"{POSTED} in your name, at its time]:\n{text}") for text in said)
 
 
 def fitted(tail: LaneTail, tokens_max: int) -> LaneTail:

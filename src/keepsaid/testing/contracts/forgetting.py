@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.domain.commits import Claim, Receive, Received, StepEnd, StepStart, TurnCommit
+from keepsaid.domain.commits import Claim, Receive, Received, Settle, StepEnd, StepStart, TakeReplies, TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.effects import KeepTime, MakeTask
 from keepsaid.domain.forgetting import (
@@ -21,12 +21,14 @@ from keepsaid.domain.forgetting import (
     name_digest,
 )
 from keepsaid.domain.message import Inbound, Marks
-from keepsaid.domain.schedule import NewSchedule, Target, What
+from keepsaid.domain.reply import Delivered, ReplyDraft
+from keepsaid.domain.schedule import Fire, NewSchedule, Target, What
+from keepsaid.domain.scheduling import EndRun, FireSchedules, RunKey
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.summary import Made
 from keepsaid.domain.timing import Once
 from keepsaid.domain.turn import Usage
-from keepsaid.testing.builders import AT_ONCE, arrival, lane_of, outcome, said, step
+from keepsaid.testing.builders import AT_ONCE, CHANNEL, arrival, lane_of, outcome, said, step
 from keepsaid.testing.contracts.road import Road, Store
 
 _REQUEST = 500
@@ -125,6 +127,22 @@ class ForgettingContract:
         assert {name: n for name, n in found.counts if name in ("tasks", "schedules")} == {"tasks": 1, "schedules": 1}
         assert await store.apply(PutBack(_REQUEST, 81))
         assert (await store.schedules.schedule(70), await store.tasks.task(71)) == before
+
+    async def test_what_its_schedule_has_said_goes_with_it(self, store: Store) -> None:
+        """Out of the outbox, and out of what the lane is shown."""
+        road = Road(store)
+        await road.queue(said("remind me of the zebra"))
+        claimed = await road.claim_one()
+        at_noon = NewSchedule(70, "agent", "", Once(90), What.SAY, "the zebra", Target(lane_of()))
+        end = replace(outcome(), effects=(KeepTime(at_noon, 90),))
+        assert await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 7))
+        assert await store.apply(FireSchedules((Fire(70, 90, None, 90),), 90)) == 1
+        await store.apply(EndRun(RunKey(70, 90), "execute", 91, reply=ReplyDraft(72, "the zebra")))
+        assert [one.text for one in (await store.context(lane_of(), 10)).posts] == ["the zebra"]
+        [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 95))
+        assert await store.apply(Settle(taken.id, taken.fence, Delivered.CONFIRMED, 96))
+        await request(store, claimed.messages[0].id, turns=(claimed.turn_id,))
+        assert (await store.context(lane_of(), 10)).posts == ()
 
     async def test_what_can_be_undone_is_as_it_was(self, store: Store) -> None:
         """With its place in the prompt and without a tombstone; what was said meanwhile stays."""

@@ -382,8 +382,10 @@ CREATE TABLE reply (
   provider_id TEXT,
   detail TEXT NOT NULL DEFAULT '',
   created_at INTEGER NOT NULL,
-  ended_at INTEGER
+  ended_at INTEGER,
+  posted_after INTEGER
 ) STRICT;
+CREATE INDEX reply_posted ON reply (lane_id, posted_after) WHERE posted_after IS NOT NULL;
 CREATE INDEX reply_waiting ON reply (channel, account, conversation, id) WHERE state IN ('pending', 'sending', 'unknown');
 CREATE INDEX reply_next ON reply (channel, next_at) WHERE state IN ('pending', 'unknown');
 CREATE INDEX reply_push ON reply (next_at) WHERE state IN ('pending', 'unknown') AND url IS NOT NULL;

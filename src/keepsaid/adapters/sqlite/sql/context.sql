@@ -11,6 +11,15 @@ SELECT version, first, last, text, kind, model, created_at FROM lane_summary WHE
 /*part records_after*/
 ORDER BY position DESC LIMIT ?3
 
+-- name: posted
+SELECT posted_after, text FROM (
+  SELECT id, posted_after, text, row_number() OVER (PARTITION BY posted_after ORDER BY id DESC) AS n
+  FROM reply INDEXED BY reply_posted
+  WHERE lane_id = ?1 AND posted_after >= ?2 AND text <> '' AND state NOT IN ('dead', 'not_deliverable')
+    AND NOT (posted_after = ?3 AND created_at <= ?4)
+)
+WHERE n <= ?5 ORDER BY posted_after, id
+
 -- name: span
 /*part records_after*/
 ORDER BY position LIMIT ?3

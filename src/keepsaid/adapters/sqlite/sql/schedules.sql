@@ -149,6 +149,14 @@ LIMIT ?
 -- name: place_lane
 INSERT INTO lane (channel, account, conversation, key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
 
+-- name: post
+UPDATE reply SET posted_after = (SELECT transcript FROM lane WHERE lane.id = reply.lane_id) WHERE id = ?
+
+-- name: posted_by
+SELECT reply.id, reply.state, NULL, reply.attempts
+FROM schedule JOIN schedule_run ON schedule_id = schedule.id JOIN reply ON reply.id = schedule_run.reply_id
+WHERE schedule.turn_id = ? AND reply.posted_after IS NOT NULL
+
 -- name: lane_id
 SELECT id FROM lane WHERE channel = ? AND account = ? AND conversation = ? AND key = ?
 
