@@ -33,7 +33,7 @@ from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.recording import recorder_of
 from keepsaid.app.redaction import redactor_of
-from keepsaid.app.reload import reloading_of
+from keepsaid.app.refitting import Refitting, reloading_of
 from keepsaid.app.scheduling import Scheduling
 from keepsaid.app.telling import Telling
 from keepsaid.app.tools import toolbox_of
@@ -251,6 +251,7 @@ class Instance:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
         await self.extending.begin(self.channels, self.hooks)
         self.reloading.add(self.scheduling)
+        self.reloading.add(Refitting(self.extending.lifecycle))
         outbox, hint = (self.operations, self.operations), self.flow.hints.deliver
         post = Post(*outbox, self.channels, self.clock, self.owner, hint, given_up(self.config))
         turns = self.config.turns

@@ -7,24 +7,23 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple, Protocol
 
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.skills import SkillFolder
-from keepsaid.app.extending import with_channels
 from keepsaid.config import Config, Home, load
 from keepsaid.config.change import Key, changed, taken, within
 from keepsaid.domain.commits import Tell
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ConfigError, KeepsaidError
-from keepsaid.extensions.discover import Found
 from keepsaid.pipeline.flow import Flow
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.operations import Operations
 
 _log = logging.getLogger("keepsaid.config")
-_IN_FORCE = "Nothing was changed: the settings from before stay in force."
+IN_FORCE = "Nothing was changed: the settings from before stay in force."
+"""What is said of data when a reload is refused."""
+
 Apply = Callable[[], Awaitable[object]]
 """Puts in force what was prepared."""
 
@@ -144,7 +143,7 @@ class Reloading:
             config: Config = taken(self.config, wanted, lambda key: within(key, ours))
             ready = [await part.prepare(config) for part in self._parts]
         except ConfigError as error:
-            error.safe = _IN_FORCE
+            error.safe = IN_FORCE
             raise
         differs = [key for key in changed(self.config, wanted) if not within(key, self.given)]
         followed = _names(key for key in differs if within(key, ours))
@@ -164,14 +163,6 @@ class Reloading:
         if self._had_file and not there:
             raise ConfigError(f"{self._home.config_file} is not there any more")
         self._had_file = there
-
-
-def reloading_of(
-    home: Home, config: Config, flow: Flow, told: tuple[Operations, Clock], found: Iterable[Found]
-) -> Reloading:
-    """What reads the settings of an instance again: its rules and its character follow them."""
-    parts = Rules(flow), Character(home, flow)
-    return Reloading(home, config, parts, told, partial(with_channels, found=tuple(found)))
 
 
 def _names(keys: Iterable[Key]) -> tuple[str, ...]:

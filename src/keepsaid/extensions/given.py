@@ -91,6 +91,10 @@ class GuestContext:
             raise ExtensionError(f"{self.id} asked for {id}, which its manifest does not depend on")
         return self._peer(id)
 
+    def refit(self, config: Mapping[str, Any]) -> None:
+        """Hold other settings from now on."""
+        self.config = MappingProxyType(dict(config))
+
     async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
         """Tell of a fact, or hand over a `user.message`."""
         await self._runtime.emit(self.id, topic, payload, correlation_id)

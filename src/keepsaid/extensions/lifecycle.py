@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from keepsaid.errors import ExtensionError
@@ -27,6 +28,10 @@ from keepsaid.ports.clock import Clock
 
 _log = logging.getLogger("keepsaid.extensions")
 _UNWELL_MAX = 3
+
+
+Wanted = dict[str, Mapping[str, Any]]
+"""Settings by extension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,43 @@ class Lifecycle:
         """Ask each for its health; one that says nothing good three times is quarantined and stopped."""
         await asyncio.gather(*(self._examine(guest) for guest in self.active))
         return None
+
+    @property
+    def followers(self) -> Sequence[Guest]:
+        """Those that take over changed settings while they work."""
+        return [one for one in self.active if one.call("reconfigure") is not None]
+
+    async def refit(self, wanted: Wanted) -> str:
+        """Give extensions these settings where they have others; "" when all took them over, else who refused, and why.
+
+        Then those that had taken theirs have the former ones again; one that will not take these back is quarantined.
+        """
+        before: list[tuple[Guest, Mapping[str, Any]]] = []
+        for guest in self.followers:
+            assert guest.context is not None, "what is active has a context"
+            former, settings = guest.context.config, wanted.get(guest.id)
+            if settings is None or settings == former:
+                continue
+            before.append((guest, former))
+            fault = await self._give(guest, settings)
+            if fault is not None:
+                await self._take_back(before)
+                return f"{guest.id} does not take over its settings: {self._around.redacted(fault.reason)}"
+        return ""
+
+    async def _give(self, guest: Guest, settings: Mapping[str, Any]) -> Fault | None:
+        take_over = guest.call("reconfigure", MappingProxyType(dict(settings))) or _nothing
+        fault = await tried(Phase.SETTINGS, take_over, self._around.limits.initialize_s)
+        if fault is None and guest.context is not None:
+            guest.context.refit(settings)
+        return fault
+
+    async def _take_back(self, before: Sequence[tuple[Guest, Mapping[str, Any]]]) -> None:
+        for guest, former in reversed(before):
+            fault = await self._give(guest, former)
+            if fault is not None and guest.active:
+                await self._stop(guest, fault)
+                await self._let_down(guest)
 
     def peer(self, id_: str) -> Any:
         """The object of an extension that is up. Raises ExtensionError saying why it is not."""

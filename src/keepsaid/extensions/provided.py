@@ -29,7 +29,10 @@ from keepsaid.ports.tool_provider import ToolProvider
 Say = Callable[[Claimed], Awaitable[str | None]]
 """Makes a text for a prompt, or nothing."""
 
-_ASYNC = ("initialize", "start", "stop", "health", "send", "listen", "stream", "execute", "invoke", "contribute")
+_ASYNC = (
+    *("initialize", "start", "stop", "health", "reconfigure"),
+    *("send", "listen", "stream", "execute", "invoke", "contribute"),
+)
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "channel": (ChannelProvider, ChannelsProvider),
     "streaming": (StreamingProvider,),

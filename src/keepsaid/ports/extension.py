@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from keepsaid.ports.extension_context import ExtensionContext
 
@@ -24,4 +25,12 @@ class Extension(Protocol):
 
     async def health(self) -> bool:
         """Whether it can do its work, asked every half minute; after three times without a yes it is quarantined."""
+        ...
+
+    async def reconfigure(self, config: Mapping[str, Any]) -> None:
+        """Take over changed settings while it works, which its manifest allows; or raise, and go on as before.
+
+        Without this method they need a restart. Where any extension refuses its settings, those that took theirs over
+        are given the former ones again.
+        """
         ...
