@@ -58,9 +58,7 @@ def test_a_schedule_lives_as_its_owner_says(program: Program, capsys: Capture, *
     ("options", "said"),
     [
         (("--cron", "0 25 * * *", "--say", "x"), "hour"),
-        (("--every", "5", "--at", "2030-01-01", "--say", "x"), "one of cron"),
         (("--at", "2001-01-01", "--say", "x"), "over"),
-        (("--every", "60"), "one of say"),
         (("--every", "60", "--say", "x", "--channel", "nowhere"), "channel that is open"),
         (("--cron", "0 1 * * *", "--timezone", "Mars", "--say", "x"), "time zone"),
     ],
@@ -69,6 +67,26 @@ def test_what_cannot_come_is_refused(program: Program, capsys: Capture, options:
     refused = inside(program, capsys, "schedule", "add", *options, code=1)
     assert said in refused.err
     assert "Nothing was changed" in refused.err
+    assert "try   keepsaid schedule add --help" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "--cron, --every, --at"),
+        (("--every", "5", "--at", "2030-01-01", "--say", "x"), "--cron, --every, --at"),
+        (("--every", "60"), "--say, --ask, --run, --task"),
+    ],
+)
+def test_one_time_and_one_thing_are_asked_for(
+    program: Program, capsys: Capture, options: tuple[str, ...], said: str
+) -> None:
+    assert said in inside(program, capsys, "schedule", "add", *options, code=2).err
+
+
+def test_what_was_cancelled_says_no_next_time(program: Program, capsys: Capture) -> None:
+    inside(program, capsys, *DAILY)
+    assert "next        -" in inside(program, capsys, "schedule", "cancel", "tea").out
 
 
 def test_there_is_nothing_where_nothing_was_added(program: Program, capsys: Capture) -> None:

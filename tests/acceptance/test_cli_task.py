@@ -38,7 +38,7 @@ def test_a_task_is_written_down_shown_and_cancelled(program: Program, capsys: Ca
         "keepsaid task run --text 'count to three'"
         in inside(program, capsys, "task", "run", "count to three", code=1).err
     )
-    assert "--text" in inside(program, capsys, "task", "run", code=1).err
+    assert "--text" in inside(program, capsys, "task", "run", code=2).err
 
 
 def test_a_task_that_needs_review_is_decided(program: Program, capsys: Capture) -> None:

@@ -133,7 +133,11 @@ def _bound(bounds: Mapping[str, Any], names: tuple[str, str]) -> str:
     inclusive, exclusive = (bounds.get(name) for name in names)
     if inclusive is not None:
         return f"{getattr(inclusive, names[0].lower()):,}"
-    return "" if exclusive is None else f"above {getattr(exclusive, names[1].lower()):,}"
+    return (
+        ""
+        if exclusive is None
+        else f"{'above' if names[1] == 'Gt' else 'below'} {getattr(exclusive, names[1].lower()):,}"
+    )
 
 
 def _written(kind: Any) -> str:

@@ -135,7 +135,7 @@ def test_a_replay_shows_what_would_be_decided_differently(shell: Shell) -> None:
     assert "3 messages since" in text
     assert "2 would be decided differently." in text
     assert [one["state"] for one in shell.json("inbox", "ls")["messages"]] == ["received"] * 3
-    assert "is no span of time" in shell.json("inbox", "replay", "--since", "soon", code=1)["error"]["what"]
+    assert "is no span of time" in shell.json("inbox", "replay", "--since", "soon", code=2)["error"]["what"]
 
 
 def test_what_is_not_batched_or_not_queued_is_not_dropped(shell: Shell) -> None:

@@ -213,13 +213,18 @@ def test_one_is_switched_off_and_on_in_the_file(home: Home, capsys: pytest.Captu
 
 @pytest.mark.parametrize("kind", ["channel", "tool", "context"])
 def test_what_is_written_for_a_beginner_passes_the_check(
-    kind: str, home: Home, capsys: pytest.CaptureFixture[str]
+    kind: str, home: Home, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     listed(capsys, "ext", "new", kind, "my-first")
     listed(capsys, "ext", "new", kind, "my-first", code=1)
     told = listed(capsys, "ext", "check", "my-first")
     assert told.count("ok") == 5
+    assert not caplog.records, "nothing but it and what it depends on is tried"
     assert [one.manifest.provides for one in in_folder(home.extensions) if one.manifest] == [(kind,)]
+
+
+def test_what_is_built_in_is_not_checked_here(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    listed(capsys, "ext", "check", "memory", code=1)
 
 
 @pytest.mark.parametrize("name", [name for name in BROKEN if name != "hangs_start"])

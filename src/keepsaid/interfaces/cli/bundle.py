@@ -18,7 +18,7 @@ from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, say, show
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.exporting import FORMATS, exported, place_of
+from keepsaid.interfaces.exporting import FORMATS, exported
 from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
 from keepsaid.interfaces.people import person_in
 
@@ -49,7 +49,8 @@ def export(
     """
     from keepsaid.app.forgetting import note_backup  # noqa: PLC0415 - `--help` needs none of it
 
-    place_of(target, form)
+    if form not in FORMATS:
+        raise typer.BadParameter(f"{form!r} is none of: {', '.join(FORMATS)}", param_hint="--format")
 
     async def told(stores: Reading) -> dict[str, Any]:
         return await exported(stores.memories.bundles, target, form, person or (), force=force)

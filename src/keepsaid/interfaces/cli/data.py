@@ -8,6 +8,7 @@ import json
 import shutil
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -67,7 +68,7 @@ def backup(
     size = sum(file["bytes"] for file in manifest["files"])
     show({"backup": str(made), "bytes": size, **manifest}, f"backup  {made}   {size / 1e6:.1f} MB   {counts}")
     say("verified: both copies were opened and are whole. The config is in it, with any secrets it holds.")
-    say(f"try: keepsaid data restore {made} --to DIR")
+    say(f"try: keepsaid data restore {quote(str(made))} --to DIR")
 
 
 @app.command("restore")
@@ -98,7 +99,7 @@ def restore(
     show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
     if forgotten:
         say("what was forgotten in this home since is forgotten there too, at its first start")
-    say(f"try: keepsaid --home {to} status")
+    say(f"try: keepsaid --home {quote(str(to))} status")
 
 
 @app.command("prune")

@@ -98,20 +98,34 @@ def check(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The id, or the path of a file or folder.")],
 ) -> None:
     """Run one, and see whether it does what every extension must: exit code 6 when it does not."""
-    from keepsaid.extensions.discover import found_at  # noqa: PLC0415
+    from keepsaid.extensions.discover import Source, found_at  # noqa: PLC0415
     from keepsaid.testing.extension_checks import Trial, checked  # noqa: PLC0415 - a shipped suite, loaded when asked for
 
     there = {one.id: one for one in found()}
     one = there.get(name) or (found_at(Path(name).resolve()) if Path(name).exists() else None)
     if one is None:
         raise InputError(f"there is no extension {name}, and no such file", safe="Nothing was changed.", hint=_LIST)
+    if one.source == Source.BUILT_IN:
+        raise InputError(f"{name} is built in; this is for what is not", safe="Nothing was changed.", hint=_LIST)
     settings = {id_: section.config for id_, section in session().config().extensions.items()}
     with TemporaryDirectory() as data:
-        told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(there.values()))))
+        told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(_needed(one, there)))))
     rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
     show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
     if any(told.values()):
         raise typer.Exit(ERRORS)
+
+
+def _needed(one: Found, there: Mapping[str, Found]) -> list[Found]:
+    """What an extension depends on, and what that does: nothing else is tried beside it."""
+    needed: dict[str, Found] = {}
+    ahead = list(one.manifest.depends_on) if one.manifest else []
+    while ahead:
+        other = there.get(ahead.pop())
+        if other is not None and other.id not in needed:
+            needed[other.id] = other
+            ahead += other.manifest.depends_on if other.manifest else ()
+    return list(needed.values())
 
 
 def _switch(name: str, *, on: bool) -> None:

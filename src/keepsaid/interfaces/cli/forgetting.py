@@ -12,7 +12,7 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.given import command_of
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show, told
 from keepsaid.interfaces.cli.remote import either, running
 from keepsaid.interfaces.cli.session import session
 
@@ -177,7 +177,7 @@ def _one(request: str) -> None:
     if found is None:
         raise InputError(f"there is no {request}", safe="Nothing was changed.", hint="keepsaid memory forgotten")
     shape = forgetting_shape(found, backups_of(session().home, session().config()))
-    lines = [(name, str(value)) for name, value in shape.items() if name not in ("counts", "backups")]
+    lines = [(name, told(value)) for name, value in shape.items() if name not in ("counts", "backups")]
     lines += [(name, str(n)) for name, n in shape["counts"].items()]
     lines += [("backup", path) for path in shape["backups"]]
     show({"forgetting": shape}, facts(lines, 14))

@@ -1,8 +1,9 @@
-"""Given: the options of a command as the fields of a value, for commands that take more than a few."""
+"""Given: the options of a command as the fields of a value, where they are many, and a text that comes by stdin."""
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
@@ -29,3 +30,8 @@ def command_of(options: type[T], run: Callable[[T], None]) -> Callable[..., None
     command.__name__, command.__doc__, command.__annotations__ = run.__name__, run.__doc__, hints
     command.__dict__["__signature__"] = inspect.Signature(parameters)
     return command
+
+
+def from_stdin() -> str:
+    """All of stdin, for an argument that is `-`; what is not UTF-8 is replaced."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")

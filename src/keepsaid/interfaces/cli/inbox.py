@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,8 @@ from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, decisions, replay, samples
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
+from keepsaid.interfaces.cli.given import from_stdin
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, say, show
 from keepsaid.interfaces.cli.pruned import unless_pruned
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.session import session
@@ -143,7 +143,7 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
         why = f": {turn.reason}" if turn.reason else ""
         stages.append(("turn", f"{when(turn.started_at)}  {name('turn', turn.turn_id)} {turn.state}{took}{why}"))
     for reply in story.replies:
-        told = f"{name('reply', reply.id)} is {standing(reply)}: {reply.draft.text}"
+        told = f"{name('reply', reply.id)} is {standing(reply)}: {one_line(reply.draft.text)}"
         stages.append(("notice" if reply.draft.notice else "reply", f"{when(reply.created_at)}  {told}"))
     return stages
 
@@ -168,7 +168,7 @@ def send(
     """Put a message in; it is on disk when this returns."""
     if key is not None and not (key.isascii() and key.isprintable() and key == key.strip()):
         raise InputError("a key needs printable ASCII letters, without spaces around them")
-    said = sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n") if text == "-" else text
+    said = from_stdin() if text == "-" else text
     fields = {"text": said, "channel": channel, "sender": sender, "conversation": conversation}
     body = json.dumps(fields).encode()
     receipt, up = either(

@@ -17,7 +17,8 @@ from keepsaid.domain.widening import Widened
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show
+from keepsaid.interfaces.cli.given import from_stdin
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show, told
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.upkeep import maintain, stats
@@ -135,26 +136,29 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
 def _told(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return "; ".join(f"from {one['before']} by {one['by']}: {one['reason']}" for one in value)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else told(value)
 
 
 @app.command("add")
 def add(
-    text: Annotated[str, typer.Argument(help="What to remember.")],
+    text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
     kind: Annotated[str, typer.Option(help=f"What it is: {_ADDED}.")] = "fact",
 ) -> None:
     """Remember something; you hear it in your own direct chats. A secret in it is left out."""
-    body = json.dumps({"text": text, "kind": kind}).encode()
+    if kind not in list(IMPORTANCE):
+        raise typer.BadParameter(f"{kind!r} is none of: {_ADDED}", param_hint="--kind")
+    said = from_stdin() if text == "-" else text
+    body = json.dumps({"text": said, "kind": kind}).encode()
 
     async def kept(instance: Instance) -> dict[str, Any]:
         from keepsaid.interfaces.notes import note  # noqa: PLC0415
 
-        memory = note(text, kind, instance.clock.now_ms())
+        memory = note(said, kind, instance.clock.now_ms())
         left_out = counted_kinds(instance.redactor.marks(memory.text))
         return {"id": name("memory", await instance.remember(memory)), "redacted": left_out}
 
-    told, _ = either(lambda remote: dict(remote.post("/v1/memories", body)), kept)
-    added, left_out = str(told["id"]), dict(told["redacted"])
+    noted, _ = either(lambda remote: dict(remote.post("/v1/memories", body)), kept)
+    added, left_out = str(noted["id"]), dict(noted["redacted"])
     if read("memory", added) == 0:
         raise InputError("this was forgotten, and what was forgotten is not learned again", hint="keepsaid memory ls")
     show({"id": added, "redacted": left_out}, f"{added}  remembered")

@@ -136,6 +136,13 @@ def facts(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
     return "\n".join(f"{name.ljust(width)} {value}".rstrip() for name, value in pairs)
 
 
+def told(value: object) -> str:
+    """A value of a shape for people: nothing is a dash, truth a word."""
+    if value is None or value == "":
+        return "-"
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
 def wrapped(pairs: Iterable[tuple[str, str]], width: int = 11, columns: int = 79) -> str:
     """Facts for a page of eighty columns: what is longer goes on below, under itself; no word is cut."""
     lines = []

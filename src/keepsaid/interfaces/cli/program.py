@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from keepsaid.domain.text import normalise
+from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
 from keepsaid.interfaces.cli.session import Session, begin
@@ -117,19 +118,32 @@ def run(arguments: list[str]) -> int:
 def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
     if rest[0] == "--version":
         return _version(as_json=as_json)
+    called = program(rest[0])
     try:
-        code = program(rest[0])([*front, *rest], prog_name="keepsaid", standalone_mode=False)
+        code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)
     except typer.Abort:
         return INTERRUPTED
     except _Misuse as error:
-        raise _misused(error) from error
+        said = getattr(error, "format_message", error.__str__)()
+        raise Misused(said.strip().rstrip("."), hint=_help(called, rest)) from error
+    except InputError as error:
+        if error.hint == InputError.hint:  # nobody said what to run instead
+            error.hint = _help(called, rest)
+        raise
     return code if isinstance(code, int) else 0
 
 
-def _misused(error: Exception) -> Misused:
-    context = getattr(error, "ctx", None)
-    said = getattr(error, "format_message", error.__str__)()
-    return Misused(said.strip().rstrip("."), hint=f"{context.command_path if context else 'keepsaid'} --help")
+def _help(called: typer.Typer, rest: list[str]) -> str:
+    """What tells how to write the command of a command line."""
+    from typer.main import get_command  # noqa: PLC0415 - built again where something is wrong, and nowhere else
+
+    words, below = ["keepsaid"], getattr(get_command(called), "commands", {})
+    for word in rest:
+        if word not in below:
+            break
+        words.append(word)
+        below = getattr(below[word], "commands", {})
+    return " ".join([*words, "--help"])
 
 
 def _version(*, as_json: bool) -> int:

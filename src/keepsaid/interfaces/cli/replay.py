@@ -13,7 +13,6 @@ import typer
 from keepsaid.domain.ids import MAX_ID
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.route import judge, payload_fields
-from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, one_line, say, show
 from keepsaid.interfaces.cli.rules import RulesFile, config_with
 from keepsaid.interfaces.cli.session import session
@@ -118,9 +117,7 @@ def _compare(found: Difference, one: Decided, table: Routes, now: Routes) -> Non
 def _span(text: str) -> int:
     found = _SPAN.fullmatch(text.strip())
     if found is None:
-        raise InputError(
-            f"{text!r} is no span of time: write 90s, 30m, 12h, 2d or 1w", hint="keepsaid inbox replay --help"
-        )
+        raise typer.BadParameter(f"{text!r} is no span of time: write 90s, 30m, 12h, 2d or 1w", param_hint="--since")
     return int(found[1]) * _UNIT_MS[found[2]]
 
 

@@ -44,7 +44,11 @@ def ls(every: Annotated[bool, typer.Option("--all", help="Those that are over as
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
     told = one["when"], one["what"], one_line(one["text"])
-    return one["id"], one["name"] or "-", one["state"], one["next_at"] or "-", *told
+    return one["id"], one["name"] or "-", one["state"], _next(one), *told
+
+
+def _next(one: dict[str, Any]) -> str:
+    return "-" if one["state"] in _ENDED else one["next_at"] or "-"
 
 
 @app.command("show")
@@ -93,6 +97,9 @@ def _add(wanted: Wanted) -> None:
     """Add a schedule: when it comes, what is done, and where it is heard, for ever."""
     from keepsaid.interfaces.scheduling import asked_for, schedule_shape  # noqa: PLC0415
 
+    for options in (("cron", "every", "at"), ("say", "ask", "run", "task")):
+        if sum(getattr(wanted, one) is not None for one in options) != 1:
+            raise typer.BadParameter(f"one of them has to be given: {', '.join(f'--{one}' for one in options)}")
     body = wanted.body()
     new = asked_for(body, session().config().schedules.timezone)
 
@@ -151,5 +158,5 @@ def _told(shape: dict[str, Any]) -> str:
     heard = "-" if to is None else f"{to['channel']} {to['conversation']} {to['key']}"
     stands = f"{shape['state']}   failures {shape['failures']}   {shape['reason']}".rstrip()
     said = [("schedule", f"{shape['id']}   {shape['name']}".rstrip()), ("state", stands)]
-    said += [("next", shape["next_at"] or "-"), ("when", shape["when"])]
+    said += [("next", _next(shape)), ("when", shape["when"])]
     return facts([*said, (shape["what"], one_line(shape["text"])), ("heard", heard)])

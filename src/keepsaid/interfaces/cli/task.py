@@ -14,6 +14,7 @@ from keepsaid.domain.ids import show as name
 from keepsaid.domain.task import ENDED, OPEN, NewTask, Task, TaskFilter, TaskStory
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.failure import Misused
 from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -102,7 +103,7 @@ def run(
 ) -> None:
     """Have a task that waits done at once; or make a new one."""
     if (task is None) == (not text.strip()):
-        raise InputError("name a task that waits, or say with --text what is to be done", safe="Nothing was changed.")
+        raise Misused("name a task that waits, or say with --text what is to be done", hint="keepsaid task run --help")
     if task is not None:
         if read("task", task) is None:
             what = f"{task!r} names no task; what a new one is to do is said with --text"

@@ -17,7 +17,7 @@ from keepsaid.interfaces.judging import judge
 
 def wrong(
     memory: Annotated[str, typer.Argument(help="A memory that a turn was shown: mem_...")],
-    turn: Annotated[str, typer.Option(help="The turn that was shown it: turn_...; `keepsaid why` names it.")],
+    turn: Annotated[str, typer.Option(help="The turn that was shown it: trn_...; `keepsaid why` names it.")],
     undo: Annotated[bool, typer.Option("--undo", help="Take it back: it may come to mind again.")] = False,
 ) -> None:
     """Say that a memory was wrong for a turn: it is left out of the next turns there.
