@@ -20,6 +20,9 @@ settings.load_profile("untimed")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Python's own 700 makes a tenth of a run a search for garbage in what is imported and what a test still holds.
+gc.set_threshold(50_000, 20, 50)
+
 _SHEET = pytest.StashKey[Sheet]()
 
 

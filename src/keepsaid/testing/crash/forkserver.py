@@ -26,6 +26,9 @@ from keepsaid.testing.crash.order import Order, Program, program_of, tell
 
 _LOOK_S = 0.003
 _SWITCH_S = 0.0005
+_GARBAGE = (20_000, 20, 20)
+"""As the program has both."""
+
 LIBRARIES = (
     "anyio._backends._asyncio",
     "genai_prices.data",
@@ -103,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--preload", nargs="*", default=(), help="modules it will need")
     options = parser.parse_args(arguments)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else numpy starts threads when it is imported
+    gc.set_threshold(*_GARBAGE)
     for name in (*LIBRARIES, *options.preload):
         import_module(name)
     sys.setswitchinterval(_SWITCH_S)
