@@ -7,6 +7,8 @@ BIN := .venv/bin
 FIGURES ?= build/soak.jsonl
 # What is slow in a file is made once for its tests; a few workers keep the disk as busy as many.
 SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Alone are a few; collecting all for them would take as long as a test.
+ALONE = $(shell grep --recursive --files-with-matches --include '*.py' 'mark\.alone' tests)
 INSTALL := $(BIN)/python -m pip install -qq --editable .
 
 help: ## List the targets
@@ -23,7 +25,7 @@ check: .venv/.test ## Run the static checks: ruff, format, mypy, arrows
 
 test: check ## Run the static checks, then the tests, on up to four cores
 	@$(BIN)/pytest --quiet -m "not soak and not alone" $(SPREAD)
-	@$(BIN)/pytest --quiet -m "alone and not soak"
+	@$(BIN)/pytest --quiet -m "alone and not soak" $(ALONE)
 
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench
