@@ -36,6 +36,9 @@ def test_a_memory_is_read_from_stdin(program: Program, capsys: Capture) -> None:
         (("inbox", "routes", "test", "no/such/file"), 1, "inbox routes test"),
         (("inbox", "routs"), 2, "inbox"),
         (("inbux",), 2, ""),
+        (("status", "--home", ""), 2, ""),
+        (("status", "--home="), 2, ""),
+        (("status", "--home"), 2, ""),
     ],
 )
 def test_what_is_wrong_names_the_help_of_its_command(

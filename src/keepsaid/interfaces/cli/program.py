@@ -118,6 +118,8 @@ def run(arguments: list[str]) -> int:
 def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
     if rest[0] == "--version":
         return _version(as_json=as_json)
+    if front[-1:] == [_VALUED] or not all(front) or f"{_VALUED}=" in front:
+        raise Misused(f"{_VALUED} needs a directory")  # an empty one would be the directory one stands in
     called = program(rest[0])
     try:
         code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)

@@ -94,7 +94,7 @@ class OperatorRoutes:
         fields = parsed(await body_of(request, _BODY_BYTES_MAX))
         text, kind = fields.get("text"), "fact" if fields.get("kind") is None else fields["kind"]
         if not isinstance(text, str) or not isinstance(kind, str):
-            raise BadRequest("a memory needs a text")
+            raise BadRequest("kind must be text" if isinstance(text, str) else "a memory needs a text")
         memory = note(text, kind, self._instance.clock.now_ms())
         left_out = counted_kinds(self._instance.redactor.marks(memory.text))
         return JSONResponse({"id": show("memory", await self._instance.remember(memory)), "redacted": left_out}, 201)
