@@ -297,3 +297,4 @@ class ModelUnreachable(ModelUnavailable):
     """No connection to the provider."""
 
     code = "KS-MDL-NETWORK"
+    hint = "see that its server runs, and where it is looked for: keepsaid config show models"

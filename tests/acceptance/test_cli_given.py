@@ -54,3 +54,11 @@ def test_a_path_with_a_space_can_be_copied_from_what_is_said(program: Program, t
     assert f"keepsaid data restore '{tmp_path}/a copy' --to DIR" in said
     said = program.run("data", "restore", str(tmp_path / "a copy"), "--to", str(tmp_path / "b home")).err
     assert f"keepsaid --home '{tmp_path}/b home' status" in said
+
+
+def test_doctor_does_not_propose_itself(program: Program, capsys: Capture) -> None:
+    program.configure("models: {chat: openai/x, base_url: 'http://127.0.0.1:1/v1', api_key: k}\n")
+    told = inside(program, capsys, "doctor", code=6).out
+    assert "cannot be reached" in told
+    assert "keepsaid config show models" in told
+    assert "keepsaid doctor" not in told
