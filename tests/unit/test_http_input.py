@@ -40,6 +40,7 @@ async def test_what_is_refused_is_told_and_not_stored(one: Site) -> None:
     cases: list[tuple[object, int, str]] = [
         (b"", 400, "not valid JSON"),
         (b"{", 400, "not valid JSON"),
+        (b'{"text": "a", "data": {"n": NaN}}', 400, "not valid JSON: NaN is no number"),
         (b'{"text": "a" "b"}', 400, "not valid JSON"),
         (b"[]", 400, "a JSON object, not a list"),
         (b"null", 400, "a JSON object, not null"),

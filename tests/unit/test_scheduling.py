@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from tests.month.home import VirtualHome, lived
 
 from keepsaid.config import Config
@@ -19,7 +20,7 @@ from keepsaid.domain.task import CancelTask, TaskFilter
 from keepsaid.domain.timing import Every, Once
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.engine.errands import Errand
-from keepsaid.errors import ModelRejected, ModelUnavailable
+from keepsaid.errors import InputError, ModelRejected, ModelUnavailable
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.simulator.clock import EPOCH_MS
 
@@ -85,6 +86,15 @@ def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
         assert "nightly" in notice.draft.text
         assert "no such file" in notice.draft.text
         assert (await scheduling.one("nightly", None)).state == "disabled"
+
+    home(life)
+
+
+def test_what_nobody_knows_is_refused_when_it_is_added() -> None:
+    async def life(one: VirtualHome) -> None:
+        with pytest.raises(InputError, match="nothing here is called 'tidying'"):
+            await one.instance.scheduling.add(new("nightly", What.RUN, "tidying"))
+        assert await one.instance.scheduling.listed() == []
 
     home(life)
 

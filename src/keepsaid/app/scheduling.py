@@ -130,6 +130,10 @@ class Scheduling:
             known = ", ".join(sorted(self._channels))
             raise InputError(f"it has to be heard on a channel that is open: {known}", safe="Nothing was changed.")
 
+        if new.what is What.RUN and self._scheduler is not None and new.text not in self._errands.known:
+            known = ", ".join(sorted(self._errands.known)) or "nothing"
+            raise InputError(f"nothing here is called {new.text!r}; known are: {known}", safe="Nothing was changed.")
+
     async def one(self, known_as: str, number: int | None) -> Schedule:
         """A schedule by its id, or by the name that a living one has; raises InputError."""
         return await one_of(self.view, known_as, number)

@@ -134,10 +134,14 @@ async def body_of(request: Request, bytes_max: int) -> bytes:
     return bytes(read)
 
 
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no number")
+
+
 def parsed(body: bytes) -> dict[str, object]:
     """The body as a JSON object; raises BadRequest saying what is wrong with it."""
     try:
-        value = json.loads(body)
+        value = json.loads(body, parse_constant=_no_number)
     except UnicodeDecodeError as error:
         raise BadRequest(f"the body is not UTF-8 (byte {error.start})") from error
     except RecursionError as error:

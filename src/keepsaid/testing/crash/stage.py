@@ -33,6 +33,15 @@ _TURNS_MAX = 4
 _COMPACTION = {"messages": 4, "keep": 2, "retry_s": 0.01, "window_tokens": 1_000, "emergency": 0.9}
 """Lanes are summarised every few messages, and now and then a prompt does not fit."""
 
+_COLLECTION = {
+    "every_s": 0.2,
+    "tries": 1,
+    "retry_s": 0.05,
+    "calls_a_day": 1_000_000,
+    "model_tokens_a_day": 1_000_000_000,
+}
+"""Sessions are read at once and as long as a play goes on: thousands of lives would use up what is for a day."""
+
 SERVE = ("serve", "--port", "0")
 NOWHERE: Mapping[str, int] = MappingProxyType({})
 
@@ -267,7 +276,7 @@ def settings(model_url: str, doors: Doors) -> dict[str, Any]:
         "models": {"chat": "openai/scripted", "base_url": model_url, "api_key": "none needed"},
         "buffer": {"window_ms": 30, "warn_count": 1},
         "compaction": _COMPACTION,
-        "collection": {"every_s": 0.2, "tries": 1, "retry_s": 0.05},
+        "collection": _COLLECTION,
         "sessions": {"sleep_s": 0.1, "end_s": 0.5},
         "turns": {"concurrent_max": _TURNS_MAX},
         "memory": {"embedder": "hashed"},
