@@ -67,8 +67,8 @@ def test_a_file_is_replaced_only_where_that_is_said(
     assert made.name.startswith("keepsaid-memory-")
     header, end = (json.loads(line) for line in made.read_text("utf-8").splitlines())
     assert (header["persons"], header["counts"]["memories"], end["records"]) == (["telegram:bot:42"], 0, 0)
-    for wrong in (("--format", "xml"), ("--person", "bob")):
-        inside(known, capsys, "data", "export", str(tmp_path / "no"), *wrong, code=1)
+    for wrong, code in (("--format=xml", 2), ("--person=bob", 1)):
+        inside(known, capsys, "data", "export", str(tmp_path / "no"), wrong, code=code)
     assert "[KS-HOME]" in inside(known, capsys, "data", "export", str(tmp_path / "no" / "way"), code=1).err
     assert not (tmp_path / "no").exists()
     backups = inside(known, capsys, "memory", "forget", "--filter", "bridge", "--yes", "--json").json["backups"]
