@@ -44,11 +44,11 @@ _log = logging.getLogger("keepsaid.schedules")
 _PIECE = 64
 """So many schedules are looked at in one go, and so many outputs."""
 
-_AT_ONCE = 16
-"""So many runs are executed side by side: their commits share one write to the disk, and people come between."""
+_FIRED, _AT_ONCE = 8, 4
+"""So many become runs in one commit, and so many runs are executed side by side: people come between."""
 
 _SET_BACK_MS = 1_000
-_SPREAD_MS = 20
+_SPREAD_MS = 10
 
 
 class ScheduleStore(Operations, Protocol):
@@ -131,7 +131,7 @@ class Scheduler:
 
     async def _fire(self, now: int) -> int:
         believed = abs(now - self._clock.steady_ms()) < SILENT_MS
-        due = await self._view.due(now, _PIECE, once=believed)
+        due = await self._view.due(now, _FIRED, once=believed)
         fires = tuple(fire for one in due if (fire := self._fired(one, now, believed=believed)) is not None)
         if fires:
             await self._store.apply(FireSchedules(fires, now))
