@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.acceptance.program import Program, inside
 from tests.acceptance.test_cli_lanes import perhaps_serving
+from tests.unit.http_cast import refused, site
 
 Capture = pytest.CaptureFixture[str]
 DAILY = ("schedule", "add", "--cron", "0 9 * * *", "--timezone", "Europe/Berlin", "--name", "tea", "--say", "drink tea")
@@ -104,3 +105,23 @@ def test_what_the_config_names_comes_and_is_paused_but_not_cancelled(program: Pr
         assert (one["source"], one["name"], one["when"]) == ("config", "tea", "every 3600 s")
         assert "stands in the config" in inside(program, capsys, "schedule", "cancel", "tea", code=1).err
         assert inside(program, capsys, "schedule", "pause", "tea", "--json").json["state"] == "paused"
+
+
+async def test_schedules_over_http(tmp_path: Path) -> None:
+    async with site(tmp_path) as one:
+        client, owner = one.client, one.owner
+        refused(await client.get("/v1/schedules"), 401)
+        tea = {"name": "tea", "every_s": 3_600, "task": "make tea"}
+        made = await client.post("/v1/schedules", json=tea, headers=owner)
+        assert made.status_code == 201
+        assert (await client.get("/v1/schedules/tea", headers=owner)).json()["id"] == made.json()["id"]
+        paused = await client.post(f"/v1/schedules/{made.json()['id']}/pause", json={}, headers=owner)
+        assert (paused.status_code, paused.json()["state"]) == (200, "paused")
+        refused(await client.post("/v1/schedules/tea/pause", json={}, headers=owner), 422)
+        refused(await client.post("/v1/schedules/tea/boil", json={}, headers=owner), 404)
+        refused(await client.get("/v1/schedules/coffee", headers=owner), 404)
+        refused(await client.post("/v1/schedules/coffee/run", json={}, headers=owner), 404)
+        for wrong in ({}, tea, {**tea, "name": "more", "cups": 2}, {"every_s": 60, "run": "nobody knows"}):
+            told = refused(await client.post("/v1/schedules", json=wrong, headers=owner), 422)
+            assert told["hint"] == "keepsaid schedule add --help"
+        assert len((await client.get("/v1/schedules", headers=owner)).json()["schedules"]) == 1

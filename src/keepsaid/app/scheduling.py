@@ -32,6 +32,11 @@ _LISTED_MAX = 100_000
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 20_000, 200
 
 
+def refused(what: str) -> InputError:
+    """Why a schedule cannot be added."""
+    return InputError(what, safe="Nothing was changed.", hint="keepsaid schedule add --help")
+
+
 async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Schedule:
     """A schedule by its id, or by the name that a living one has; raises InputError."""
     found = None if number is None else await view.schedule(number)
@@ -110,9 +115,9 @@ class Scheduling:
         self._check(new)
         next_at = first_due(new.timing, now)
         if next_at is None:
-            raise InputError("that time is over", safe="Nothing was changed.")
+            raise refused("that time is over")
         if not await self._store.apply(AddSchedule(new, next_at, now)):
-            raise InputError(f"there is a schedule {new.name!r} already", safe="Nothing was changed.")
+            raise refused(f"there is a schedule {new.name!r} already")
         self._wake()
         return Schedule(new, "active", next_at, created_at=now)
 
@@ -120,19 +125,16 @@ class Scheduling:
         try:
             checked(new.timing)
         except ValueError as error:
-            raise InputError(str(error), safe="Nothing was changed.") from None
+            raise refused(str(error)) from None
         if not new.text.strip() or len(new.text) > _TEXT_CHARS_MAX or len(new.name) > _NAME_CHARS_MAX:
-            raise InputError(
-                f"a schedule needs a text of at most {_TEXT_CHARS_MAX:,} characters, and a name of {_NAME_CHARS_MAX}",
-                safe="Nothing was changed.",
-            )
+            limits = f"a text of at most {_TEXT_CHARS_MAX:,} characters, and a name of {_NAME_CHARS_MAX}"
+            raise refused(f"a schedule needs {limits}")
         if new.what in (What.SAY, What.ASK) and (new.target is None or new.target.lane.channel not in self._channels):
             known = ", ".join(sorted(self._channels))
-            raise InputError(f"it has to be heard on a channel that is open: {known}", safe="Nothing was changed.")
-
+            raise refused(f"it has to be heard on a channel that is open: {known}")
         if new.what is What.RUN and self._scheduler is not None and new.text not in self._errands.known:
             known = ", ".join(sorted(self._errands.known)) or "nothing"
-            raise InputError(f"nothing here is called {new.text!r}; known are: {known}", safe="Nothing was changed.")
+            raise refused(f"nothing here is called {new.text!r}; known are: {known}")
 
     async def one(self, known_as: str, number: int | None) -> Schedule:
         """A schedule by its id, or by the name that a living one has; raises InputError."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from keepsaid.app.scheduling import one_of
+from keepsaid.app.scheduling import one_of, refused
 from keepsaid.config.schedules import ScheduleConfig
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule
@@ -73,14 +73,14 @@ def asked_for(body: Mapping[str, object], zone: str) -> NewSchedule:
     name = given.pop("name", "")
     unknown = sorted(set(given) - set(ScheduleConfig.model_fields))
     if unknown or not isinstance(name, str):
-        raise InputError(f"a schedule has no {unknown[0] if unknown else 'name that is no text'}", safe=_NOTHING)
+        raise refused(f"a schedule has no {unknown[0] if unknown else 'name that is no text'}")
     try:
         asked = ScheduleConfig.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         what = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{place}: {what}" if place else what, safe=_NOTHING) from None
+        raise refused(f"{place}: {what}" if place else what) from None
     return _of_command(asked, name.strip(), zone)
 
 

@@ -7,7 +7,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
+from keepsaid.app.scheduling import one_of
+from keepsaid.domain.ids import read
 from keepsaid.domain.schedule import LIVE
+from keepsaid.errors import InputError
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, parsed
 from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
@@ -48,7 +51,7 @@ class ScheduleRoutes:
     async def show(self, request: Request) -> Response:
         """One, with its last runs."""
         self._gate.operator(request)
-        return JSONResponse(await shown(self._instance.scheduling.view, request.path_params["id"]))
+        return JSONResponse(await shown(self._instance.scheduling.view, await self._known(request)))
 
     async def do(self, request: Request) -> Response:
         """Run, pause, resume or cancel one."""
@@ -56,4 +59,12 @@ class ScheduleRoutes:
         verb = request.path_params["verb"]
         if verb not in VERBS:
             raise NotFound(f"a schedule cannot {verb}; it can {', '.join(VERBS)}")
-        return JSONResponse(await done(self._instance, request.path_params["id"], verb))
+        return JSONResponse(await done(self._instance, await self._known(request), verb))
+
+    async def _known(self, request: Request) -> str:
+        thing = str(request.path_params["id"])
+        try:
+            await one_of(self._instance.scheduling.view, thing, read("schedule", thing))
+        except InputError as error:
+            raise NotFound(error.what, hint=error.hint) from None
+        return thing
