@@ -27,6 +27,10 @@ WORDS = [
     f"{first}{second}" for first in ("lan", "har", "quet", "her", "ti", "can") for second in ("tern", "bour", "zal")
 ]
 QUERIES = (" ".join(WORDS[:4]), WORDS[5], f"{WORDS[1]} ann 1970", "nobody knows", "東京")
+READ = STRETCH // 512
+STEPS = READ + 256 // 32
+"""So many steps make the blocks of a stretch, and so many of them read it."""
+
 LISTENERS = (AUDIT, OWNER_HERE, Listener(STRAND), Listener(THERE, cross=True), Listener(None))
 
 
@@ -99,12 +103,12 @@ def test_the_same_is_found_by_blocks_and_by_the_full_text_whatever_went(tmp_path
 def test_a_small_store_has_none(tmp_path: Path) -> None:
     with store(tmp_path) as db:
         db.execute("DELETE FROM word_stretch")
-        db.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memory_piece'", (3 * STRETCH - 2,))
+        db.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memory_piece'", (STRETCH - 2,))
         pack_words(db, True)
         assert stretches(db) == []
         end_of_a_stretch(db)
         pack_words(db, True)
-        assert stretches(db) == [0, 1, 2]
+        assert stretches(db) == [0]
 
 
 def test_what_is_forgotten_is_in_no_block_from_the_same_moment_on(tmp_path: Path) -> None:
@@ -114,27 +118,50 @@ def test_what_is_forgotten_is_in_no_block_from_the_same_moment_on(tmp_path: Path
         assert stretches(db) == [0, 2]
         blocks = db.execute("SELECT DISTINCT id / 256 FROM word_block ORDER BY 1").fetchall()
         assert blocks == [(0,), (2,)]
-        for _ in range(8):
-            assert stretches(db) == [0, 2], "512 pieces are read at a time"
+        for _ in range(STEPS):
+            assert stretches(db) == [0, 2], "512 pieces are read at a time, and 32 blocks written"
             pack_words(db, False)
         assert stretches(db) == [0, 1, 2]
         worth = {number(word): 1.0 for word in WORDS}
         assert piece not in best(db, [0, 1, 2], worth, 99_999)
 
 
-def test_what_is_forgotten_while_blocks_are_made_is_in_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("done", [1, READ - 1, READ, READ + 1, READ + 4, STEPS - 1])
+def test_what_is_forgotten_while_blocks_are_made_is_in_none(done: int, tmp_path: Path) -> None:
     with store(tmp_path) as db:
+        pack_words(db, True)
         with db:
             db.execute("DELETE FROM word_stretch WHERE number = 1")
-        pack_words(db, False)
+        for _ in range(done):
+            pack_words(db, False)
         piece = forget_one(db)
-        for _ in range(7):
+        assert not any(db.execute("SELECT 1 FROM word_block WHERE id / 256 = 1")), "and none that was made before"
+        for _ in range(STEPS - done):
             pack_words(db, False)
         assert stretches(db) == [0, 2], "it is begun anew"
         pack_words(db, True)
         found = best(db, stretches(db), {number(word): 1.0 for word in WORDS}, 99_999)
         assert len(found) > 100
         assert piece not in found
+
+
+@pytest.mark.parametrize("done", [1, READ, READ + 1, STEPS - 1])
+def test_blocks_that_an_end_left_half_made_are_not_read_and_are_made_anew(done: int, tmp_path: Path) -> None:
+    with store(tmp_path) as db:
+        pack_words(db, True)
+        by_blocks = answers(db)
+        with db:
+            db.execute("DELETE FROM word_stretch WHERE number = 1")
+        for _ in range(done):
+            pack_words(db, False)
+    path = tmp_path / "memory.db"
+    assert look_deep(path, ("memory",), mend=False).astray == ()
+    with closing(open_writer(path)) as db:
+        assert (stretches(db), answers(db)) == ([0, 2], by_blocks)
+        for _ in range(STEPS):
+            pack_words(db, False)
+        assert (stretches(db), answers(db)) == ([0, 1, 2], by_blocks)
+    assert look_deep(path, ("memory",), mend=False).astray == ()
 
 
 def test_blocks_that_do_not_fit_are_dropped_and_made_anew(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ LIMIT = 10
 _EACH = 2_000
 _BEGAN = 1_700_000_000_000
 _WARM_UP = 10
+_READ_BYTES = 1 << 24
 _OVERLAPS = 30
 _MENTIONS_EVERY, _ENTITIES = 20, 500
 
@@ -149,6 +150,13 @@ async def recalling(path: Path, asked: Sequence[Asked]) -> AsyncIterator[tuple[S
         yield store, recollection(store, clock, PATIENT_MS, Embedding(Given(asked), store, clock))
     finally:
         await store.close()
+
+
+def cache(path: Path) -> None:
+    """Read a store once, so that it is in the system's cache as that of a running program is."""
+    with path.open("rb") as file:
+        while file.read(_READ_BYTES):
+            pass
 
 
 async def ask(recall: Recollection, asked: Sequence[Asked]) -> Times:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,33 +24,37 @@ if TYPE_CHECKING:
 
 _SQL = load("memory_words")
 
-STRETCH = 4_096
+STRETCH = 16_384
 """Ids that one stretch spans; a place in it takes 16 bits. The triggers of memory_piece count by the same number."""
-
-_STRETCHES_LEAST = 3
-"""A store that has filled fewer is searched faster without: all but its commonest words are within FTS5's budget."""
 
 _READ_EACH = 512
 """So many pieces are read at a time: some 4 ms, for which whoever has something to write waits."""
 
-_PARTS = 256
-"""Blocks of a stretch: a word stands in the one that the lowest bits of its number say."""
+_PARTS, _WRITTEN_EACH = 256, 32
+"""Blocks of a stretch: a word stands in the one that the lowest bits of its number say; so many are made at a time."""
+
+_ADDED_AT_ONCE = 65_536
+"""Ids of pieces that are added up at a time: their sums stay in the cache."""
 
 _WORTH = 255
 """What a word comes to in a piece is told in so many steps of the most it can come to."""
 
 
 @dataclass(slots=True)
-class _Reading:
-    """A stretch whose pieces are being read: up to which, how many there were, and the words of each in order."""
+class _Making:
+    """A stretch that blocks are made of: up to which piece it was read, how many pieces and which words there were.
+
+    And how many blocks are written.
+    """
 
     number: int
     upto: int
     pieces: int = 0
     words: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
+    written: int = 0
 
 
-_reading: WeakKeyDictionary[apsw.Connection, _Reading] = WeakKeyDictionary()
+_making: WeakKeyDictionary[apsw.Connection, _Making] = WeakKeyDictionary()
 """How far each writer is; lost, it begins with the stretch anew."""
 
 
@@ -57,30 +62,56 @@ def pack_words(db: apsw.Connection, finish: bool) -> None:
     """Upkeep: a step towards the blocks of a full stretch that has none, or all of them; waits for the archive."""
     while finish or not db.execute(_SQL["archiving"]).fetchall():
         full, there = only(db, _SQL["full"], (STRETCH,))
-        if full < _STRETCHES_LEAST or full <= there:
+        if full <= there:
             return
-        if _read_on(db, full):
+        making = _making.pop(db, None) or _begun(db, full)
+        if making.upto < (making.number + 1) * STRETCH:
+            _read_on(db, making)
+            more = True
+        else:
             point("block.before")
             with db:
-                _keep(db, _reading.pop(db))
+                more = _write_on(db, making)
             point("block.after")
+        if more:
+            _making[db] = making
         if not finish:
             return
 
 
-def _read_on(db: apsw.Connection, full: int) -> bool:
-    """Read some pieces; returns whether those of the stretch were all read."""
-    reading = _reading.get(db)
-    if reading is None:
-        known = set(stretches(db))
-        number = next(one for one in range(full) if one not in known)
-        reading = _reading[db] = _Reading(number, number * STRETCH)
-    rows = every(db, _SQL["pieces"], (reading.upto, reading.upto + _READ_EACH))
+def _begun(db: apsw.Connection, full: int) -> _Making:
+    known = set(stretches(db))
+    number = next(one for one in range(full) if one not in known)
+    return _Making(number, number * STRETCH)
+
+
+def _read_on(db: apsw.Connection, making: _Making) -> None:
+    rows = every(db, _SQL["pieces"], (making.upto, making.upto + _READ_EACH))
     if rows:
-        reading.pieces += len(rows)
-        reading.words.append(_words_of(rows, reading.number * STRETCH))
-    reading.upto += _READ_EACH
-    return reading.upto >= (reading.number + 1) * STRETCH
+        making.pieces += len(rows)
+        making.words.append(_words_of(rows, making.number * STRETCH))
+    making.upto += _READ_EACH
+
+
+def _write_on(db: apsw.Connection, making: _Making) -> bool:
+    """Write some blocks; returns whether there are more. None is, once a piece that was read went: none ever comes."""
+    number, first = making.number, making.number * STRETCH
+    if not making.written:
+        if only(db, _SQL["pieces_in"], (first, first + STRETCH))[0] != making.pieces:
+            return False
+        # another writer may have ended in the middle of it
+        db.execute(_SQL["drop_stretch"], (number,))
+        db.execute(_SQL["begin_stretch"], (number, making.pieces))
+    elif not every(db, _SQL["begun"], (number,)):
+        return False
+    upto = making.written + _WRITTEN_EACH
+    made = ((number * _PARTS + part, words) for part, words in _blocks_of(making.words, making.written, upto))
+    db.executemany(_SQL["keep_words"], made)
+    making.written = upto
+    if upto < _PARTS:
+        return True
+    db.execute(_SQL["whole"], (number,))
+    return False
 
 
 def stretches(db: apsw.Connection) -> list[int]:
@@ -103,24 +134,53 @@ def best(db: apsw.Connection, there: Sequence[int], worth: Mapping[int, float], 
     """The pieces of these stretches that match best, by what each word is worth; of equal ones the larger id first."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    found: list[tuple[bytes, bytes, int, float, int]] = []
-    for base, words, asked in _blocks(db, there, worth):
-        head = memoryview(words).cast("I")
-        size = head[0]
-        places = 4 + 8 * size
-        worths = places + 2 * head[2 * size]
-        for term in asked:
-            at = bisect_left(head, term, 1, size + 1)
-            if at <= size and head[at] == term:
-                start, end = head[at + size - 1] if at > 1 else 0, head[at + size]
-                stands = words[places + 2 * start : places + 2 * end]
-                found.append((stands, words[worths + start : worths + end], base, worth[term], end - start))
-    if not found:
-        return []
-    stood, comes_to, bases, weights, counts = zip(*found, strict=True)
-    pieces = np.frombuffer(b"".join(stood), np.uint16) + np.repeat(np.array(bases), counts)
-    each = np.frombuffer(b"".join(comes_to), np.uint8) * np.repeat(np.array(weights, np.float32), counts)
-    return _highest(np.bincount(pieces, each), depth)
+    from keepsaid.adapters.sqlite.memory_codes import least  # noqa: PLC0415 - imports numpy
+
+    pieces, far, bound = np.zeros(0, np.int64), np.zeros(0), np.nextafter(0.0, 1.0)
+    for first, scores in _scored(db, there, worth):
+        near = np.flatnonzero(scores >= bound)
+        pieces, far = np.concatenate((pieces, near + first)), np.concatenate((far, -scores[near]))
+        if len(near) and len(far) > depth:
+            kept = least(far, depth)
+            pieces, far = pieces[kept], far[kept]
+            bound = -far.max()
+    found: list[int] = pieces[np.lexsort((-pieces, far))][:depth].tolist()
+    return found
+
+
+def _scored(
+    db: apsw.Connection, there: Sequence[int], worth: Mapping[int, float]
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Some stretches at a time: the first of their ids, and what each id from there on comes to."""
+    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
+
+    for first, blocks in groupby(_blocks(db, there, worth), key=_group):
+        stands = [one for base, words, asked in blocks for one in _stands(words, asked, base - first)]
+        if not stands:
+            continue
+        places, worths, bases, terms, counts = zip(*stands, strict=True)
+        pieces = np.frombuffer(b"".join(places), np.uint16) + np.repeat(np.array(bases), counts)
+        weights = np.array([worth[term] for term in terms], np.float32)
+        each = np.frombuffer(b"".join(worths), np.uint8) * np.repeat(weights, counts)
+        yield first, np.bincount(pieces, each)
+
+
+def _group(block: tuple[int, bytes, list[int]]) -> int:
+    return block[0] - block[0] % _ADDED_AT_ONCE
+
+
+def _stands(words: bytes, asked: Sequence[int], base: int) -> Iterator[tuple[bytes, bytes, int, int, int]]:
+    """Where these words stand in a stretch, what each comes to there, where it begins, the word, and how often."""
+    head = memoryview(words).cast("I")
+    size = head[0]
+    places = 4 + 8 * size
+    worths = places + 2 * head[2 * size]
+    for term in asked:
+        at = bisect_left(head, term, 1, size + 1)
+        if at <= size and head[at] == term:
+            start, end = head[at + size - 1] if at > 1 else 0, head[at + size]
+            stands, each = words[places + 2 * start : places + 2 * end], words[worths + start : worths + end]
+            yield stands, each, base, term, end - start
 
 
 def _blocks(
@@ -133,28 +193,6 @@ def _blocks(
     wanted = numbers([number * _PARTS + part for number in there for part in parts])
     for id_, words in every(db, _SQL["words"], (wanted,)):
         yield id_ // _PARTS * STRETCH, words, parts[id_ % _PARTS]
-
-
-def _highest(scores: NDArray[Any], depth: int) -> list[int]:
-    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
-
-    from keepsaid.adapters.sqlite.memory_codes import least  # noqa: PLC0415 - imports numpy
-
-    chosen = least(-scores, depth)
-    chosen = chosen[np.lexsort((-chosen, -scores[chosen]))][:depth]
-    found: list[int] = chosen[scores[chosen] > 0].tolist()
-    return found
-
-
-def _keep(db: apsw.Connection, reading: _Reading) -> None:
-    """Write the blocks of a stretch, unless one of its pieces went since it was read: none ever comes."""
-    first = reading.number * STRETCH
-    if only(db, _SQL["pieces_in"], (first, first + STRETCH))[0] != reading.pieces:
-        return
-    db.execute(_SQL["keep_stretch"], (reading.number, reading.pieces))
-    if reading.words:
-        made = ((reading.number * _PARTS + part, words) for part, words in _blocks_of(reading))
-        db.executemany(_SQL["keep_words"], made)
 
 
 def _words_of(rows: Sequence[tuple[Any, ...]], first: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -175,11 +213,15 @@ def _words_of(rows: Sequence[tuple[Any, ...]], first: int) -> tuple[NDArray[Any]
     return key, np.ceil(share(np.add.reduceat(weight[order], starts)) * _WORTH).astype(np.uint8)
 
 
-def _blocks_of(reading: _Reading) -> Iterator[tuple[int, bytes]]:
-    """The blocks of a stretch: how many words, the words, where the places of each end, the places, their worths."""
+def _blocks_of(read: Sequence[tuple[NDArray[Any], NDArray[Any]]], first: int, upto: int) -> Iterator[tuple[int, bytes]]:
+    """Some blocks of what was read: how many words, the words, where the places of each end, the places, the worths."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    keys, worths = (np.concatenate(some) for some in zip(*reading.words, strict=True))
+    cuts = [slice(*np.searchsorted(keys, (first << 48, upto << 48))) for keys, _ in read]
+    keys = np.concatenate([np.zeros(0, np.int64), *(one[cut] for (one, _), cut in zip(read, cuts, strict=True))])
+    worths = np.concatenate([np.zeros(0, np.uint8), *(one[cut] for (_, one), cut in zip(read, cuts, strict=True))])
+    if not len(keys):
+        return
     order = np.argsort(keys, kind="stable")
     keys, worths = keys[order], worths[order]
     words, starts = _runs(keys >> 16)

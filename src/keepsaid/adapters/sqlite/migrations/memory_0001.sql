@@ -326,10 +326,12 @@ INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1);
 
 CREATE VIRTUAL TABLE memory_term USING fts5vocab (memory_text, col);
 
--- pieces whose ids lie in one range of 4,096, and in 256 blocks where each of their words stands; made when there is time
+-- pieces whose ids lie in one range of 16,384, and in 256 blocks where each of their words stands; made when there is
+-- time, some blocks at a time, and read once the stretch is whole
 CREATE TABLE word_stretch (
   number INTEGER PRIMARY KEY,
-  pieces INTEGER NOT NULL
+  pieces INTEGER NOT NULL,
+  whole INTEGER NOT NULL
 ) STRICT;
 
 -- id: 256 times the stretch, and the lowest 8 bits of the words' numbers
@@ -352,7 +354,7 @@ CREATE TRIGGER memory_piece_delete AFTER DELETE ON memory_piece BEGIN
   INSERT INTO memory_text (memory_text, rowid, body, speaker, said, grams)
   VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams);
   DELETE FROM vector WHERE piece_id = old.id;
-  DELETE FROM word_stretch WHERE number = old.id / 4096;
+  DELETE FROM word_stretch WHERE number = old.id / 16384;
 END;
 
 CREATE TRIGGER memory_piece_update AFTER UPDATE OF body, speaker, said, grams ON memory_piece BEGIN
@@ -360,7 +362,7 @@ CREATE TRIGGER memory_piece_update AFTER UPDATE OF body, speaker, said, grams ON
   VALUES ('delete', old.id, old.body, old.speaker, old.said, old.grams);
   INSERT INTO memory_text (rowid, body, speaker, said, grams)
   VALUES (new.id, new.body, new.speaker, new.said, new.grams);
-  DELETE FROM word_stretch WHERE number = old.id / 4096;
+  DELETE FROM word_stretch WHERE number = old.id / 16384;
 END;
 
 -- DO NOTHING, not OR IGNORE: of a trigger's own OR nothing is left in a statement that has a conflict clause itself

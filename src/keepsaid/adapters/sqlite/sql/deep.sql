@@ -87,11 +87,13 @@ WHERE block.vectors <> (
 
 -- name: stretches_astray
 SELECT stretch.number FROM word_stretch AS stretch
-WHERE stretch.pieces <> (
-  SELECT count(*) FROM memory_piece WHERE id >= stretch.number * 4096 AND id < (stretch.number + 1) * 4096
-)
-OR (stretch.pieces > 0) <> EXISTS (
-  SELECT 1 FROM word_block WHERE id >= stretch.number * 256 AND id < (stretch.number + 1) * 256
+WHERE stretch.whole AND (
+  stretch.pieces <> (
+    SELECT count(*) FROM memory_piece WHERE id >= stretch.number * 16384 AND id < (stretch.number + 1) * 16384
+  )
+  OR (stretch.pieces > 0) <> EXISTS (
+    SELECT 1 FROM word_block WHERE id >= stretch.number * 256 AND id < (stretch.number + 1) * 256
+  )
 )
 
 -- name: drop_stretch
