@@ -110,3 +110,18 @@ def test_a_port_in_use(fresh: Program) -> None:
         assert "keepsaid serve --port 0" in refused.err
         there = Program(fresh.home, {"KEEPSAID_SERVER__PORT": port})
         assert "No model is set" in there.run("chat", "-m", "hello").out
+
+
+def test_forgetting_that_would_be_refused_is_refused_when_it_is_only_counted(
+    fresh: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fresh.run("memory", "add", "the kettle is blue")
+    for yes in ((), ("--yes",)):
+        refused = inside(fresh, capsys, "memory", "forget", "--filter", "kettle", "--undo-for", "soon", *yes, code=1)
+        assert "'soon' is no time to undo in" in refused.err
+
+
+def test_rules_that_are_not_there(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = inside(fresh, capsys, "inbox", "replay", "--rules", str(fresh.home / "none.yaml"), code=4)
+    assert "there is no file" in refused.err
+    assert "keepsaid config path" in refused.err

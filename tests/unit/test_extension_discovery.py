@@ -227,6 +227,14 @@ def test_what_is_built_in_is_not_checked_here(home: Home, capsys: pytest.Capture
     listed(capsys, "ext", "check", "memory", code=1)
 
 
+def test_what_depends_on_what_is_built_in_is_not_checked_here(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    put(home.extensions, "leans", "@extension(id='leans', depends_on=['memory'])\nclass A: ...\n")
+    assert run(["ext", "check", "leans"]) == 1
+    said = capsys.readouterr().err
+    assert "leans depends on memory, which is built in" in said
+    assert "keepsaid ext show leans" in said
+
+
 @pytest.mark.parametrize("name", [name for name in BROKEN if name != "hangs_start"])
 def test_the_check_says_what_is_broken(name: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     source, _, said = BROKEN[name]

@@ -94,7 +94,7 @@ async def try_embedder(home: Home, config: Config) -> tuple[str, float]:
     async with AsyncExitStack() as closing:
         embedder, clock = embedder_of(home, config, closing), SystemClock()
         if embedder is None:
-            raise EmbedderError("there is no embedder; memories are found by their words")
+            raise EmbedderError("there is no embedder: memories are found by their words")
         space = await embedder.space()
         await embedder.query("Where did we leave the brass lantern?")
         took: list[float] = []

@@ -86,7 +86,8 @@ async def undone(instance: Instance, name: str) -> Shape:
 
 
 async def would_go(instance: Instance, asked: Asked) -> Shape:
-    """What would go, counted, with the first memories of it; nothing is changed."""
+    """What would go, counted, with the first memories of it; nothing is changed. Refuses what forgetting would."""
+    undo_ms(asked.undo_for)
     wanted = await instance.forgetter.wanted(wish_of(asked))
     first = await instance.memories.fetch(_OWNER, wanted.memories[:_SHOWN_MAX])
     shown = [

@@ -54,6 +54,7 @@ async def _measured(path: Path, n: int, counts: tuple[int, int], tell: Tell) -> 
     async with measure.recalling(path, asked) as (store, _):
         await measure.fill(store, n, tell)
     # opened anew: what was written last stands in the file
+    measure.cache(path)
     async with measure.recalling(path, asked) as (store, recall):
         recalled = await measure.ask(recall, asked)
         times, found = await measure.save(store, recall, counts[1])
@@ -74,7 +75,7 @@ def _embedding() -> dict[str, Any]:
     try:
         name, milliseconds = asyncio.run(try_embedder(session().home, session().config()))
     except EmbedderError as error:
-        return {"missing": error.what}
+        return {"missing": f"{error.what} ({error.hint})"}
     return {"model": name, "p50_ms": round(milliseconds, 1)}
 
 

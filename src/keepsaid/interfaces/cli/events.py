@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,8 +72,12 @@ def _follow(after: int, patterns: tuple[str, ...]) -> None:
 
 def _line(event: Event) -> str:
     shape = cloud_event(event)
-    data = "  ".join(f"{key}={one_line(visible(str(value)))}" for key, value in shape["data"].items())
+    data = "  ".join(f"{key}={one_line(visible(_told(value)))}" for key, value in shape["data"].items())
     return f"{shape['time']}  {event.id:>8}  {event.topic:<24}  {data}"
+
+
+def _told(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @app.command("topics")

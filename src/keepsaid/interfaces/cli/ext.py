@@ -107,9 +107,14 @@ def check(
         raise InputError(f"there is no extension {name}, and no such file", safe="Nothing was changed.", hint=_LIST)
     if one.source == Source.BUILT_IN:
         raise InputError(f"{name} is built in; this is for what is not", safe="Nothing was changed.", hint=_LIST)
+    needed = _needed(one, there)
+    inside = [other.id for other in needed if other.source == Source.BUILT_IN]
+    if inside:
+        what = f"{name} depends on {', '.join(inside)}, which is built in and works in a runtime alone"
+        raise InputError(what, safe="Nothing was changed.", hint=f"keepsaid serve, then keepsaid ext show {one.id}")
     settings = {id_: section.config for id_, section in session().config().extensions.items()}
     with TemporaryDirectory() as data:
-        told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(_needed(one, there)))))
+        told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(needed))))
     rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
     show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
     if any(told.values()):

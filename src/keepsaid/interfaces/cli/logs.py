@@ -40,7 +40,7 @@ def logs(
         if follow:
             _follow(found, tail, least)
     show({"lines": list(found)}, *(_told(line) for line in found))
-    if not found:
+    if limit and not found:
         say(f"nothing of that severity in {file}" if file.exists() else f"nothing was logged yet ({file})")
 
 

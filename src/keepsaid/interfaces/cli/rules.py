@@ -32,7 +32,7 @@ def config_with(rules: Path | None) -> Config:
     from keepsaid.config.file import read  # noqa: PLC0415
 
     if not rules.is_file():
-        raise ConfigError(f"there is no file {rules}")
+        raise ConfigError(f"there is no file {rules}", hint="keepsaid config path")
     given = {name: section for name, section in read(rules).items() if name in _SECTIONS}
     if "routes" not in given:
         raise ConfigError(f"{rules} has no routes", hint="routes: {rules: [{name: ..., match: {...}, action: drop}]}")

@@ -138,10 +138,18 @@ def _no_number(name: str) -> object:
     raise ValueError(f"{name} is no number")
 
 
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
+    return found
+
+
 def parsed(body: bytes) -> dict[str, object]:
     """The body as a JSON object; raises BadRequest saying what is wrong with it."""
     try:
-        value = json.loads(body, parse_constant=_no_number)
+        value = json.loads(body, parse_constant=_no_number, object_pairs_hook=_each_once)
     except UnicodeDecodeError as error:
         raise BadRequest(f"the body is not UTF-8 (byte {error.start})") from error
     except RecursionError as error:
