@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from tests.unit.test_flow import Nothing, Road
 
-from keepsaid.domain.commits import ExpireLeases, Relinquish, VoidLeases
+from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
 from keepsaid.domain.turn import Answer, Claimed, Lease
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
@@ -29,6 +29,23 @@ class Slow(Nothing):
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         await self.let.wait()
         return Answer("at last", model="slow")
+
+
+class Seen(Slow):
+    """One that knows which questions are open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.most = 0
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+        self.open.append(request.prompt.user)
+        self.most = max(self.most, len(self.open))
+        try:
+            return await super().answer(request, delta)
+        finally:
+            self.open.remove(request.prompt.user)
 
 
 @asynccontextmanager
@@ -106,6 +123,28 @@ async def test_leases_do_not_go_by_the_wall_clock() -> None:
         await asyncio.wait_for(road.flow.hints.deliver.wait(), 5)
     assert (await road.store.overview()).batches == {"done": 1}
     assert await road.store.apply(ExpireLeases(road.clock.steady_ms() + 10**9)) == 0
+
+
+async def test_a_turn_that_lost_its_lane_has_ended_before_the_next_of_the_lane_begins() -> None:
+    seen = Seen()
+    road = Road(model=seen)
+    await road.say("one", channel="terminal")
+    await road.flow.route()
+    async with working(road) as workers:
+        await workers.claim()
+        await settle()
+        assert seen.open == ["ann: one"]
+        await road.store.apply(ExpireLeases(road.clock.steady_ms() + 10**9))
+        other = Leases(road.store, road.clock, road.ids, "other", LeaseTerms())
+        (taken,) = await road.flow.claim(other, 1)
+        await road.store.apply(Fail(taken.batch.id, taken.batch.fence, Failure.BURY, "it was bad", road.clock.now_ms()))
+        await road.say("two", channel="terminal")
+        await road.flow.route()
+        await workers.claim()
+        await settle()
+        assert (seen.open, seen.most) == (["ann: two"], 1), "nobody had told the first that another owner settled it"
+        seen.let.set()
+        await asyncio.wait_for(road.flow.hints.deliver.wait(), 5)
 
 
 async def test_a_batch_that_cannot_be_read_waits_and_comes_again() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 
-from keepsaid.domain.turn import Lease
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.engine.attempt import Attempt
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.flow import Flow
@@ -50,6 +52,7 @@ class Workers:
         self._places = places
         self._running: set[asyncio.Task[None]] = set()
         self._slow: set[asyncio.Task[None]] = set()
+        self._of_lane: dict[Lane, asyncio.Task[None]] = {}
         self._full = False
 
     async def claim(self) -> int | None:
@@ -62,9 +65,11 @@ class Workers:
         now = self._clock.due_ms()
         leases = await self._flow.claim(self._leases, free)
         for one in leases:
-            task = asyncio.create_task(self._work(one), name=f"turn-{one.turn_id}")
+            lane = one.batch.lane
+            task = asyncio.create_task(self._work(one, self._of_lane.get(lane)), name=f"turn-{one.turn_id}")
             self._running.add(task)
-            task.add_done_callback(self._finished)
+            self._of_lane[lane] = task
+            task.add_done_callback(partial(self._finished, lane))
             slow_after_s = places.slow_s * (_SENT_BACK if one.batch.deferrals else 1)
             asyncio.get_running_loop().call_later(slow_after_s, self._slowed, task)
         self._full = len(leases) == free
@@ -80,16 +85,18 @@ class Workers:
             self._slow.add(task)
             self._flow.hints.work.set()
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._slow.discard(task)
+        if self._of_lane.get(lane) is task:
+            del self._of_lane[lane]
         if self._full:
             self._flow.hints.work.set()
 
-    async def _work(self, lease: Lease) -> None:
+    async def _work(self, lease: Lease, before: asyncio.Task[None] | None) -> None:
         how = "broken off"
         try:
-            how = await self._worked(lease)
+            how = await self._worked(lease, before)
         except StoreError as error:
             _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": lease.turn_id})
         finally:
@@ -99,8 +106,14 @@ class Workers:
         if how not in ("broken off", "waiting"):
             _log.info("turn ended", extra={"turn": lease.turn_id, "batch": lease.batch.id, "how": how})
 
-    async def _worked(self, lease: Lease) -> str:
-        claimed = await self._attempt.opened(lease, self._flow.open)
+    async def _worked(self, lease: Lease, before: asyncio.Task[None] | None) -> str:
+        async def opened(lease: Lease) -> Claimed:
+            if before is not None:  # it lost its lane to this one, and nobody told it yet
+                before.cancel()
+                await asyncio.wait((before,))
+            return await self._flow.open(lease)
+
+        claimed = await self._attempt.opened(lease, opened)
         if claimed is None:
             return "waiting"
 
