@@ -75,7 +75,7 @@ HOT = (
     Hot("views", "tally", (), 40_000, "a row for every state and channel, and a few steps for each open batch"),
     Hot("views", "oldest", ("http",)),
     Hot("views", "tasks", (), 10_000, "1,000 wait"),
-    Hot("views", "last_reply"),
+    Hot("views", "last_id"),
     Hot("views", "next_send", (_PUSHED,)),
     Hot("claims", "leased"),
     Hot("claims", "asleep", (LATER,)),

@@ -262,7 +262,7 @@ class Instance:
             workers = Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)
         crew = Crew(self.flow, rescuer, post, workers)
-        self.ids.follow(await self.operations.last_reply())
+        self.ids.follow(await self.operations.last_id())
         self._supervisor = Supervisor(crew, self.operations, self.clock, self.owner)
         self.reserve.look()
         await self.forgetter.recover()

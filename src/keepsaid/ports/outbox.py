@@ -15,8 +15,11 @@ class OutboxView(Protocol):
         """Replies of a pulled conversation that nobody has pulled yet, in order."""
         ...
 
-    async def last_reply(self) -> int:
-        """The largest id of all replies, 0 before the first: new ones are larger, or their order is lost."""
+    async def last_id(self) -> int:
+        """The largest id of all messages, batches, turns, replies and tasks, 0 before the first.
+
+        New ones are larger: else the order of replies is lost, and after a clock that was set back two may be the same.
+        """
         ...
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:

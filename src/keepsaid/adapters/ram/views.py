@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 
 from keepsaid.adapters.ram import pruning
 from keepsaid.adapters.ram.busy import steered, steered_into
@@ -199,9 +199,10 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
         here = [reply for reply in pulled if (reply.lane.channel, reply.lane.conversation) == (channel, conversation)]
         return [reply.value for reply in here]
 
-    async def last_reply(self) -> int:
-        """The largest id of all replies."""
-        return max(self._state.replies, default=0)
+    async def last_id(self) -> int:
+        """The largest id of all messages, batches, turns, replies and tasks."""
+        state = self._state
+        return max(chain(state.messages, state.batches, state.turns, state.replies, state.tasks), default=0)
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply may be pushed, or one in doubt be queued again."""

@@ -84,9 +84,9 @@ def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Rep
     return [rows.reply(row) for row in every(db, SQL["unseen"], (channel, conversation))]
 
 
-def last_reply(db: apsw.Connection) -> int:
-    """The largest id of all replies."""
-    return int(only(db, SQL["last_reply"])[0])
+def last_id(db: apsw.Connection) -> int:
+    """The largest id of all messages, batches, turns, replies and tasks."""
+    return int(only(db, SQL["last_id"])[0])
 
 
 def next_send(db: apsw.Connection, channels: tuple[str, ...]) -> int | None:

@@ -269,9 +269,9 @@ class SqliteLanes(
         """Replies nobody has pulled yet."""
         return await self._readers.run(lane_view.unseen, channel, conversation)
 
-    async def last_reply(self) -> int:
-        """The largest id of all replies."""
-        return await self._readers.run(lane_view.last_reply)
+    async def last_id(self) -> int:
+        """The largest id of all messages, batches, turns, replies and tasks."""
+        return await self._readers.run(lane_view.last_id)
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply may be pushed."""

@@ -193,7 +193,9 @@ class SettlingContract:
         road = Road(store)
         reply_id = await road.settle(said(), at=3_600_000)
         assert await take(store, 5) == []
-        assert await store.last_reply() == reply_id
+        assert await store.last_id() == reply_id
+        later = await road.hear(said("and later"))
+        assert await store.last_id() == later.id > reply_id
         await store.apply(Doubt("new", 5))
         assert [reply.id for reply in await take(store, 5)] == [reply_id]
 

@@ -249,9 +249,9 @@ class Watched(Views):
         """What a lease is for."""
         return await self.store.claimed(lease)
 
-    async def last_reply(self) -> int:
-        """The largest id of all replies."""
-        return await self.store.last_reply()
+    async def last_id(self) -> int:
+        """The largest id of all messages, batches, turns, replies and tasks."""
+        return await self.store.last_id()
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply may be pushed."""

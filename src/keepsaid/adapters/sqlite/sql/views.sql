@@ -139,8 +139,12 @@ SELECT /*part reply*/
 FROM reply JOIN lane ON lane.id = reply.lane_id
 WHERE reply.state IN ('pending', 'sending', 'unknown') AND reply.state = 'pending' AND reply.url IS NULL AND reply.channel = ?1 AND reply.conversation = ?2 ORDER BY reply.id
 
--- name: last_reply
-SELECT coalesce(max(id), 0) FROM reply
+-- name: last_id
+SELECT max(
+  (SELECT coalesce(max(id), 0) FROM message), (SELECT coalesce(max(id), 0) FROM batch),
+  (SELECT coalesce(max(id), 0) FROM turn), (SELECT coalesce(max(id), 0) FROM reply),
+  (SELECT coalesce(max(id), 0) FROM task)
+)
 
 -- name: next_send
 SELECT min(next_at) FROM (
