@@ -66,7 +66,8 @@ class Judge:
                 yield f"{sent.word} was altered"
 
     def _once(self) -> Iterator[str]:
-        """One committed turn, one task, or a visible verdict."""
+        """One committed turn, one task, or a visible verdict; of what joined a turn its end tells."""
+        told = {story.turn_id for story in self._stories if any(reply.draft.notice for reply in story.replies)}
         for story in self._stories:
             word, batch = word_of(story.message), story.batch
             if batch is None or (story.state != "done" and story.state not in _VISIBLE):
@@ -76,7 +77,8 @@ class Judge:
             if story.state != "done":
                 if answers:
                     yield f"{word} is {story.state} and was answered"
-                if story.state != "dropped" and not any(reply.draft.notice for reply in story.replies):
+                noticed = any(reply.draft.notice for reply in story.replies)
+                if story.state != "dropped" and not noticed and (story.turn_id is None or story.turn_id not in told):
                     yield f"{word} is {story.state} and nobody was told"
             elif batch.verdict.action is Action.SPAWN:
                 if story.task is None or answers:
@@ -183,7 +185,8 @@ class Judge:
             yield f"{self._episodes} episodes of {said}"
 
     def _careful(self) -> Iterator[str]:
-        again = {word_of(story.message) for story in self._stories if self._was_requeued(story)}
+        requeued = [story.message for story in self._stories if self._was_requeued(story)]
+        again = {word for one in requeued for word in (word_of(one), *words_of(one.text))}
         # A turn is known by its words, and one that a command made begin anew has the same.
         told = {story.turn_id for story in self._stories if is_command(story)}
         told_beside = {word_of(story.message) for story in self._stories if story.turn_id in told}
