@@ -15,7 +15,7 @@ from tests.figures import Figures
 from keepsaid.testing.simulator.disk import FileDisk
 from keepsaid.testing.simulator.play import Result, play
 
-REGRESSIONS = (62, 122, 169, 198, 208, 248, 262, 287, 329, 330, 332, 10_203, 23_281)
+REGRESSIONS = (62, 122, 169, 198, 208, 248, 262, 287, 329, 330, 332, 10_203, 23_281, 34_212, 34_793)
 """Seeds that once broke a promise: a clock that was set changed the order of replies, or held back what waited; a turn
 went on beside the one that had taken its place."""
 

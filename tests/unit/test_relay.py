@@ -18,6 +18,7 @@ from keepsaid.domain.turn import Step, StepKind
 from keepsaid.domain.views import MessageFilter
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.relay import Relay, RelayTerms
+from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import Call, ChatRequest, Hang, Reaction, Say, Script
 
 TOLD = {"retriggers_max": 3}
@@ -144,6 +145,21 @@ async def test_a_lane_is_not_told_without_end(tmp_path: Path) -> None:
         assert due == (task.ended_at or 0) + 60_000
         assert await _heard(instance) == ["me"]
         await model.wait_idle()
+
+
+async def test_what_ended_by_a_clock_that_was_set_back_since_is_told(tmp_path: Path) -> None:
+    """Nobody waits ten years for it."""
+    script = Script(Call("task_create", {"task": "name a river"}), Say("I will see"), Say("the Tiber"), Say("It is"))
+    async with working(tmp_path, script) as (instance, model):
+        await instance.receive(owner_says("which river is it?"))
+        await until(instance, "completed")
+        now_ms = ((await only_task(instance)).ended_at or 0) - 315_360_000_000
+        clock = VirtualClock(now_ms)
+        relay = Relay(instance.operations, instance.working.view, clock, instance.receive, RelayTerms())
+        assert await relay.work() is None
+        await model.wait_for(4)
+        await model.wait_idle()
+        assert await _heard(instance) == ["system", "me"]
 
 
 async def test_the_status_tells_what_is_under_way(tmp_path: Path) -> None:

@@ -67,8 +67,9 @@ class Relay:
         for lane in await self._view.untold(_TOLD_MAX):
             if lane.rounds >= self._terms.rounds_max:
                 continue
-            due = self._due_at(lane)
-            if due > self._clock.due_ms():
+            due, now = self._due_at(lane), self._clock.due_ms()
+            # what ended further ahead ended by a clock that was set back since
+            if now < due <= now + self._terms.wait_ms_max:
                 next_at = due if next_at is None else min(due, next_at)
             else:
                 await self._tell(lane)
