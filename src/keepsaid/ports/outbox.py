@@ -16,7 +16,7 @@ class OutboxView(Protocol):
         ...
 
     async def last_id(self) -> int:
-        """The largest id of all messages, batches, turns, replies and tasks, 0 before the first.
+        """The largest id of all messages, batches, replies and tasks, 0 before the first.
 
         New ones are larger: else the order of replies is lost, and after a clock that was set back two may be the same.
         """

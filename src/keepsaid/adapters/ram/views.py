@@ -200,9 +200,9 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
         return [reply.value for reply in here]
 
     async def last_id(self) -> int:
-        """The largest id of all messages, batches, turns, replies and tasks."""
+        """The largest id of all messages, batches, replies and tasks."""
         state = self._state
-        return max(chain(state.messages, state.batches, state.turns, state.replies, state.tasks), default=0)
+        return max(chain(state.messages, state.batches, state.replies, state.tasks), default=0)
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply may be pushed, or one in doubt be queued again."""

@@ -85,7 +85,7 @@ def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Rep
 
 
 def last_id(db: apsw.Connection) -> int:
-    """The largest id of all messages, batches, turns, replies and tasks."""
+    """The largest id of all messages, batches, replies and tasks."""
     return int(only(db, SQL["last_id"])[0])
 
 

@@ -270,7 +270,7 @@ class SqliteLanes(
         return await self._readers.run(lane_view.unseen, channel, conversation)
 
     async def last_id(self) -> int:
-        """The largest id of all messages, batches, turns, replies and tasks."""
+        """The largest id of all messages, batches, replies and tasks."""
         return await self._readers.run(lane_view.last_id)
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:

@@ -250,7 +250,7 @@ class Watched(Views):
         return await self.store.claimed(lease)
 
     async def last_id(self) -> int:
-        """The largest id of all messages, batches, turns, replies and tasks."""
+        """The largest id of all messages, batches, replies and tasks."""
         return await self.store.last_id()
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:

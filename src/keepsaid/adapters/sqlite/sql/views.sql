@@ -142,8 +142,7 @@ WHERE reply.state IN ('pending', 'sending', 'unknown') AND reply.state = 'pendin
 -- name: last_id
 SELECT max(
   (SELECT coalesce(max(id), 0) FROM message), (SELECT coalesce(max(id), 0) FROM batch),
-  (SELECT coalesce(max(id), 0) FROM turn), (SELECT coalesce(max(id), 0) FROM reply),
-  (SELECT coalesce(max(id), 0) FROM task)
+  (SELECT coalesce(max(id), 0) FROM reply), (SELECT coalesce(max(id), 0) FROM task)
 )
 
 -- name: next_send
