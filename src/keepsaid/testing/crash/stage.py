@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import signal
 import subprocess
 import sys
@@ -260,6 +261,16 @@ def judged(ledgers: Ledgers, home: Path) -> Judgement:
     return Judgement(done.returncode, said["violations"], said["counts"])
 
 
+def _own_address() -> str:
+    """An address of this machine at which no other play listens, where it has many.
+
+    The port of a server that dies is free: what is sent there must not arrive at that of a play beside.
+    """
+    if sys.platform != "linux":
+        return "127.0.0.1"
+    return ".".join(("127", *(str(1 + secrets.randbelow(254)) for _ in range(3))))
+
+
 def settings(model_url: str, doors: Doors) -> dict[str, Any]:
     """The config: a scripted model, pushed replies, short windows, and a rule of each kind."""
     rules = [
@@ -273,6 +284,7 @@ def settings(model_url: str, doors: Doors) -> dict[str, Any]:
         {"name": "rest", "match": {"channel": "github"}, "action": "drop", "reason": "nobody asked for it"},
     ]
     return {
+        "server": {"host": _own_address()},
         "models": {"chat": "openai/scripted", "base_url": model_url, "api_key": "none needed"},
         "buffer": {"window_ms": 30, "warn_count": 1},
         "compaction": _COMPACTION,
