@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from keepsaid.config import Config
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
-from keepsaid.domain.text import kind_of
+from keepsaid.domain.text import cut, kind_of
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.problems import BadRequest
 
@@ -15,6 +15,8 @@ _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
 _OPTIONAL = ("provider_id", "reply_to", "topic", "reply_url")
 _KNOWN = (*_TEXTS, *_OPTIONAL, "direct", "data")
 _KEY_CHARS_MAX = 512
+_QUOTED_MAX = 80
+"""Characters of a caller's own text that an answer quotes; a nearest name is looked for in no more."""
 
 
 def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: str | None) -> Inbound:
@@ -25,14 +27,15 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     """
     for field in fields:
         if field not in _KNOWN:
-            near = get_close_matches(field, _KNOWN, 1)
-            raise BadRequest(f"unknown field {field!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            name = cut(field, _QUOTED_MAX)
+            near = get_close_matches(name, _KNOWN, 1)
+            raise BadRequest(f"unknown field {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     text = _text(fields, "text", None)
     channel = _text(fields, "channel", "http")
     settings = config.channels.get(channel)
     if settings is None or not settings.enabled:
         known = ", ".join(sorted(name for name, one in config.channels.items() if one.enabled))
-        raise UnknownChannel(f"there is no channel {channel!r}; known: {known}")
+        raise UnknownChannel(f"there is no channel {cut(channel, _QUOTED_MAX)!r}; known: {known}")
     if key is not None and not 0 < len(key) <= _KEY_CHARS_MAX:
         raise InputError(f"the Idempotency-Key needs 1 to {_KEY_CHARS_MAX} characters")
     said_by = _text(fields, "sender", None)

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from keepsaid.domain.text import kind_of
+from keepsaid.domain.text import cut, kind_of
 from keepsaid.errors import (
     ConfigError,
     Forged,
@@ -25,6 +25,9 @@ from keepsaid.errors import (
 
 _log = logging.getLogger("keepsaid.http")
 _PAGE = "see docs/reference/http.md"
+_QUOTED_MAX = 80
+"""Characters of a caller's own text that an answer quotes."""
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -141,8 +144,11 @@ def _no_number(name: str) -> object:
 def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise ValueError(f"{cut(name, _QUOTED_MAX)!r} stands twice in one object")
+            seen.add(name)
     return found
 
 
