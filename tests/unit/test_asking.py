@@ -12,7 +12,7 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.domain.words import leans
-from keepsaid.memory.recall.asking import query_of
+from keepsaid.memory.recall.asking import QUERY_CHARS_MAX, query_of
 
 LATELY = Recent(
     (
@@ -87,3 +87,26 @@ async def test_the_question_it_answers_is_asked_with_it() -> None:
     ):
         batch = replace(claimed(message(9, text)), around=Surroundings(slots=(slot,)))
         assert await asked(batch) == text
+
+
+async def test_of_one_long_message_the_beginning_and_the_end_are_searched_for() -> None:
+    query = await asked(claimed(message(9, f"first words {'x' * 900_000} last words")))
+    assert len(query) <= QUERY_CHARS_MAX
+    assert query.startswith("first words")
+    assert query.endswith("last words")
+
+
+async def test_of_many_long_messages_the_newest_are_searched_for() -> None:
+    texts = [f"number {n}: {'y' * 1_000}" for n in range(100)]
+    query = await asked(claimed(*(message(9 + n, text) for n, text in enumerate(texts))))
+    assert len(query) <= QUERY_CHARS_MAX
+    assert query.endswith("\n".join(texts[-3:]))
+    assert texts[0] not in query
+
+
+async def test_a_long_message_leaves_room_for_what_it_replies_to() -> None:
+    batch = claimed(replying("z" * 9_000))
+    said = (Said("x-1", "message:3", "the harbour"),)
+    query = await asked(replace(batch, around=Surroundings(said=said)))
+    assert len(query) <= QUERY_CHARS_MAX
+    assert query.endswith("\nthe harbour")

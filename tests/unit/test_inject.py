@@ -332,3 +332,10 @@ async def test_huge_texts_are_told_apart_by_their_start_and_length() -> None:
     found = [memory(1, huge), memory(2, huge.upper()), memory(3, f"{huge} and dog")]
     injection = await reminded(*found)
     assert reasons(injection) == ['shares "cat"', "the same words as another memory", 'shares "cat"']
+
+
+async def test_a_query_that_was_cut_is_named_with_its_length() -> None:
+    recall = FixedRecall()
+    long = claimed(message(50, "first " + "x" * 300_000 + " last"))
+    injection = await injector(recall).remind(long, read(NOTHING))
+    assert injection.missing == ("query: 4,000 of 300,011 characters were searched for",)

@@ -241,3 +241,16 @@ async def test_days_are_looked_for_by_name_where_little_else_is_asked() -> None:
         await recall.recall(LISTENER, query, 9)
     assert asked[0] == "what did Ana say on 2023-05-08? 8 May 2023 Monday"
     assert asked[1].endswith("2023-05-08?")
+
+
+async def test_of_a_long_query_the_ends_are_searched_for_and_that_is_said() -> None:
+    asked: list[str] = []
+
+    async def search(listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        asked.append(query)
+        return ()
+
+    text = "in May 2025 before the trip on 2025-06-01 last week " * 19_000
+    recalled = await recollection(Leg("text", search)).recall(LISTENER, text, 9)
+    assert [len(query) for query in asked] == [3_999]
+    assert recalled.missing == (f"query: 4,000 of {len(text):,} characters were searched for",)

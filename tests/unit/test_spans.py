@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -105,3 +106,25 @@ def test_any_text_can_be_read(text: str) -> None:
     when = times_in(text, NOW)
     assert all(span.start < span.end for span in when.spans)
     assert isinstance(when.days(), str)
+
+
+def test_a_text_four_times_as_long_is_read_in_little_more_than_four_times_the_time() -> None:
+    def took(count: int) -> float:
+        text = "in May 2025 before the trip on 2025-06-01 last week " * count
+
+        def once() -> float:
+            began = thread_time()
+            times_in(text, NOW)
+            return thread_time() - began
+
+        return min(once() for _ in range(3))
+
+    assert took(1_600) < 6 * took(400) + 0.01
+
+
+@pytest.mark.parametrize("between", ["after ", "after  the\n", "prior to the "])
+def test_the_word_before_a_date_is_read_wherever_it_stands(between: str) -> None:
+    far = "x" * 100
+    plain = told("2025-06-01")
+    assert told(f"{far} {between}2025-06-01") != plain
+    assert told(f"here{between}2025-06-01") == plain

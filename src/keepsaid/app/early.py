@@ -10,6 +10,7 @@ from keepsaid.domain.words import leans
 from keepsaid.memory.inject import listening
 from keepsaid.memory.recall import Recollection
 from keepsaid.memory.recall.ahead import Ahead
+from keepsaid.memory.recall.asking import QUERY_CHARS_MAX
 from keepsaid.memory.record import Recorder
 from keepsaid.pipeline.buffer.receive import storable
 from keepsaid.ports.clock import Clock
@@ -37,7 +38,8 @@ class Early:
 
     def expect(self, inbound: Inbound, received: Received) -> Received:
         """A message was taken in: most likely its turn will ask for its words alone. Returns the receipt."""
-        if self._comes_at_once(inbound, received) and not self.recall.rests:
+        short = len(inbound.content.text) < QUERY_CHARS_MAX
+        if short and self._comes_at_once(inbound, received) and not self.recall.rests:
             inbound = storable(inbound)
             text = inbound.content.text
             if not text.startswith(_COMMAND) and not leans(text) and self._recorder.caught_up:

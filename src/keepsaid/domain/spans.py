@@ -94,6 +94,8 @@ _EVENT = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_IT = re.compile(r"\b(before|until|prior to|after|since)\s+(?:the\s+)?$", re.IGNORECASE)
+_BEFORE_IT_CHARS = 32
+"""So many characters before a date are searched for such a word: to search all of them would take quadratic time."""
 
 _Days = tuple[date, date]
 """The first day and the one after the last."""
@@ -118,7 +120,7 @@ def times_in(text: str, now_ms: int) -> When:
 def _spans(
     text: str, match: re.Match[str], read: Callable[[re.Match[str], date], Iterator[_Days]], today: date
 ) -> list[Span]:
-    before = _BEFORE_IT.search(text[: match.start()])
+    before = _BEFORE_IT.search(text, max(0, match.start() - _BEFORE_IT_CHARS), match.start())
     try:
         told = [Span(_ms(first), _ms(after)) for first, after in read(match, today)]
     except (ValueError, OverflowError):

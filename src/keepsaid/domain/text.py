@@ -2,20 +2,76 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 
 _NAME_CHARS_MAX = 120
 _ROUND = str.maketrans("[]", "()")
 _KINDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-_UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], 0xFFFD)
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+_MARKS_MAX = 30
+_JOINER = "\u034f"
+_MARKS = re.compile(
+    r"[^\w\x00-\u02ff\u2000-\u20cf\u2100-\u2cee\u3000-\u3029\u3030-\u3098\ufe00-\ufe1f\uff00-\uffff\U0001f000-\U0010ffff]{14,}"
+)
+"""A run that may hold more than 30 combining marks: one character stands for two marks at most, and the letter
+before it may bring three. The characters left out here, such as letters, punctuation and emoji, are no marks."""
+
+_SLICE_CHARS = 16_384
+_SLICE_END = re.compile(r"(?=[\x00-\u02ff\u034f\u2000-\u20cf\U0001f000-\U0001faff]|[^\W\u1160-\u11ff])")
+"""Where a text can be cut so that its parts, normalised, are the whole, normalised: before what never composes with
+the character before it. Those are letters other than Hangul vowels and finals, digits, most punctuation and emoji."""
 
 
 def normalise(text: str) -> str:
-    """Searchable text: NFC, with NUL and lone surrogates replaced by U+FFFD (PostgreSQL and UTF-8 refuse them)."""
+    """Searchable text: NFC, with NUL and lone surrogates replaced by U+FFFD (PostgreSQL and UTF-8 refuse them).
+
+    Runs of more than 30 combining marks are divided by U+034F, as the Stream-Safe Text Format has it (UAX 15, D4), so
+    that the time is linear. A long text is normalised in slices, so that no single call holds the interpreter for long.
+    """
     if text.isascii():
-        return text.replace("\0", "�")
-    return unicodedata.normalize("NFC", text.translate(_UNSTORABLE))
+        return text.replace("\0", _REPLACEMENT)
+    bounded = (_MARKS.sub(_stream_safe, _UNSTORABLE.sub(_REPLACEMENT, part)) for part in _slices(text))
+    return "".join(unicodedata.normalize("NFC", slice_) for part in bounded for slice_ in _slices(part))
+
+
+def _slices(text: str) -> Iterator[str]:
+    """The text in parts of 16,384 characters, or as soon after that as it can be cut."""
+    at = 0
+    while len(text) - at > _SLICE_CHARS:
+        found = _SLICE_END.search(text, at + _SLICE_CHARS)
+        end = found.start() if found else len(text)
+        yield text[at:end]
+        at = end
+    yield text[at:]
+
+
+def _stream_safe(found: re.Match[str]) -> str:
+    """The run with U+034F wherever more than 30 combining marks would follow one another."""
+    start = found.start()
+    count = _marks_of(found.string[start - 1])[1] if start else 0
+    made: list[str] = []
+    for letter in found[0]:
+        size, ends = _marks_of(letter)
+        if size and count + size > _MARKS_MAX:
+            made.append(_JOINER)
+            count = 0
+        count = count + size if size else ends
+        made.append(letter)
+    return "".join(made)
+
+
+@lru_cache(1_024)
+def _marks_of(letter: str) -> tuple[int, int]:
+    """Of how many combining marks a character consists, if of nothing else; and how many it ends with."""
+    marks = [unicodedata.combining(one) > 0 for one in unicodedata.normalize("NFD", letter)]
+    ends = next((n for n, is_mark in enumerate(reversed(marks)) if not is_mark), len(marks))
+    return len(marks) if all(marks) else 0, ends
 
 
 def kind_of(value: object) -> str:
@@ -49,6 +105,14 @@ def parted(separator: str, name: str, count: int) -> tuple[str, ...]:
 def named_short(name: str) -> str:
     """A name from outside as it stands inside a label of ours: short, on one line, and unable to end it."""
     return cut(" ".join(name.translate(_ROUND).split()), _NAME_CHARS_MAX)
+
+
+def ends_of(text: str, limit: int) -> str:
+    """The beginning and the end of a text, at most `limit` characters; the whole of a text that is no longer."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 1) // 2
+    return f"{text[:half]}\n{text[len(text) - half :]}" if half else text[:limit]
 
 
 def cut(text: str, limit: int) -> str:

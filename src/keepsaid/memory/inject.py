@@ -12,7 +12,7 @@ from keepsaid.domain.message import SYSTEM, Message, Origin
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
-from keepsaid.memory.recall.asking import query_of
+from keepsaid.memory.recall.asking import cut_note, query_of
 from keepsaid.memory.recall.legs import Missing, ask
 from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.memory.relevance import Relevance
@@ -54,7 +54,7 @@ class Injector:
         said = tuple(message for message in claimed.messages if message.inbound.origin.sender != SYSTEM)
         if not said:
             return Injection(skipped="system turn")
-        missing: list[str] = []
+        missing = [*cut_note(sum(len(message.text) + 1 for message in said) - 1)]
         made = await ask("recall", partial(self._select, claimed, said, recent, missing), self._settings.deadline_ms)
         if isinstance(made, Missing):
             missing.append(made.why)
@@ -90,9 +90,8 @@ class Injector:
             rarity = Rarity()
         before = await asyncio.shield(recent)
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
-        visible = Visible(
-            Shown(before.shown, own, before.standing, before.lately, claimed.around.wrong), before.records, text
-        )
+        shown = Shown(before.shown, own, before.standing, before.lately, claimed.around.wrong)
+        visible = Visible(shown, before.records, "\n".join(message.text for message in said))
         selection = Selection(visible, Relevance(text, rarity), self._settings)
         passing = selection.sift(pinned, recalled.hits)
         selection.choose(await self._alike(passing, missing) if recalled.by_meaning else ())

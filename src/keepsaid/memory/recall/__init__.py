@@ -11,7 +11,9 @@ from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Hit, Listener, Recalled
 from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.spans import When, times_in
+from keepsaid.domain.text import ends_of
 from keepsaid.domain.words import topic
+from keepsaid.memory.recall.asking import QUERY_CHARS_MAX, cut_note
 from keepsaid.memory.recall.fusion import Fused, Share, apart, fuse, places, weighed
 from keepsaid.memory.recall.legs import VECTOR, GraphLeg, Leg, Missing, ask
 from keepsaid.ports.clock import Clock
@@ -73,12 +75,14 @@ class Recollection:
     async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
         """The best `limit` memories of all legs, best first, and the legs that could not answer. Never raises.
 
-        With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first.
+        With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first. Of a query of
+        more than 4,000 characters the beginning and the end are searched for, and `missing` says so.
         """
         began = self._clock.monotonic_ms()
         limit = max(0, limit)
         depth = max(_DEPTH if as_of is None else _DEPTH_AS_OF, limit * _DEPTH_EACH) if limit else 0
         now = self._clock.now_ms()
+        cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
         when = times_in(query, now)
         sought = _sought(query, when)
         searches = (self._asked(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
@@ -101,7 +105,7 @@ class Recollection:
             read, answered = ((), ()), False
         took = self._clock.monotonic_ms() - began
         hits, beyond = read
-        return Recalled(hits, (*missing, *self._absent), took, answered, searched, beyond, self._by_meaning)
+        return Recalled(hits, (*missing, *cut, *self._absent), took, answered, searched, beyond, self._by_meaning)
 
     async def _asked(
         self, leg: Leg | GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]

@@ -7,8 +7,12 @@ from collections.abc import Awaitable, Sequence
 from keepsaid.domain.answers import Heard, read_answer
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.text import ends_of
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.domain.words import leans
+
+QUERY_CHARS_MAX = 4_000
+"""So many characters are searched for. Of a longer text these are its beginning and its end."""
 
 _FOCUS_CHARS = 500
 """So much of what a message replies to, or of the question it answers, is asked for with it."""
@@ -20,13 +24,33 @@ _LATELY, _LATELY_CHARS = 4, 400
 async def query_of(claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent]) -> str:
     """The messages' own text, with what the newest replies to or answers; or what was last said, when it leans on that.
 
-    What the prompt shows is only waited for when it is needed: recall begins while it is read.
+    It has at most 4,000 characters. Of longer messages the newest come first; of one that is too long by itself the
+    beginning and the end are kept. What the prompt shows is only waited for when it is needed: recall begins while it
+    is read.
     """
-    text = "\n".join(message.text for message in said)
-    focus = focus_text(claimed, said[-1])
+    focus = focus_text(claimed, said[-1])[:_FOCUS_CHARS]
+    text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
     if focus:
-        return f"{text}\n{focus[:_FOCUS_CHARS]}"
-    return f"{text}\n{_lately(await recent)}".rstrip() if leans(text) else text
+        return f"{text}\n{focus}"
+    return ends_of(f"{text}\n{_lately(await recent)}".rstrip(), QUERY_CHARS_MAX) if leans(text) else text
+
+
+def bounded_text(texts: Sequence[str], limit: int) -> str:
+    """The texts on lines of their own, in at most `limit` characters, for which the last ones come first."""
+    kept: list[str] = []
+    for text in reversed(texts):
+        if limit <= 0:
+            break
+        kept.append(ends_of(text, limit))
+        limit -= len(kept[-1]) + 1
+    return "\n".join(reversed(kept))
+
+
+def cut_note(length: int) -> tuple[str, ...]:
+    """A note for receipts that a query of `length` characters was cut; none where it was not."""
+    if length <= QUERY_CHARS_MAX:
+        return ()
+    return (f"query: {QUERY_CHARS_MAX:,} of {length:,} characters were searched for",)
 
 
 def focus_text(claimed: Claimed, newest: Message) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,6 +17,9 @@ from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.operations import Operations
+
+_INLINE_CHARS_MAX = 4_096
+"""A longer text outside ASCII is made fit to store in a thread, so that it does not hold up the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ class Door:
         external id was used with other content, DiskReserve when too little disk is free, and StoreError
         when the disk refuses.
         """
-        inbound = storable(inbound)
+        long = len(inbound.content.text) > _INLINE_CHARS_MAX and not inbound.content.text.isascii()
+        inbound = await asyncio.to_thread(storable, inbound) if long else storable(inbound)
         window = self._checked(inbound)
         if self._reserve is not None:
             self._reserve.check()
