@@ -16,6 +16,7 @@ KeepsaidError
 │   ├── StoreFull           no space left
 │   │   └── DiskReserve     what is left is kept for the answers under way
 │   ├── StoreBroken         an I/O error; the process must be restarted
+│   │   └── StoreGone       a file in use was deleted, moved or replaced
 │   ├── StoreLocked         another program holds the file
 │   ├── ForeignStore        the file is not ours
 │   └── SchemaTooNew        a newer keepsaid wrote it
@@ -165,6 +166,17 @@ class StoreBroken(StoreError):
     """An I/O error; nothing is acknowledged any more until a restart."""
 
     code = "KS-DB-IO"
+
+
+class StoreGone(StoreBroken):
+    """A file or directory in use was deleted, moved or replaced; nothing is acknowledged any more."""
+
+    code = "KS-DB-GONE"
+    safe = (
+        "Nothing more is acknowledged. What was acknowledged before is in the files that were moved away; "
+        "what was deleted is only in backups."
+    )
+    hint = "move the files back, or keepsaid data restore BACKUP --to DIR; then keepsaid serve"
 
 
 class StoreLocked(StoreError):

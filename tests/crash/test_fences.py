@@ -19,7 +19,7 @@ from tests.crash.rows import Rows, asked, rows_of
 from tests.crash.suspended import SETTINGS
 
 from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.app.instance import opened
+from keepsaid.app.instance import Outside, opened
 from keepsaid.config import Home
 from keepsaid.domain import busy, commits
 from keepsaid.domain.busy import Steer
@@ -140,9 +140,22 @@ class Quick:
         return Answer("the answer of the one who took over", model=self.name)
 
 
+class Forgetful:
+    """The lock of a disk that forgets the locks of those who sleep."""
+
+    def acquire(self) -> None:
+        """Succeed, whoever holds it."""
+
+    def check(self) -> None:
+        """Find nothing wrong."""
+
+    def release(self) -> None:
+        """Give back nothing."""
+
+
 async def taken_over(home: Home) -> None:
     """Another runtime answers what the first one had in hand, and remembers it."""
-    async with opened(home, SETTINGS, Quick()) as instance:
+    async with opened(home, SETTINGS, Quick(), Outside(lock=Forgetful())) as instance:
         [(message_id,)] = asked(home.store("buffer.db"), "SELECT id FROM message")
         with instance.hub.listening(message_id) as heard:
             await instance.start()
@@ -173,7 +186,6 @@ def test_an_owner_that_slept_while_another_took_over_writes_nothing(tmp_path: Pa
         try:
             assert told(sleeper) == {"asked": True}
             sleeper.send_signal(signal.SIGSTOP)
-            home.lock_file.unlink()  # as if the lock were on a disk that forgets the locks of those who sleep
             asyncio.run(taken_over(home))
             before = [rows_of(home.store(name)) for name in ("buffer.db", "memory.db")]
             sleeper.send_signal(signal.SIGCONT)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
-from keepsaid.adapters.sqlite.connection import open_reader, open_writer
+from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, open_writer
 
 
 def test_every_commit_is_synced_through_to_the_disk(tmp_path: Path) -> None:
@@ -22,3 +24,26 @@ def test_a_reader_cannot_write(tmp_path: Path) -> None:
     open_writer(path).close()
     with closing(open_reader(path)) as reader, pytest.raises(apsw.ReadOnlyError):
         reader.execute("CREATE TABLE told (n)")
+
+
+ANOTHER_PROGRAM = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+print(db.execute("SELECT count(*) FROM told").fetchone()[0])
+db.close()
+"""
+
+
+def test_another_program_that_looks_leaves_the_log_of_a_writer_that_has_readers(tmp_path: Path) -> None:
+    path = tmp_path / "one.db"
+    open_writer(path).close()
+    with closing(open_writer(path)) as writer:
+        writer.pragma("application_id", APPLICATION_ID)
+        writer.execute("CREATE TABLE told (n)")
+        with closing(open_reader(path)):
+            command = [sys.executable, "-c", ANOTHER_PROGRAM, str(path)]
+            assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "0\n"
+        log = path.with_name("one.db-wal")
+        assert log.exists(), "the other program was the last to close the file, or so it seemed to it"
+        writer.execute("INSERT INTO told VALUES (1)")
+        assert log.exists()

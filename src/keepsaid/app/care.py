@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.care import Checkup, copy, examine, library_versio
 from keepsaid.adapters.sqlite.deep import DeepLook, look_deep
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.adapters.system.space import DiskSpace
+from keepsaid.app.locations import folders_of, stores_of
 from keepsaid.config import Config, Home
 from keepsaid.errors import HomeBusy, KeepsaidError, StoreError
 
@@ -26,9 +27,9 @@ def held_by(home: Home) -> int | None:
 
 
 @contextmanager
-def alone(home: Home) -> Iterator[bool]:
+def alone(home: Home, config: Config) -> Iterator[bool]:
     """Hold the home's lock, if nobody else does; says whether."""
-    lock = FileLock(home.lock_file)
+    lock = FileLock(home.lock_file, stores_of(home, config))
     try:
         lock.acquire()
     except HomeBusy:
@@ -42,12 +43,12 @@ def alone(home: Home) -> Iterator[bool]:
 
 def free_space(home: Home, config: Config) -> int:
     """Bytes that are free where the stores are, or will be."""
-    return DiskSpace(*(home.store(path).parent for path in (config.buffer.path, config.memory.path))).free_bytes()
+    return DiskSpace(*folders_of(home, config)).free_bytes()
 
 
 def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:
     """The database files, buffer first, and the parts of the schema each holds."""
-    buffer, memory = home.store(config.buffer.path), home.store(config.memory.path)
+    buffer, memory = stores_of(home, config)
     if buffer.resolve() == memory.resolve():
         return [(buffer, ("buffer", "memory"))]
     return [(buffer, ("buffer",)), (memory, ("memory",))]

@@ -6,11 +6,12 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from keepsaid.adapters.models.punctual import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
+from keepsaid.adapters.sqlite.files import FileWatch
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
@@ -28,6 +29,7 @@ from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.extending import Extending, found_in, ours_of, secrets_of, with_channels
 from keepsaid.app.forgetting import forgetter_of
 from keepsaid.app.hosting import Host
+from keepsaid.app.locations import folders_of, in_use, stores_of
 from keepsaid.app.maintenance import maintenance_of
 from keepsaid.app.models import model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
@@ -75,12 +77,16 @@ from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.embedder import Embedder
 from keepsaid.ports.halt import Halt
+from keepsaid.ports.lock import Lock
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.space import Space
 from keepsaid.ports.store import Store
 
 _SPACE_MS = 2_000
 """How often the disk is looked at."""
+
+_FILES_MS = 1_000
+"""How often files and lock are compared with their paths; the stores compare theirs at every commit too."""
 
 _FORGET_MS = 1_000
 _GAUGE_MS = 10_000
@@ -97,7 +103,7 @@ _PRUNE_MS = 60_000
 class Outside:
     """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is.
 
-    `redactor` is the one that its stores were opened with.
+    `redactor` is the one that its stores were opened with; `lock` is held instead of the home's own.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -109,6 +115,7 @@ class Outside:
     embedder: Embedder | None = None
     former: Former = no_former
     extensions: Sequence[Found] = ()
+    lock: Lock | None = None
 
 
 def embedding_of(outside: Outside, memories: SqliteMemories, config: Config, lent: Active) -> Embedding | None:
@@ -171,7 +178,8 @@ class Instance:
         self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
         patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
         self.attempt = Attempt(operations, self.hub, clock, ids, patience)
-        self.reserve = Reserve(outside.space or DiskSpace(*_folders(home, config)), config.buffer.disk_floor_mb)
+        self.reserve = Reserve(outside.space or DiskSpace(*folders_of(home, config)), config.buffer.disk_floor_mb)
+        self._lock, self._files = outside.lock, FileWatch(in_use(home, config))
         self._door = self._way_in()
         self.pruner = Pruner(operations, clock, config.buffer.terms(), self.halt)
         self.forgetting = asyncio.Event()
@@ -202,6 +210,8 @@ class Instance:
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
+        if self.failure is not None:
+            raise copy(self.failure)
         return self._early.expect(inbound, await self.flow.receive(self._door, inbound))
 
     async def requeue(self, batch_id: int, reason: str) -> bool:
@@ -238,9 +248,11 @@ class Instance:
         return done
 
     @property
-    def broken(self) -> bool:
-        """Whether the disk failed, so that nothing is acknowledged any more."""
-        return self._supervisor is not None and self._supervisor.broken.done()
+    def failure(self) -> StoreBroken | None:
+        """Why nothing is acknowledged any more: the disk failed, or a file in use is gone; None while all is well."""
+        if self._supervisor is None or not self._supervisor.broken.done():
+            return None
+        return self._supervisor.broken.result()
 
     @property
     def running(self) -> bool:
@@ -271,6 +283,7 @@ class Instance:
             [
                 Stage("record", self._record, self.flow.hints.record, vital=False),
                 Stage("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
+                Stage("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
                 Stage("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
                 Stage("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
                 Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
@@ -289,6 +302,12 @@ class Instance:
 
     async def _look_at_disk(self) -> None:
         self.reserve.look()
+
+    async def _look_at_files(self) -> None:
+        """Raise StoreGone when the lock, a store or a directory of theirs is no longer at its path."""
+        if self._lock is not None:
+            self._lock.check()
+        self._files.check()
 
     def _embed(self) -> Sequence[Stage]:
         if self.embedding is None:
@@ -323,19 +342,14 @@ class Instance:
         self.halt.ask()
         self._early.stop()
         if self._supervisor is not None:
+            stop_s = 0.0 if self.failure else self.config.turns.stop_s
             supervisor, self._supervisor = self._supervisor, None
             await self.extending.quiet()
             await self.telling.stop()
             await self.scheduling.stop()
-            stop_s = self.config.turns.stop_s
             await asyncio.gather(supervisor.stop(stop_s), self.working.stop(stop_s))
             await self.compactor.stop()
         await self.extending.end()
-
-
-def _folders(home: Home, config: Config) -> Sequence[Path]:
-    """Where the stores are."""
-    return [home.store(path).parent for path in (config.buffer.path, config.memory.path)]
 
 
 @asynccontextmanager
@@ -348,15 +362,15 @@ async def opened(
     """
     async with AsyncExitStack() as closing:
         home.make()
-        lock = FileLock(home.lock_file)
+        paths = stores_of(home, config)
+        lock = (outside or Outside()).lock or FileLock(home.lock_file, paths)
         lock.acquire()
         closing.callback(lock.release)
-        paths = home.store(config.buffer.path), home.store(config.memory.path)
         found = found_in(home, config)
         config, redactor = with_channels(config, found), redactor_of(config, secrets_of(found))
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else model_of(config, closing)
-        outside = replace(outside or Outside(), redactor=redactor, extensions=found)
+        outside = replace(outside or Outside(), redactor=redactor, extensions=found, lock=lock)
         if outside.embedder is None:
             embedder, former = embedder_of(home, config, closing), former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)

@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.app.embedders import embedder_of, former_of
+from keepsaid.app.locations import stores_of
 from keepsaid.config import Config, Home
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.recall import NO_EMBEDDER, Recollection
@@ -44,8 +45,7 @@ class Reading:
 async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
     """The stores of a home, read only, whether or not a runtime is working on them."""
     async with AsyncExitStack() as closing:
-        paths = home.store(config.buffer.path), home.store(config.memory.path)
-        views, memories = await read_stores(*paths, SystemIds(), closing)
+        views, memories = await read_stores(*stores_of(home, config), SystemIds(), closing)
         clock, embedder = SystemClock(), embedder_of(home, config, closing)
         former = former_of(home, config, closing)
         embedding = Embedding(embedder, memories, clock, former) if embedder else None

@@ -12,6 +12,10 @@ class Lock(Protocol):
         """Take the lock; raises HomeBusy, naming the holder, when another process has it."""
         ...
 
+    def check(self) -> None:
+        """Raise StoreGone when what is locked was deleted, moved or replaced by somebody."""
+        ...
+
     def release(self) -> None:
         """Give it back. The death of the process does so too."""
         ...

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 
+from keepsaid.adapters.sqlite.files import Identity, identity
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreLocked
 
@@ -19,6 +20,9 @@ BUSY_MS = 2_000
 """How long another program that holds a file is waited for."""
 
 _CACHED_STATEMENTS = 512
+_opened: set[Identity] = set()
+"""Files whose headers this process has read, or that it has made."""
+
 _OLDEST_SAFE = (3, 51, 3)
 
 
@@ -67,6 +71,7 @@ def open_writer(path: Path) -> apsw.Connection:
         db = apsw.Connection(str(path), statementcachesize=_CACHED_STATEMENTS)
         if fresh:
             path.chmod(0o600)
+            _note_opened(path)
         db.set_busy_timeout(BUSY_MS)
         _checked_owner(db, path)
         db.pragma("journal_mode", "wal")
@@ -99,7 +104,11 @@ def check_header(path: Path) -> None:
     """Refuse a file that is not SQLite's, before SQLite may touch it.
 
     Beside a journal or a log SQLite itself has to say: the power may have gone while it wrote the first page.
+    A file is read once in a process, before its first connection: closing a file gives up all locks of the process
+    on it, also those of SQLite, and then another program deletes the log when it ends.
     """
+    if identity(path) in _opened:
+        return
     try:
         with path.open("rb") as file:
             head = file.read(len(_HEADER))
@@ -110,6 +119,13 @@ def check_header(path: Path) -> None:
     beside = (path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal"))
     if head and head != _HEADER and not any(one.exists() for one in beside):
         raise ForeignStore(f"{path} is not a keepsaid database")
+    _note_opened(path)
+
+
+def _note_opened(path: Path) -> None:
+    found = identity(path)
+    if found is not None:
+        _opened.add(found)
 
 
 def _checked_owner(db: apsw.Connection, path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.connection import BUSY_MS, translated
+from keepsaid.adapters.sqlite.files import FileWatch, log_of
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import KeepsaidError, StoreBroken, StoreError
 from keepsaid.ports.points import point
@@ -63,12 +64,14 @@ class Ledger:
         self._path = path
         self._table = table
         self._wal_pages = 0
+        self._files = FileWatch((path, log_of(path)))
         db.set_wal_hook(self._on_commit)
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply the commits in order; each result stands at its place, Refused where one was not kept.
 
-        Nothing is kept before the transaction of all is on disk; when that fails, all are refused.
+        Nothing is kept before the transaction of all is on disk; when that fails, all are refused. So are they when
+        the files they were written to no longer stand at their paths.
         """
         names = sorted({type(commit).__name__ for commit in commits})
         for name in names:
@@ -76,6 +79,7 @@ class Ledger:
         try:
             with translated(self._path):
                 results = self._transaction(commits)
+                self._files.check()
                 if "EmptyLog" in names:
                     emptied = self._empty_log(whole=any(isinstance(one, EmptyLog) and one.whole for one in commits))
                     results = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from copy import copy
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ class Writer:
     async def apply(self, commit: Commit[R]) -> R:
         """Apply one commit; returns after it is on disk."""
         if self._broken is not None:
-            raise StoreBroken(self._broken.what) from self._broken
+            raise copy(self._broken) from self._broken
         if self._closed:
             raise StoreBroken("the store is closed")
         future: asyncio.Future[R] = self._loop.create_future()
@@ -82,7 +83,7 @@ class Writer:
     def _note_damage(self, results: list[Any]) -> None:
         for result in results:
             if isinstance(result, Refused) and isinstance(result.error, StoreBroken | ForeignStore):
-                self._broken = StoreBroken(result.error.what)
+                self._broken = _broken(result.error)
 
     def _answer(self, group: list[Job], results: list[Any]) -> None:
         def tell() -> None:
@@ -103,8 +104,12 @@ class Writer:
         try:
             self._ledger.tidy()
         except (StoreBroken, ForeignStore) as error:
-            self._broken = StoreBroken(error.what)
+            self._broken = _broken(error)
         except StoreError:
             pass  # full or held by another program: it is tried again after the next group
         except Exception as error:  # noqa: BLE001  # guard: store writer - upkeep that fails must not stop commits
             _log.error("upkeep of a store failed", exc_info=error)
+
+
+def _broken(error: StoreBroken | ForeignStore) -> StoreBroken:
+    return copy(error) if isinstance(error, StoreBroken) else StoreBroken(error.what)

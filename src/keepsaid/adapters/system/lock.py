@@ -1,17 +1,27 @@
-"""The instance lock: an OS file lock, given up by the death of its process."""
+"""The instance lock: locks of the operating system, given up by the death of their process.
+
+The lock file alone would not do: whoever deletes it, or its directory, could start a second runtime beside the first.
+So three things are held: the name of the path (`names`), the lock file and its directory. The name outlives a
+deletion, file and directory follow a home that is renamed.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from keepsaid.errors import HomeBusy, HomeError
+from keepsaid.adapters.system import names
+from keepsaid.errors import HomeBusy, HomeError, StoreGone
 
 _PID_BYTES_MAX = 32
 _AGAIN_S = 0.01
 """Seconds after which a held lock is tried again: `holder` looks at it for a moment."""
+
+_TRIES = 5
+"""How often a lock file is opened that others replace meanwhile."""
 
 
 def holder(path: Path) -> int | None:
@@ -19,7 +29,7 @@ def holder(path: Path) -> int | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return None
+        return names.asked(names.name_of(path.parent))
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -27,38 +37,97 @@ def holder(path: Path) -> int | None:
         return int(said) if said.isdigit() else 0
     except OSError:
         return None
-    else:
-        return None
     finally:
         os.close(file)
+    return names.asked(names.name_of(path.parent))
 
 
 class FileLock:
-    """Holds a lock file for as long as the process lives or until released."""
+    """Holds a lock file, its directory and the names of paths, for as long as the process lives or until released.
 
-    def __init__(self, path: Path) -> None:
+    `also` are paths whose names are held too: no other home may use the same files.
+    """
+
+    def __init__(self, path: Path, also: Sequence[Path] = ()) -> None:
         self._path = path
+        self._also = also
         self._file: int | None = None
+        self._held: list[Callable[[], None]] = []
 
     def acquire(self) -> None:
         """Take the lock; raises HomeBusy naming the holder's process."""
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise HomeError(f"{self._path} cannot be opened ({error.strerror})") from error
-        if not _taken(file):
-            said = os.read(file, _PID_BYTES_MAX).decode("ascii", "replace").strip() or "unknown"
-            os.close(file)
-            raise HomeBusy(f"process {said} is already running this home ({self._path.parent})")
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
-        self._file = file
+            for path in dict.fromkeys(map(names.name_of, (self._path.parent, *self._also))):
+                self._held.append(self._name(path))
+            self._file = self._locked_file()
+            self._held.append(self._locked_folder())
+        except HomeError:
+            self.release()
+            raise
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def check(self) -> None:
+        """Raise StoreGone when the lock file that is held no longer stands at its path."""
+        if self._file is not None and not _stands(self._file, self._path):
+            raise StoreGone(f"{self._path} was deleted, moved or replaced while keepsaid held it")
 
     def release(self) -> None:
         """Give it back."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
+        while self._held:
+            self._held.pop()()
+
+    def _busy(self, pid: int | str) -> HomeBusy:
+        return HomeBusy(f"process {pid or 'unknown'} is already running this home ({self._path.parent})")
+
+    def _name(self, name: str) -> Callable[[], None]:
+        try:
+            return names.take(name)
+        except names.NameTaken:
+            time.sleep(_AGAIN_S)
+        try:
+            return names.take(name)
+        except names.NameTaken as taken:
+            raise self._busy(taken.pid) from None
+
+    def _locked_file(self) -> int:
+        """The lock file, locked, and the one that stands at the path: another may have deleted it meanwhile."""
+        for _ in range(_TRIES):
+            try:
+                file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise HomeError(f"{self._path} cannot be opened ({error.strerror})") from error
+            if not _taken(file):
+                said = os.read(file, _PID_BYTES_MAX).decode("ascii", "replace").strip()
+                os.close(file)
+                raise self._busy(said)
+            if _stands(file, self._path):
+                return file
+            os.close(file)
+        raise HomeError(f"{self._path} is replaced again and again by another program")
+
+    def _locked_folder(self) -> Callable[[], None]:
+        """The lock of the directory itself; nothing where the file system locks no directories."""
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if _taken(folder):
+                return lambda: os.close(folder)
+        except OSError:
+            os.close(folder)
+            return _nothing
+        os.close(folder)
+        raise self._busy(0)
+
+
+def _stands(file: int, path: Path) -> bool:
+    """Whether an open file is the one that stands at a path."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        return False
 
 
 def _taken(file: int) -> bool:
@@ -70,3 +139,7 @@ def _taken(file: int) -> bool:
         else:
             return True
     return False
+
+
+def _nothing() -> None:
+    """Give back nothing."""

@@ -149,7 +149,7 @@ def _deep() -> Iterator[Finding]:
     home, config = session().home, session().config()
     if not home.data.exists():
         return
-    with alone(home) as mending:
+    with alone(home, config) as mending:
         looks = asyncio.run(deep_looks(home, config, mend=mending))
     for found in looks:
         if isinstance(found, KeepsaidError):

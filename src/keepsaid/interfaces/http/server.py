@@ -104,11 +104,15 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
 
 
 async def _health(instance: Instance, _request: Request) -> Response:
-    return JSONResponse({"ok": not instance.broken}, 503 if instance.broken else 200)
+    if (failure := instance.failure) is not None:
+        return JSONResponse({"ok": False, "code": failure.code}, 503)
+    return JSONResponse({"ok": True})
 
 
 async def _ready(instance: Instance, _request: Request) -> Response:
-    ready = instance.running and not instance.broken and not instance.reserve.reached
+    if (failure := instance.failure) is not None:
+        return JSONResponse({"ready": False, "code": failure.code}, 503)
+    ready = instance.running and not instance.reserve.reached
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
 
