@@ -13,9 +13,10 @@ import typer
 
 from keepsaid.errors import HomeBusy, HomeError, InputError
 from keepsaid.interfaces.cli.commands import Command, obey
+from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import TERMINATED
 from keepsaid.interfaces.cli.lines import Lines
-from keepsaid.interfaces.cli.output import counted, envelope, on_terminal, say, visible
+from keepsaid.interfaces.cli.output import counted, envelope, say
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
 from keepsaid.interfaces.cli.session import session
 
@@ -192,7 +193,7 @@ def _print(story: dict[str, Any]) -> None:
         print(envelope({"message": story}), flush=True)
         return
     for reply in story["replies"]:
-        print(f"{visible(reply['text']) if on_terminal() else reply['text']}\n", flush=True)
+        print(f"{visible(reply['text'])}\n", flush=True)
     if not story["replies"]:
         verdict = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {verdict}")

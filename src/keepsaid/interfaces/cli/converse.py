@@ -15,7 +15,8 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from keepsaid.errors import InputError, KeepsaidError, StoreError
 from keepsaid.interfaces.cli.commands import Command, obey
-from keepsaid.interfaces.cli.output import coloured, say, visible
+from keepsaid.interfaces.cli.escapes import VisibleStream, visible
+from keepsaid.interfaces.cli.output import coloured, say
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.talk import Talk
 
@@ -93,16 +94,18 @@ async def _interruptible(work: Any) -> None:
 async def _answer(talk: Talk, text: str) -> None:
     """Put the message, print the answer as it is written, and at last the stored reply where it differs."""
     message_id = await talk.put(text)
-    written = ""
+    written, stream = "", VisibleStream()
     async with aclosing(talk.answer(message_id)) as pieces:
         async for piece in pieces:
             if piece.kind == "delta":
-                _write(piece.text, "" if written else "bot >")
+                _write(stream.feed(piece.text), "" if written else "bot >")
                 written += piece.text
             elif piece.kind == "waiting":
+                _write(stream.end())
                 say(f"{chr(10) if written else ''}waiting: {piece.text}")
                 written = ""
             elif piece.kind == "settled":
+                _write(stream.end())
                 await _finish(talk, piece.data, written)
 
 
@@ -112,15 +115,16 @@ async def _finish(talk: Talk, story: dict[str, Any], written: str) -> None:
     replies = story["replies"]
     for reply in replies:
         if reply["text"] != written:
-            _write(f"{reply['text']}\n", "bot (as it was stored) >" if written else "bot >")
+            _write(f"{visible(reply['text'])}\n", "bot (as it was stored) >" if written else "bot >")
         await talk.seen(reply["id"])
     if not replies:
         reason = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {reason}")
 
 
-def _write(text: str, label: str = "") -> None:
-    sys.stdout.write(f"{_label(label)} {visible(text)}" if label else visible(text))
+def _write(shown: str, label: str = "") -> None:
+    """Print text that was made visible already."""
+    sys.stdout.write(f"{_label(label)} {shown}" if label else shown)
     sys.stdout.flush()
 
 

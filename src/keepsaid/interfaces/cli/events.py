@@ -14,7 +14,8 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
 from keepsaid.events.topics import CORE, topics_of
-from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, say, show, visible
+from keepsaid.interfaces.cli.escapes import visible
+from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cloud import cloud_event, delivery_shape, subscriber_shape
@@ -65,14 +66,14 @@ def _follow(after: int, patterns: tuple[str, ...]) -> None:
         found: Sequence[Event] = session().read(more, [])
         for one in found:
             if not patterns or wants(patterns, one.topic):
-                text = envelope({"event": cloud_event(one)}) if session().json else _line(one)
+                text = envelope({"event": cloud_event(one)}) if session().json else visible(_line(one))
                 typer.echo(text)
         after = max((one.id for one in found), default=after)
 
 
 def _line(event: Event) -> str:
     shape = cloud_event(event)
-    data = "  ".join(f"{key}={one_line(visible(_told(value)))}" for key, value in shape["data"].items())
+    data = "  ".join(f"{key}={one_line(_told(value))}" for key, value in shape["data"].items())
     return f"{shape['time']}  {event.id:>8}  {event.topic:<24}  {data}"
 
 

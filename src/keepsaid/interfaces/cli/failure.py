@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import traceback
 from collections.abc import Callable
 
 from keepsaid.errors import ConfigError, HomeError, KeepsaidError, NotRunning
-from keepsaid.interfaces.cli.output import SCHEMA_VERSION, visible
+from keepsaid.interfaces.cli.escapes import visible
+from keepsaid.interfaces.cli.output import envelope
 from keepsaid.interfaces.cli.session import session
 
 FAILED, USAGE, NOT_RUNNING, NOT_CONFIGURED, WARNINGS, ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 6, 130, 143
@@ -43,8 +43,7 @@ def exit_code(error: KeepsaidError) -> int:
 def tell(error: KeepsaidError, *, as_json: bool) -> None:
     """Say what happened, whether data is safe and what to run."""
     if as_json:
-        shape = {"schema_version": SCHEMA_VERSION, "error": error.as_json()}
-        print(json.dumps(shape, ensure_ascii=False), flush=True)
+        print(envelope({"error": error.as_json()}), flush=True)
     else:
         lines = (f"error: {error.what}  [{error.code}]", f"  safe  {error.safe}", f"  try   {error.hint}")
         print(visible("\n".join(lines)), file=sys.stderr, flush=True)
@@ -56,7 +55,7 @@ def unexpected(error: Exception) -> Unexpected:
 
     short = secrets.token_hex(3)
     if session().verbose:
-        traceback.print_exception(error, file=sys.stderr)
+        print(visible("".join(traceback.format_exception(error))), file=sys.stderr)
     where = "in the log" if _logged(error, short) else "nowhere: the log cannot be written (-v prints it)"
     name = type(error).__name__
     return Unexpected(f"an unexpected {name}; its traceback is {where} as {short}", hint="keepsaid logs --level error")

@@ -12,6 +12,7 @@ import typer
 import yaml
 
 from keepsaid.errors import ConfigError, HomeError, ModelError
+from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import FAILED
 from keepsaid.interfaces.cli.model_line import with_model
 from keepsaid.interfaces.cli.models import offered
@@ -119,7 +120,7 @@ def _asked(config: Config, names: list[str]) -> _Choice:
     choices = [*names, _NONE]
     while True:
         offered = "   ".join(f"{place} {name}" for place, name in enumerate(choices, start=1))
-        answer = typer.prompt(f"Use for chat?  {offered}", default="1", err=True)
+        answer = typer.prompt(f"Use for chat?  {visible(offered)}", default="1", err=True)
         if answer not in choices and not (answer.isdigit() and 1 <= int(answer) <= len(choices)):
             say(f"  {answer!r} is none of them")
             continue

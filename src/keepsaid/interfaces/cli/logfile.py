@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import traceback
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain.ids import PREFIXES, show
+from keepsaid.interfaces.cli.escapes import json_line
 from keepsaid.ports.redactor import Redactor
 
 EXTRAS = ("code", "turn", "batch", "message", "reply", "channel", "how", "took_ms")
@@ -46,7 +46,7 @@ class JsonLines(logging.Formatter):
         line |= {name: self._extra(name, getattr(record, name)) for name in EXTRAS if hasattr(record, name)}
         if record.exc_info and record.exc_info[1] is not None:
             line |= self._exception(record.exc_info[1])
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json_line(line, str)
 
     def _extra(self, name: str, value: object) -> object:
         told = _named(name, value)

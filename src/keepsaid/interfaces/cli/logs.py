@@ -14,8 +14,9 @@ from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
+from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.logfile import EXTRAS
-from keepsaid.interfaces.cli.output import envelope, say, show, visible
+from keepsaid.interfaces.cli.output import envelope, say, show
 from keepsaid.interfaces.cli.session import session
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import textwrap
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepsaid.domain.text import cut
+from keepsaid.interfaces.cli.escapes import json_line, visible
 from keepsaid.interfaces.cli.session import session
 
 SCHEMA_VERSION = 1
@@ -23,7 +23,6 @@ NOTHING = "nothing was ever stored here: keepsaid chat"
 _TABLE_TEXT_MAX = 100
 _LAST_MIN = 24
 _GAP = 2
-_CONTROL = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Table:
 
 def envelope(shape: dict[str, Any]) -> str:
     """The JSON that programs read, on one line."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **shape}, ensure_ascii=False)
+    return json_line({"schema_version": SCHEMA_VERSION, **shape})
 
 
 def show(shape: dict[str, Any], *parts: str | Table) -> None:
@@ -96,14 +95,9 @@ def _print_rich(table: Table) -> None:
     console.print(drawn)
 
 
-def visible(text: str) -> str:
-    """Text a terminal cannot take for orders: control characters other than tab and line end are replaced."""
-    return text.translate(_CONTROL)
-
-
 def one_line(text: str) -> str:
     """The text on one line, cut where a table would be too wide."""
-    return cut(visible(" ".join(text.split())), _TABLE_TEXT_MAX)
+    return cut(" ".join(visible(text).split()), _TABLE_TEXT_MAX)
 
 
 def age_ms(at: int | None) -> int | None:

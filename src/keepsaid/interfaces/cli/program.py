@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -12,6 +13,7 @@ import typer
 
 from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.escapes import VisibleRecord
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
 from keepsaid.interfaces.cli.session import Session, begin
@@ -109,6 +111,8 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(VisibleRecord())
     front, rest = shared_first(arguments)
     rest = _storable(rest)
     as_json = "--json" in front

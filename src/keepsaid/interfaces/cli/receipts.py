@@ -9,7 +9,7 @@ from typing import Any
 from keepsaid.domain.feedback import Feedback, FeedbackState, How, Use
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.text import cut
-from keepsaid.interfaces.cli.output import visible
+from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.shapes import when
 
 _SHOWN_MAX = 10
@@ -71,7 +71,7 @@ def _measured(one: dict[str, Any]) -> str:
 def shortened(text: str) -> str:
     """A text on one line of eighty characters; what it begins with stays."""
     begins = text[: len(text) - len(text.lstrip())]
-    return cut(begins + visible(" ".join(text.split())), _WIDTH)
+    return cut(begins + " ".join(visible(text).split()), _WIDTH)
 
 
 def judged(feedback: Sequence[Feedback]) -> list[tuple[str, str]]:

@@ -1,0 +1,203 @@
+"""Every command over a home full of hostile text: none prints a control or a hidden character as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.acceptance.program import Program, Ran
+from typer.main import get_command
+
+from keepsaid import Keepsaid
+from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.interfaces.cli.program import program, run
+
+HOSTILE = (
+    "\x1b[31mred\x1b]0;title\x07 \u202egnp.exe \u2066iso\u2069 z\u200bw\u2060j\u00ad \U000e0041tag \x9b2J \x9d0;t\x9c"
+    " del\x7f back\b line\u2028para\u2029 \ufeffbom\u061c"
+)
+_SAID = f"the kettle {HOSTILE}"
+
+_CONFIG = {
+    "memory": {"deadline_ms": 5000},
+    "buffer": {"window_ms": 0},
+    "routes": {
+        "rules": [
+            {"name": "work", "match": {"text": "work*"}, "action": "spawn", "reason": HOSTILE},
+            {"name": "junk", "match": {"text": "spam*"}, "action": "drop", "reason": HOSTILE},
+        ]
+    },
+}
+
+SHOWN: dict[str, tuple[str, ...]] = {
+    "inbox ls": (),
+    "inbox show": ("{message}",),
+    "inbox why": ("{message}",),
+    "lanes ls": (),
+    "lanes show": ("{lane}",),
+    "memory ls": (),
+    "memory search": ("kettle",),
+    "memory show": ("{memory}",),
+    "memory history": ("{memory}",),
+    "people ls": (),
+    "task ls": (),
+    "task show": ("{task}",),
+    "schedule ls": (),
+    "schedule show": ("{schedule}",),
+    "why": (),
+    "logs": (),
+}
+"""Commands that show what others wrote, with arguments that make them do so."""
+
+PLAIN: dict[str, tuple[str, ...]] = {
+    "config show": (),
+    "tools ls": (),
+    "status": (),
+    "collect ls": (),
+    "events tail": (),
+    "events topics": (),
+    "events ls": (),
+    "events dead": (),
+    "ext ls": (),
+    "ext show": ("memory",),
+    "config path": (),
+    "config validate": (),
+    "doctor": ("--offline",),
+    "models ls": (),
+    "memory stats": (),
+    "memory audit": (),
+    "memory forgotten": (),
+    "inbox replay": (),
+    "data prune": (),
+}
+"""Commands that show counts, names of their own and ids."""
+
+ERRORS_ALONE = {
+    *("chat", "serve", "init", "prove", "bench recall", "bench latency", "models pull", "models test"),
+    *("inbox drop", "inbox undrop", "inbox requeue", "inbox resend", "inbox send", "inbox routes test"),
+    *("lanes reset", "lanes compact", "lanes summary"),
+    *("memory wrong", "memory maintain", "memory widen", "memory forget", "memory edit", "memory pin", "memory unpin"),
+    *("memory merge", "memory archive", "memory restore", "memory add", "people join", "people split"),
+    *("collect run", "collect requeue", "task run", "task cancel", "task approve", "task reject"),
+    *("events requeue", "events dismiss", "events unsubscribe", "ext enable", "ext disable", "ext new", "ext check"),
+    *("schedule add", "schedule run", "schedule pause", "schedule resume", "schedule cancel", "config reload"),
+    *("data export", "data import", "data backup", "data restore"),
+}
+"""Commands that change something take long or have nothing to show here: called here with hostile arguments, which they refuse or store."""
+
+
+def _commands(of: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    below = getattr(of, "commands", None)
+    if not below:
+        yield " ".join(path)
+    for name, command in (below or {}).items():
+        yield from _commands(command, (*path, name))
+
+
+def _hidden(text: str) -> set[str]:
+    """What of a text no terminal may be sent, by the class of each character."""
+    classes = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    return {ascii(letter) for letter in text if letter not in "\t\n" and unicodedata.category(letter) in classes}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+async def _said(home: Path) -> None:
+    async with Keepsaid.open(home) as ks:
+        for n, text in enumerate((f"work {HOSTILE}", f"spam {HOSTILE}", _SAID)):
+            origin = Origin("library", "default", f"c {HOSTILE}", f"u{n} {HOSTILE}", HOSTILE, trust=Trust.KNOWN)
+            await ks._instance.receive(Inbound(origin, Content(b"", text), topic=HOSTILE))
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, dict[str, str]]:
+    """A home with hostile text wherever somebody outside can write, and ids of what it holds."""
+    home = tmp_path_factory.mktemp("planted")
+    planting = Program(home)
+    planting.configure(yaml.safe_dump(_CONFIG))
+    asyncio.run(_said(home))
+    planting.run("memory", "add", _SAID)
+    planting.run("chat", "--conversation", f"attic {HOSTILE}", given=f"{_SAID}\n")
+    planting.run("schedule", "add", "--every", "9000", "--ask", _SAID, "--name", f"s {HOSTILE}")
+    planting.run("task", "run", "--text", f"work {HOSTILE}")
+    with (home / "state" / "keepsaid.log").open("a", encoding="utf-8") as log:
+        log.write(
+            json.dumps({"ts": "t", "level": "info", "logger": HOSTILE, "msg": HOSTILE}, ensure_ascii=False) + "\n"
+        )
+        log.write(f"{HOSTILE}\n")
+    first = {
+        "message": ("inbox", "messages"),
+        "memory": ("memory", "memories"),
+        "task": ("task", "tasks"),
+        "schedule": ("schedule", "schedules"),
+    }
+    ids = {kind: planting.run(noun, "ls", "--json").json[many][0]["id"] for kind, (noun, many) in first.items()}
+    lanes = planting.run("lanes", "ls", "--json").json["lanes"]
+    return planting, {**ids, "lane": lanes[0]["lane"]["key"]}
+
+
+def _ran(home: Path, capfd: pytest.CaptureFixture[str], arguments: list[str]) -> Ran:
+    code = run(["--home", str(home), *arguments])
+    return Ran(code, *capfd.readouterr())
+
+
+def test_every_command_is_covered() -> None:
+    """A new command has to take its place in one of the lists above."""
+    assert sorted(_commands(get_command(program()))) == sorted([*SHOWN, *PLAIN, *ERRORS_ALONE])
+
+
+@pytest.mark.parametrize("command", [*SHOWN, *PLAIN])
+def test_no_command_prints_a_hidden_character(
+    planted: tuple[Program, dict[str, str]], capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Neither in text nor in JSON; what is shown can be read, and JSON gives it back."""
+    there, ids = planted
+    arguments = [*command.split(), *(one.format_map(ids) for one in {**SHOWN, **PLAIN}[command])]
+    text = _ran(there.home, capfd, arguments)
+    assert _hidden(text.out + text.err) == set()
+    told = _ran(there.home, capfd, [*arguments, "--json"])
+    assert _hidden(told.out + told.err) == set()
+    assert told.code == text.code
+    assert told.code in (0, 5, 6), text.err
+    if command in SHOWN:
+        assert "\\u{1b}[31mred" in text.out
+        assert "\\u{202e}gnp.exe" in text.out
+        assert any("\x1b[31mred" in one for one in _texts(json.loads(told.out)))
+
+
+@pytest.mark.parametrize("command", sorted([*SHOWN, *PLAIN, *ERRORS_ALONE]))
+def test_no_error_prints_a_hidden_character(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Every command, given hostile arguments it does not know."""
+    monkeypatch.chdir(tmp_path)
+    for more in ([HOSTILE, f"--{HOSTILE}"], ["--json", f"--{HOSTILE}=x", HOSTILE]):
+        ran = _ran(tmp_path / "home", capfd, [*command.split(), *more])
+        assert ran.code != 0
+        assert _hidden(ran.out + ran.err) == set()
+        assert "31m" in ran.out + ran.err
+
+
+def test_a_reply_over_a_pipe_is_shown_with_escapes(planted: tuple[Program, dict[str, str]]) -> None:
+    """The answer quotes what was remembered, and stdout may well be a terminal further on."""
+    there, _ = planted
+    ran = there.run("chat", "-m", "what about the kettle?")
+    assert _hidden(ran.out + ran.err) == set()
+    assert "\\u{202e}gnp.exe" in ran.out
