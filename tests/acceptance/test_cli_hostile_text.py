@@ -89,7 +89,7 @@ ERRORS_ALONE = {
     *("schedule add", "schedule run", "schedule pause", "schedule resume", "schedule cancel", "config reload"),
     *("data export", "data import", "data backup", "data restore"),
 }
-"""Commands that change something take long or have nothing to show here: called here with hostile arguments, which they refuse or store."""
+"""Commands that change something, take long or show nothing of others: called with hostile arguments alone."""
 
 
 def _commands(of: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
