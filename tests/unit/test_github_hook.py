@@ -260,8 +260,9 @@ def test_generated_deliveries() -> None:
 
 # Mutated payloads
 
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 ODD = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["\ud800", "\0", "x" * 999]),
+    st.none() | st.booleans() | st.integers() | FINITE | st.text() | st.sampled_from(["\ud800", "\0", "x" * 999]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
@@ -302,6 +303,13 @@ def test_no_mutation_of_a_payload_breaks_it(event: str, seed: int, data: st.Data
         assert text is None or text.encode() is not None
     assert all(text is None or (len(text) <= 1_000 and text.isprintable()) for text in stored)
     assert len(inbound.content.text) <= TEXT_CHARS_MAX
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400", "9" * 5_000])
+def test_a_number_that_is_none_is_refused(number: str) -> None:
+    body = json.dumps(told(issue={"number": "HERE"})).replace('"HERE"', number).encode()
+    with pytest.raises(InputError, match="number"):
+        read_raw("issues", body)
 
 
 @settings(max_examples=300, deadline=None)

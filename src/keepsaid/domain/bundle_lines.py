@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -11,6 +9,7 @@ from typing import Any, TypeVar
 from keepsaid.domain.bundle import Edge, Entry, Link, Named, Record, Said, Tombstone, scope_fault
 from keepsaid.domain.graph import Relation, name_words
 from keepsaid.domain.ids import MAX_ID, read, show
+from keepsaid.domain.json_reader import read_json
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, is_time
 from keepsaid.domain.message import Trust
@@ -157,7 +156,7 @@ def _time(value: Any) -> int:
 
 
 def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise Misfit("it must be a number from 0 to 1")
     return float(value)
 
@@ -219,7 +218,7 @@ def _lane(value: Any) -> Lane:
 
 
 def _metadata(value: Any) -> str:
-    if not isinstance(json.loads(_text(value)), dict):
+    if not isinstance(read_json(_text(value).encode("utf-8", "surrogatepass")), dict):
         raise Misfit("it must be a JSON object, as text")
     return str(value)
 

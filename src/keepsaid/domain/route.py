@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from keepsaid.domain.json_reader import Unreadable, read_json
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import RESULT, SYSTEM, Message
 from keepsaid.domain.text import cut, digest
@@ -96,8 +97,8 @@ Fields = Mapping[str, object]
 def payload_fields(message: Message) -> Fields:
     """The payload as a mapping; empty when it is not a JSON object."""
     try:
-        parsed = json.loads(message.inbound.content.payload)
-    except (ValueError, RecursionError):
+        parsed = read_json(message.inbound.content.payload)
+    except Unreadable:
         return {}
     return parsed if isinstance(parsed, dict) else {}
 
@@ -189,7 +190,7 @@ def _at(payload: Fields, path: str) -> str | None:
     for part in path.split("."):
         if isinstance(value, Mapping) and part in value:
             value = value[part]
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        elif isinstance(value, list) and part.isdigit() and len(part) < 10 and int(part) < len(value):
             value = value[int(part)]
         else:
             return None

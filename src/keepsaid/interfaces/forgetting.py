@@ -19,6 +19,7 @@ from keepsaid.memory.forget import counted
 _SHOWN_MAX = 20
 _TEXT_CHARS = 200
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_COUNT_DIGITS_MAX = 12
 _UNDO_MS_MAX = 30 * 86_400_000
 _OWNER = Listener(None, everything=True)
 _SAFE = "Nothing was changed."
@@ -69,9 +70,10 @@ def undo_ms(text: str) -> int:
     number, unit = said[:-1], _UNITS_MS.get(said[-1:])
     if not said:
         return 0
-    if unit is None or not (number.isascii() and number.isdecimal()) or not 0 < int(number) * unit <= _UNDO_MS_MAX:
+    is_count = number.isascii() and number.isdecimal() and len(number) < _COUNT_DIGITS_MAX
+    if unit is None or not is_count or not 0 < int(number) * unit <= _UNDO_MS_MAX:
         raise InputError(
-            f"{text!r} is no time to undo in: 30d, 12h, 45m or 90s, 30 days at most", safe=_SAFE, hint=_HINT
+            f"{cut(text, 40)!r} is no time to undo in: 30d, 12h, 45m or 90s, 30 days at most", safe=_SAFE, hint=_HINT
         )
     return int(number) * unit
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import json
 import re
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
 from keepsaid.adapters.channels import github_events as events
+from keepsaid.domain.json_reader import Unreadable, read_json
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.errors import Forged, HookClosed, InputError
@@ -93,9 +93,9 @@ def _document(content_type: str, body: bytes) -> bytes:
 
 def _parsed(document: bytes) -> events.Payload:
     try:
-        payload = json.loads(document)
-    except (ValueError, RecursionError) as error:
-        raise InputError("The webhook's body is no JSON that can be read") from error
+        payload = read_json(document)
+    except Unreadable as error:
+        raise InputError(f"The webhook's body is no JSON that can be read: {error}") from error
     if not isinstance(payload, dict):
         raise InputError("The webhook's body is no JSON object")
     return payload

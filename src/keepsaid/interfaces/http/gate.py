@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -14,8 +15,13 @@ from keepsaid.errors import ConfigError
 from keepsaid.interfaces.http.problems import Refused, Unauthorised
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-_PASSED_ON = ("forwarded", "x-forwarded-for")
-"""What a proxy writes into a request that it passes on."""
+_PASSED_ON = re.compile(
+    r"(?:x-)?forwarded(?:-.*)?|via|cdn-loop|proxy-.*"
+    r"|(?:.*-)?(?:real|client|remote|source|peer|connecting|connection|proxyuser)-?(?:ip|addr|address|host|port)(?:v6)?"
+    r"|(?:cf|fly|fastly|akamai|incap|ngrok|tailscale)-.*"
+    r"|x-(?:original|envoy|azure|appengine|arr|amz|amzn|vercel|nf|ngrok|tailscale|proxy|sucuri|varnish)-.*"
+)
+"""Names of headers that proxies, tunnels and content networks add to a request that they pass on."""
 
 
 def is_loopback(host: str) -> bool:
@@ -36,13 +42,18 @@ def client_token(server: ServerConfig) -> str | None:
     return token or None
 
 
+def _is_passed_on(request: Request) -> bool:
+    """Whether a proxy shows itself, by a header of its own or by HTTP/1.0, which nginx speaks to what is behind it."""
+    return request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers)
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """`operator_token` opens everything; `client_token` the routes for messages.
 
-    On loopback those are open without a token, but not to what a proxy passes on: everybody would come in with
-    it. There a foreign Origin is refused too, and a foreign Host without a right token, so that no web page can
-    call in. Who passes as the owner is noted in the request's state, for errors speak to an owner of commands.
+    On loopback those are open without a token, but not to a request that a proxy passed on: everybody who reaches the
+    proxy would come in. There a foreign Origin is refused too, and a foreign Host without a right token, so that no
+    web page can call in. The request's state says who passed: `owner` for the operator, `known` with any token.
     """
 
     host: str
@@ -52,13 +63,13 @@ class Gate:
     def client(self, request: Request) -> None:
         """Let a client pass; raises Unauthorised or Refused."""
         request.state.owner = self.is_operator(request)
-        known = request.state.owner or self._carries(request, self.client_token)
+        known = request.state.known = request.state.owner or self._carries(request, self.client_token)
         self._same_place(request, known=known)
         if known:
             return
         if self.client_token is not None or not is_loopback(self.host):
             raise Unauthorised("this route needs a token")
-        if any(name in request.headers for name in _PASSED_ON):
+        if _is_passed_on(request):
             raise Refused(
                 "a proxy passed this call on, and without a token everybody could call through it",
                 hint="behind a proxy set server.token and send Authorization: Bearer TOKEN",

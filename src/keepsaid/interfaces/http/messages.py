@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Intake
 from keepsaid.domain.ids import read
-from keepsaid.domain.message import Inbound, Message
+from keepsaid.domain.message import Inbound, Message, Trust
 from keepsaid.domain.views import Story
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.gate import Gate
@@ -59,6 +59,8 @@ class Messages:
         channel = inbound.origin.channel
         if channel != "http" and not self._gate.is_operator(request):
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")
+        if inbound.origin.trust is Trust.OWNER and not request.state.known:
+            raise Unauthorised("the sender counts as the owner, and nobody speaks as the owner without a token")
         received = await self._instance.receive(inbound)
         answer = receipt_shape(received)
         status = 201 if received.intake is Intake.STORED else 200

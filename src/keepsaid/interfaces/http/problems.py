@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -10,7 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from keepsaid.domain.text import cut, kind_of
+from keepsaid.domain.json_reader import Unreadable, read_json
+from keepsaid.domain.text import kind_of
 from keepsaid.errors import (
     ConfigError,
     Forged,
@@ -25,9 +25,6 @@ from keepsaid.errors import (
 
 _log = logging.getLogger("keepsaid.http")
 _PAGE = "see docs/reference/http.md"
-_QUOTED_MAX = 80
-"""Characters of a caller's own text that an answer quotes."""
-
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -137,30 +134,11 @@ async def body_of(request: Request, bytes_max: int) -> bytes:
     return bytes(read)
 
 
-def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is no number")
-
-
-def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise ValueError(f"{cut(name, _QUOTED_MAX)!r} stands twice in one object")
-            seen.add(name)
-    return found
-
-
-def parsed(body: bytes) -> dict[str, object]:
-    """The body as a JSON object; raises BadRequest saying what is wrong with it."""
+def parsed(body: bytes, wanted: Callable[[], bool] | None = None) -> dict[str, object]:
+    """The body as a JSON object; raises BadRequest saying what is wrong with it, Abandoned once it is not `wanted`."""
     try:
-        value = json.loads(body, parse_constant=_no_number, object_pairs_hook=_each_once)
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"the body is not UTF-8 (byte {error.start})") from error
-    except RecursionError as error:
-        raise BadRequest("the body is nested too deeply") from error
-    except ValueError as error:
+        value = read_json(body, wanted)
+    except Unreadable as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise BadRequest(f"the body must be a JSON object, not {kind_of(value)}")

@@ -168,6 +168,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     address = Address(server.host, bound.getsockname()[1])
     stopping = asyncio.Event()
     app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
+    app.router.redirect_slashes = False
     settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S)
     http = _QuietServer(settings)
     serving = asyncio.create_task(http.serve(sockets=[bound]))

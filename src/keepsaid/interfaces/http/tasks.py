@@ -32,7 +32,7 @@ class TaskRoutes:
         state, limit = query.get("state"), query.get("limit", str(_DEFAULT_ROWS))
         if state is not None and state not in (*OPEN, *ENDED):
             raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
-        if not limit.isdecimal() or not 1 <= int(limit) <= _ROWS_MAX:
+        if not (limit.isascii() and limit.isdecimal() and len(limit) < 9) or not 1 <= int(limit) <= _ROWS_MAX:
             raise BadRequest(f"limit must be a number from 1 to {_ROWS_MAX}")
         found = await self._working.view.find(TaskFilter(state, query.get("key"), limit=int(limit)))
         return JSONResponse({"tasks": [task_shape(task) for task in found]})

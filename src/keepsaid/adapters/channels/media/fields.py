@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from keepsaid.domain.text import kind_of
 from keepsaid.errors import InputError
 
+_NUMBER_MAX = 1 << 63
+"""Counts, sizes and times of a medium are within 64 bits."""
+
 
 class Fields:
     """An object of a medium. Every reader gives None, or nothing, for a field that is missing or null."""
@@ -36,10 +39,14 @@ class Fields:
         return str(value)
 
     def number(self, name: str) -> float | None:
-        """A number."""
+        """A number, never infinite: what is beyond a float is refused."""
         value = self._source.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(name, "a number", value)
+        if not -_NUMBER_MAX <= value <= _NUMBER_MAX:
+            raise InputError(f"the field {self.path(name)!r} is a number that is too large")
         return value
 
     def flag(self, name: str) -> bool:
