@@ -25,6 +25,10 @@ class TestInvalidate(suite.InvalidateContract):
     """Marks that a person or the clock sets."""
 
 
+class TestForgottenFinding(suite.ForgottenFindingContract):
+    """A forgotten statement leaves its place empty."""
+
+
 class TestFindingPruning(suite.FindingPruningContract):
     pass
 

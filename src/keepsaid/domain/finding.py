@@ -65,7 +65,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an extractor found in the records `first` to `last` of a session, and what that cost."""
+    """The statements that an extractor found in the records `first` to `last` of a session, and what that cost.
+
+    Memories name a statement by its place, so a place is never used again: None stands where a statement was forgotten.
+    """
 
     id: int
     session_id: int
@@ -73,14 +76,14 @@ class Finding:
     first: int
     last: int
     extractor: str
-    statements: tuple[Statement, ...]
+    statements: tuple[Statement | None, ...]
     usage: Usage
     created_at: int
 
     def __post_init__(self) -> None:
         """Refuse links that lead to no other statement of the finding."""
         for n, one in enumerate(self.statements):
-            if any(link.to == n or link.to >= len(self.statements) for link in one.links):
+            if one and any(link.to == n or link.to >= len(self.statements) for link in one.links):
                 raise ValueError("a statement is linked with another statement of its finding")
 
     @property
@@ -96,18 +99,24 @@ def kept(statements: Sequence[Statement], keep: Callable[[Statement], bool]) -> 
     return tuple(linked(statements[n], statements[n].links, moved) for n in places)
 
 
+def emptied(statements: Sequence[Statement | None], keep: Callable[[Statement], bool]) -> tuple[Statement | None, ...]:
+    """Returns the statements, each at its own place, with None for those that are not kept; links to these go too."""
+    left = {n: n for n, one in enumerate(statements) if one is not None and keep(one)}
+    return tuple(linked(one, one.links, left) if one and n in left else None for n, one in enumerate(statements))
+
+
 def linked(one: Statement, links: Iterable[Link], moved: Mapping[int, int]) -> Statement:
     """A statement with those of the links whose ends are still there, at the places to which they moved."""
     ends = dict.fromkeys(Link(link.relation, moved[link.to]) for link in links if link.to in moved)
     return one if tuple(ends) == one.links else replace(one, links=tuple(ends))
 
 
-def encoded(statements: Sequence[Statement]) -> str:
-    """Statements as JSON."""
-    return json.dumps([asdict(one) for one in statements], ensure_ascii=False, separators=(",", ":"))
+def encoded(statements: Sequence[Statement | None]) -> str:
+    """Statements as JSON; null for one that was forgotten."""
+    return json.dumps([one and asdict(one) for one in statements], ensure_ascii=False, separators=(",", ":"))
 
 
-def decoded(text: str) -> tuple[Statement, ...]:
+def decoded(text: str) -> tuple[Statement | None, ...]:
     """Statements from JSON; raises ValueError for anything that is not exactly that."""
     try:
         told = json.loads(text)
@@ -115,7 +124,7 @@ def decoded(text: str) -> tuple[Statement, ...]:
         raise ValueError("statements are nested too deeply") from error
     if not isinstance(told, list):
         raise ValueError("statements are a list")
-    return tuple(map(_statement, told))
+    return tuple(None if one is None else _statement(one) for one in told)
 
 
 _FIELDS = tuple(field.name for field in fields(Statement))

@@ -7,7 +7,7 @@ checkpointed -> done. From the request on, tombstones stop what goes from being 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,7 +32,8 @@ _SHORTEST = 3
 class Wish:
     """What a person wants forgotten: memories and messages by id, all of a person or a conversation, or a text.
 
-    `joined` are the other identities of the same person, as they stand when it is looked for.
+    `joined` are the other identities of the same person, as they stand when it is looked for. `again` is true for what
+    was forgotten before and came back: then a memory leads to no message that it was made from.
     """
 
     memories: tuple[int, ...] = ()
@@ -41,6 +42,7 @@ class Wish:
     conversation: str = ""
     text: str = ""
     joined: tuple[str, ...] = ()
+    again: bool = False
 
     @property
     def persons(self) -> frozenset[str]:
@@ -93,7 +95,10 @@ class Forgetting:
 
 
 class Traced(NamedTuple):
-    """A memory with what it was made from; `refs` are its sources as `kind:ref`, `digests` its tombstones."""
+    """A memory with what it was made from; `refs` are its sources as `kind:ref`, `digests` its tombstones.
+
+    Memories with the same digest in `said` say the same, to the same listeners; a reply has none.
+    """
 
     id: int
     key: str
@@ -102,6 +107,7 @@ class Traced(NamedTuple):
     text: str
     refs: tuple[str, ...]
     digests: tuple[bytes, ...]
+    said: tuple[bytes, ...] = ()
 
 
 class Held(NamedTuple):
@@ -226,13 +232,10 @@ def reply_name(turn_id: int) -> str:
     return f"reply:{turn_id}"
 
 
-def statements_in(refs: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """The findings that sources name, and the place of the statement in each."""
-    for ref in refs:
-        kind, _, name = ref.partition(":")
-        number, _, place = name.partition(":")
-        if kind == "finding" and number.isdecimal() and place.isdecimal():
-            yield int(number), int(place)
+def source_name(ref: str) -> str:
+    """The name under which a source is forgotten: a turn goes with its reply."""
+    kind, _, number = ref.partition(":")
+    return f"reply:{number}" if kind == "turn" else ref
 
 
 def name_digest(name: str) -> bytes:

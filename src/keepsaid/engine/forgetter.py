@@ -147,7 +147,7 @@ class Forgetter:
             return
         both, now = tuple(sorted(ours | theirs)), self._clock.now_ms()
         await self._memory.bury(both, now)
-        wish = Wish(await self._memory.revived(both), await self._view.revived(both))
+        wish = Wish(await self._memory.revived(both), await self._view.revived(both), again=True)
         wanted = await self._reaching.wanted(wish)
         _log.warning("a store was put in place that holds less of what was forgotten: it is forgotten again")
         lost = tuple(sorted(theirs - ours))

@@ -20,7 +20,7 @@ _WEIGHT_LEAST = 0.1
 def memories_of(finding: Finding, utterances: Sequence[Utterance]) -> list[NewMemory]:
     """The memories a finding stands for; of a statement whose sources are gone, or were never fit, there is none."""
     told = {one.position: one for one in utterances if one.told}
-    found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements))
+    found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements) if one is not None)
     return [memory for several in found for memory in several]
 
 
@@ -37,9 +37,14 @@ def links_of(finding: Finding, memories: Sequence[NewMemory], ids: Sequence[int]
     return [
         Association(id_, *_end(places[link.to, scope], link, certain))
         for (n, scope), (id_, certain) in places.items()
-        for link in finding.statements[n].links
+        for link in _links(finding, n)
         if places.get((link.to, scope), (id_,))[0] != id_
     ]
+
+
+def _links(finding: Finding, n: int) -> tuple[Link, ...]:
+    one = finding.statements[n]
+    return () if one is None else one.links
 
 
 def _end(other: tuple[int, float], link: Link, certain: float) -> tuple[int, Relation, float]:

@@ -29,28 +29,35 @@ from keepsaid.domain.text import joined
 from keepsaid.ports.forgetting import ForgetfulMemory, ReachView
 
 _ROUNDS_MAX = 6
-_NAMED = f"{TASK}:"
-"""What a result came from stands beside it; the task is only its name."""
+_NAMES = (f"{TASK}:", "finding:")
+"""Sources that only name what made a memory: the messages, replies and turns that it was made of stand beside them."""
 
 _SUMMARIES = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
 
 
 @dataclass(slots=True)
 class _Reach:
-    """What is reached so far."""
+    """What is reached so far.
+
+    A memory that was chosen leads to the messages it was made of, unless one of them is `matched` by the wish itself:
+    then the others are no part of what was named.
+    """
 
     named: frozenset[int]
+    leads: bool = True
     memories: dict[int, Traced] = field(default_factory=dict)
     messages: dict[int, None] = field(default_factory=dict)
     turns: dict[int, None] = field(default_factory=dict)
     traces: dict[int, None] = field(default_factory=dict)
-    found: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
+    matched: frozenset[str] = frozenset()
 
     @property
     def refs(self) -> frozenset[str]:
         """What goes, as sources name it."""
-        return self.found.union(map(message_name, self.messages), map(reply_name, self.turns), self._turn_refs())
+        names = frozenset(map(message_name, self.messages))
+        return names.union(map(reply_name, self.turns), self._turn_refs())
 
     def _turn_refs(self) -> Iterable[str]:
         return (f"turn:{number}" for number in self.turns)
@@ -73,15 +80,16 @@ class Reaching:
         if wish.person:
             wish = replace(wish, joined=await self._memory.joined(wish.person))
         named = await self._memory.named(wish)
-        reach = _Reach(frozenset(named))
+        reach = _Reach(frozenset(named), not wish.again)
         reach.messages |= dict.fromkeys(await self._view.messages(wish))
+        reach.matched = frozenset(map(message_name, reach.messages)) if not wish.memories else frozenset()
         await self._follow(reach, named)
         return await self._whole(reach)
 
     async def widened(self, known: Wanted) -> Wanted:
         """What goes as well, because it came to hold what goes since that was looked for."""
         again = await self._memory.said_elsewhere(known.words, known.memories)
-        reach = _Reach(frozenset(known.memories), words=known.words - again)
+        reach = _Reach(frozenset(known.memories), leads=False, words=known.words - again)
         reach.messages |= dict.fromkeys(known.messages)
         reach.turns |= dict.fromkeys(known.turns)
         reach.traces |= dict.fromkeys(known.traces)
@@ -97,11 +105,15 @@ class Reaching:
         for _ in range(_ROUNDS_MAX):
             before = reach.size
             reach.turns |= dict.fromkeys(await self._view.answering(tuple(reach.messages)))
-            reach.found = frozenset(await self._view.findings(tuple(reach.messages), tuple(reach.turns)))
-            for one in await self._memory.lineage(named, tuple(reach.refs)):
-                if one.id in reach.named or _goes(one, reach):
+            found = await self._memory.lineage(named, tuple(reach.refs))
+            reach.before = await self._view.forgotten(sorted({ref for one in found for ref in one.refs}))
+            same = {digest for one in found if one.id in reach.named for digest in one.said}
+            for one in found:
+                chosen = one.id in reach.named or not same.isdisjoint(one.said)
+                if chosen or _goes(one, reach):
                     reach.memories[one.id] = one
-                    _lead((one.key, *one.refs, *await self._view.behind(one.refs)), reach)
+                    leads = chosen and reach.leads and reach.matched.isdisjoint(one.refs)
+                    _lead((one.key, *(ref for ref in one.refs if leads and ref not in reach.before)), reach)
             reach.words |= await self._telling(reach)
             await self._spread(reach)
             if reach.size == before:
@@ -163,17 +175,18 @@ def counted(wanted: Wanted) -> Counts:
 
 
 def _goes(one: Traced, reach: _Reach) -> bool:
-    """Whether a memory goes with what is reached: it is that, says the same, or comes from nothing that stays."""
+    """Whether a memory goes with what is reached: it records that, no source of it stays, or it repeats a word."""
     if one.kind in _SUMMARIES:
         return False
-    if one.key in reach.refs or not one.derived:
+    if one.key in reach.refs:
         return True
-    stays = [ref for ref in one.refs if ref not in reach.refs and not ref.startswith(_NAMED)]
+    gone = reach.refs | reach.before
+    stays = [ref for ref in one.refs if ref not in gone and not ref.startswith(_NAMES)]
     return not stays or not reach.words.isdisjoint(words_in(one.text))
 
 
 def _lead(refs: Iterable[str], reach: _Reach) -> None:
-    """What was said where a memory comes from goes with it."""
+    """Add the messages and turns that these sources name."""
     for ref in refs:
         kind, _, number = ref.partition(":")
         if number.isdecimal():

@@ -79,12 +79,8 @@ class ReachView(Protocol):
         """The lanes with a summary that was made of them."""
         ...
 
-    async def findings(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[str, ...]:
-        """What was found in them, each as the source of a memory names it: `finding:ID:N`."""
-        ...
-
-    async def behind(self, refs: Sequence[str]) -> tuple[str, ...]:
-        """The messages and replies that findings were made of; of other sources nothing."""
+    async def forgotten(self, refs: Sequence[str]) -> frozenset[str]:
+        """Those of the sources `message:ID`, `reply:ID` and `turn:ID` that were forgotten before."""
         ...
 
     async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> Held:
@@ -122,7 +118,7 @@ class ForgetfulMemory(Protocol):
     async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
         """Memories by id, by the name `kind:ref`, by a source of that name, and those in the words of one of the ids.
 
-        But replies are nobody's words.
+        Memories that were merged into one of them are listed too. But replies are nobody's words.
         """
         ...
 

@@ -12,7 +12,7 @@ from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, Rep
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.compaction import Cut
 from keepsaid.domain.fact import forgot, replied
-from keepsaid.domain.finding import kept
+from keepsaid.domain.finding import emptied
 from keepsaid.domain.forgetting import (
     PIECE,
     EmptyLog,
@@ -242,12 +242,13 @@ _EACH = {"message": _message, "turn": _turn, "trace": _trace, "memory": _memory}
 
 
 def _statements(state: State, lane: LaneRow, positions: set[int]) -> int:
-    """Remove what was found in records that go, from the findings that were made of them."""
+    """Empty the places of statements that cite records that go; the places of all others stay as they are."""
     gone = 0
     for row in state.findings.values():
-        left = kept(row.finding.statements, lambda one: positions.isdisjoint(one.records))
-        if row.finding.lane == lane.lane and len(left) < len(row.finding.statements):
-            gone += len(row.finding.statements) - len(left)
+        before = row.finding.statements
+        left = emptied(before, lambda one: positions.isdisjoint(one.records))
+        if row.finding.lane == lane.lane and left != before:
+            gone += left.count(None) - before.count(None)
             row.finding = replace(row.finding, statements=left)
     return gone
 

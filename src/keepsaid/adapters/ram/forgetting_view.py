@@ -15,7 +15,7 @@ from keepsaid.domain.forgetting import (
     Wish,
     message_name,
     name_digest,
-    statements_in,
+    source_name,
     words_in,
 )
 from keepsaid.domain.ids import show
@@ -87,7 +87,7 @@ class RamReach:
     def _said(self) -> Iterator[tuple[LaneRow, str, str]]:
         for lane in self._state.lanes.values():
             for entry in lane.transcript:
-                if entry.ref.startswith("message:"):
+                if entry.ref.startswith("message:") and (entry.record.text or entry.record.attached):
                     yield lane, entry.ref, entry.record.text
 
     async def answering(self, messages: Sequence[int]) -> tuple[int, ...]:
@@ -130,28 +130,9 @@ class RamReach:
                     found[lane] = None
         return tuple(found)
 
-    async def findings(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[str, ...]:
-        """What was found in them, each as the source of a memory names it: `finding:ID:N`."""
-        names, found = {f"message:{number}" for number in messages}, list[str]()
-        for number, row in self._state.findings.items():
-            entries = self._state.lanes[row.finding.lane].transcript
-            for n, one in enumerate(row.finding.statements):
-                told = [entries[at - 1] for at in one.records if at <= len(entries)]
-                if any(e.ref in names or (e.turn_id in turns and e.record.role is not Role.USER) for e in told):
-                    found.append(f"finding:{number}:{n}")
-        return tuple(found)
-
-    async def behind(self, refs: Sequence[str]) -> tuple[str, ...]:
-        """The messages and replies that findings were made of; of other sources nothing."""
-        found: dict[str, None] = {}
-        for number, n in statements_in(refs):
-            row = self._state.findings.get(number)
-            if row is not None and n < len(row.finding.statements):
-                entries = self._state.lanes[row.finding.lane].transcript
-                found |= dict.fromkeys(
-                    entries[at - 1].ref for at in row.finding.statements[n].records if at <= len(entries)
-                )
-        return tuple(ref for ref in found if ref)
+    async def forgotten(self, refs: Sequence[str]) -> frozenset[str]:
+        """Those of the sources that were forgotten before."""
+        return frozenset(ref for ref in refs if name_digest(source_name(ref)) in self._state.tombs)
 
     async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> Held:
         """Turns of these lanes that hold one of the words, and turns anywhere that name one of the memories."""

@@ -21,7 +21,7 @@ from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.fact import forgot, replied
-from keepsaid.domain.finding import decoded, encoded, kept
+from keepsaid.domain.finding import decoded, emptied, encoded
 from keepsaid.domain.forgetting import (
     PIECE,
     Counts,
@@ -253,15 +253,15 @@ def _memory(db: apsw.Connection, memory_id: int, piece: _Piece) -> bool:
 
 
 def _statements(db: apsw.Connection, lane_id: int, positions: set[int]) -> int:
-    """Remove what was found in records that go, from the findings that were made of them."""
+    """Empty the places of statements that cite records that go; the places of all others stay as they are."""
     gone = 0
     found = {row for position in positions for row in every(db, SQL["findings_over"], (lane_id, position))}
     for number, text in found:
         before = decoded(text)
-        after = kept(before, lambda one: positions.isdisjoint(one.records))
-        if len(after) < len(before):
+        after = emptied(before, lambda one: positions.isdisjoint(one.records))
+        if after != before:
             db.execute(SQL["change_finding"], (number, encoded(after)))
-            gone += len(before) - len(after)
+            gone += after.count(None) - before.count(None)
     return gone
 
 

@@ -15,7 +15,6 @@ from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.tombs import Tombs
-from keepsaid.domain.finding import decoded
 from keepsaid.domain.forgetting import (
     Forgetting,
     Held,
@@ -23,7 +22,7 @@ from keepsaid.domain.forgetting import (
     Wish,
     message_name,
     name_digest,
-    statements_in,
+    source_name,
     words_in,
 )
 from keepsaid.domain.ids import show
@@ -71,8 +70,9 @@ class SqliteForgettings:
 class SqliteReach:
     """Everything that a wish reaches; read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: Readers, tombs: Tombs) -> None:
         self._readers = readers
+        self._tombs = tombs
 
     async def messages(self, wish: Wish) -> tuple[int, ...]:
         """The messages that a wish names, without those that are forgotten already."""
@@ -94,13 +94,9 @@ class SqliteReach:
         """The lanes with a summary that was made of them."""
         return await self._readers.run(_summarised, tuple(messages), tuple(turns))
 
-    async def findings(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[str, ...]:
-        """What was found in them, each as the source of a memory names it: `finding:ID:N`."""
-        return await self._readers.run(_findings, tuple(messages), tuple(turns))
-
-    async def behind(self, refs: Sequence[str]) -> tuple[str, ...]:
-        """The messages and replies that findings were made of; of other sources nothing."""
-        return await self._readers.run(_behind, tuple(refs))
+    async def forgotten(self, refs: Sequence[str]) -> frozenset[str]:
+        """Those of the sources that were forgotten before."""
+        return await self._readers.run(_forgotten, tuple(refs), self._tombs)
 
     async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> Held:
         """Turns of these lanes that hold one of the words, and turns anywhere that name one of the memories."""
@@ -221,23 +217,11 @@ def _revived(db: apsw.Connection, graves: frozenset[bytes], tombs: Tombs) -> tup
     return tuple(number for number in there if not graves.isdisjoint(tombs.buried([name_digest(message_name(number))])))
 
 
-def _findings(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for lane_id, position in _places(db, messages, turns):
-        for number, text in every(db, SQL["findings_over"], (lane_id, position)):
-            told = enumerate(decoded(text))
-            found |= dict.fromkeys(f"finding:{number}:{n}" for n, one in told if position in one.records)
-    return tuple(found)
-
-
-def _behind(db: apsw.Connection, refs: tuple[str, ...]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for number, n in statements_in(refs):
-        row = one(db, SQL["finding"], (number,))
-        told = () if row is None else decoded(row[1])
-        for position in told[n].records if n < len(told) else ():
-            found |= dict.fromkeys(ref for ref, _ in every(db, SQL["record_at"], (row and row[0], position)) if ref)
-    return tuple(found)
+def _forgotten(db: apsw.Connection, refs: tuple[str, ...], tombs: Tombs) -> frozenset[str]:
+    graves = tombs.buried([name_digest(source_name(ref)) for ref in refs])
+    return frozenset(
+        ref for ref, hash_ in zip(refs, graves, strict=False) if one(db, SQL["buried"], (hash_,)) is not None
+    )
 
 
 def _places(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> list[Row]:

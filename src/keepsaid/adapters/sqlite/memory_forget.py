@@ -207,17 +207,19 @@ def _lineage(db: apsw.Connection, ids: tuple[int, ...], refs: tuple[str, ...]) -
         found |= dict.fromkeys(row[0] for row in every(db, SQL["by_source"], (kind, name)))
     for memory_id in ids:
         found |= dict.fromkeys(row[0] for row in every(db, SQL["alike"], (memory_id,)))
+    for memory_id in tuple(found):
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["merged_into"], (memory_id,)))
     rows = [one(db, SQL["traced"], (memory_id,)) for memory_id in found]
     return [_traced(*row) for row in rows if row is not None]
 
 
 def _traced(*row: object) -> Traced:
     number, key, kind, derived, text, said, subject, attribute, value, refs = row
-    digests = _digests(
-        str(key), str(kind), bytes(said) if isinstance(said, bytes) else b"", (subject, attribute, value)
-    )
+    hash_ = bytes(said) if isinstance(said, bytes) else b""
+    digests = _digests(str(key), str(kind), hash_, (subject, attribute, value))
     assert isinstance(number, int), "memories are named by numbers"
-    return Traced(number, str(key), str(kind), bool(derived), str(text), tuple(json.loads(str(refs))), digests)
+    same = () if str(key).startswith("reply:") else (hash_,)
+    return Traced(number, str(key), str(kind), bool(derived), str(text), tuple(json.loads(str(refs))), digests, same)
 
 
 def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tuple[bytes, ...]:

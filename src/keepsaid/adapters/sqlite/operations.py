@@ -232,7 +232,7 @@ class SqliteLanes(
     @property
     def reach(self) -> SqliteReach:
         """Everything that a wish to forget reaches."""
-        return SqliteReach(self._readers)
+        return SqliteReach(self._readers, tombs_beside(self._readers.path))
 
     @property
     def tasks(self) -> SqliteTasks:

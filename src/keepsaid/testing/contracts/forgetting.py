@@ -280,8 +280,9 @@ class ReachContract:
         assert await store.reach.messages(Wish(conversation="den")) == (there,)
         assert await store.reach.messages(Wish(text="zEBRA")) == (here,)
         assert await store.reach.said((here,)) == ("a Zebra here",)
-        await request(store, here)
+        await request(store, here, there)
         assert await store.reach.messages(Wish(text="zebra")) == ()
+        assert await store.reach.messages(Wish(conversation="den")) == ()
         assert await store.forgettings.revived(await store.forgettings.tombstones()) == ()
 
     async def test_turns_that_repeat_a_word_are_found_where_it_was_told(self, store: Store) -> None:

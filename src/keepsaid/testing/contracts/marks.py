@@ -6,12 +6,16 @@ from dataclasses import replace
 
 from keepsaid.domain.collection import Collected, Invalidate, KeepFinding, Left, Marked, MarkUnprocessed
 from keepsaid.domain.commits import Prune, TurnCommit
+from keepsaid.domain.finding import Link, Statement
+from keepsaid.domain.forgetting import RequestForgetting, ScrubForgotten, Wanted
+from keepsaid.domain.graph import Relation
+from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.retention import Cursor, Stale
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid.testing.contracts.collection import claim, claimed, ends, finding, talked
+from keepsaid.testing.contracts.collection import LEASE, claim, claimed, ends, finding, talked
 from keepsaid.testing.contracts.road import Road, Store
 from keepsaid.testing.contracts.sessions import HOUR, newest
 
@@ -91,11 +95,42 @@ class FindingPruningContract:
             assert await store.apply(KeepFinding(finding(one, n), one.fence))
             if at is not None:
                 await store.apply(Collected(one.session_id, one.fence, 6, at, finding_id=n))
-        assert len(await store.reach.findings(messages, ())) == len(messages)
         after: Cursor | None = ()
         while after is not None:
             after = (await store.apply(Prune(Stale.FINDINGS, 30, 99, after, 1))).after
-        assert sorted(await store.reach.findings(messages, ())) == ["finding:903:0", "finding:904:0"]
+        request = RequestForgetting(800, "id", "owner", Wanted(messages=tuple(messages)), 50)
+        assert await store.apply(request)
+        await store.apply(ScrubForgotten(800, 60))
+        forgotten = await store.forgettings.one(800)
+        assert forgotten is not None
+        assert dict(forgotten.counts)["statements"] == 2
+
+
+class ForgottenFindingContract:
+    """A statement that was forgotten leaves its place empty: memories name the others by their places."""
+
+    async def test_forgotten_statements_leave_their_places_empty(self, store: Store) -> None:
+        """Twice in a row; whoever claims the finding again makes no memory of them."""
+        await talked(Road(store), 3)
+        one = await claim(store)
+        passage = await store.passage(one.session_id, 0, 9)
+        assert passage is not None
+        texts = ("Ann has a Corsa", "Ann lives in Porto", "Ann trains at PowerGym")
+        told = [said for said in passage.utterances if said.told]
+        statements = tuple(
+            Statement(Kind.FACT, text, records=(said.position,), links=(Link(Relation.PART_OF, (n + 1) % 3),))
+            for n, (text, said) in enumerate(zip(texts, told, strict=True))
+        )
+        assert await store.apply(KeepFinding(replace(finding(one), statements=statements), one.fence))
+        left: list[Statement | None] = list(statements)
+        for n, number in ((0, 800), (1, 801)):
+            message = int(told[n].ref.removeprefix("message:"))
+            assert await store.apply(RequestForgetting(number, "id", "owner", Wanted(messages=(message,)), 50))
+            await store.apply(ScrubForgotten(number, 60))
+            left[n] = None
+        again = await claim(store, LEASE)
+        assert again.finding is not None
+        assert again.finding.statements == (None, None, replace(statements[2], links=()))
 
 
 class PassageContract:

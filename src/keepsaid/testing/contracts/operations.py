@@ -24,7 +24,12 @@ from keepsaid.testing.contracts.intake import DueContract, IntakeContract, Reply
 from keepsaid.testing.contracts.journal import DeliveryContract, JournalViewContract, SubscribeContract
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
 from keepsaid.testing.contracts.leases import ClaimContract, LeaseContract, SuspectContract
-from keepsaid.testing.contracts.marks import FindingPruningContract, InvalidateContract, PassageContract
+from keepsaid.testing.contracts.marks import (
+    FindingPruningContract,
+    ForgottenFindingContract,
+    InvalidateContract,
+    PassageContract,
+)
 from keepsaid.testing.contracts.news import NewsContract
 from keepsaid.testing.contracts.notes import NoteContract
 from keepsaid.testing.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
@@ -152,6 +157,7 @@ __all__ = [
     "FindingContract",
     "FindingPruningContract",
     "ForgettingContract",
+    "ForgottenFindingContract",
     "IntakeContract",
     "InterruptContract",
     "InvalidateContract",

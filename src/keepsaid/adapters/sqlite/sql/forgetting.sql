@@ -157,12 +157,6 @@ SELECT id, statements FROM finding WHERE lane_id = ?1 AND first <= ?2 AND last >
 -- name: change_finding
 UPDATE finding SET statements = ?2 WHERE id = ?1
 
--- name: finding
-SELECT lane_id, statements FROM finding WHERE id = ?
-
--- name: record_at
-SELECT ref, turn_id FROM transcript WHERE lane_id = ?1 AND position = ?2
-
 -- name: turns_answering
 SELECT DISTINCT turn_id FROM transcript WHERE ref = ?1 AND ref <> ''
 UNION
@@ -188,7 +182,7 @@ SELECT id FROM lane WHERE conversation = ?
 SELECT channel, account, conversation, key FROM lane WHERE id IN (SELECT value FROM carray(?))
 
 -- name: refs_of_lane
-SELECT DISTINCT ref, turn_id FROM transcript WHERE lane_id = ?
+SELECT DISTINCT ref FROM transcript WHERE lane_id = ? AND (text <> '' OR attached <> '')
 
 -- name: messages_of_lane
 SELECT id FROM message WHERE lane_id = ? AND forgotten_at IS NULL

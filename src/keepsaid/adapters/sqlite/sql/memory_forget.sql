@@ -17,9 +17,27 @@ SELECT memory_id FROM memory_source WHERE kind = ? AND ref = ?
 SELECT other.id FROM memory JOIN memory AS other ON other.content_hash = memory.content_hash
 WHERE memory.id = ? AND memory.key NOT GLOB 'reply:*'
 
+-- name: merged_into
+WITH RECURSIVE merged (id) AS (
+  SELECT id FROM memory WHERE superseded_by = ?1 AND state = 'merged'
+  UNION
+  SELECT memory.id FROM merged CROSS JOIN memory ON memory.superseded_by = merged.id AND memory.state = 'merged'
+)
+SELECT id FROM merged
+
+-- the sources of a merged memory stand with the memory that it was merged into, under its key
 -- name: traced
-SELECT id, key, kind, derived, text, content_hash, subject, attribute, value,
-  (SELECT json_group_array(source.kind || ':' || source.ref) FROM memory_source AS source WHERE source.memory_id = memory.id)
+SELECT id, key, kind, derived, text, content_hash, subject, attribute, value, (
+  WITH RECURSIVE stands (id) AS (
+    SELECT memory.id
+    UNION
+    SELECT merged.superseded_by FROM stands CROSS JOIN memory AS merged ON merged.id = stands.id
+    WHERE merged.state = 'merged' AND merged.superseded_by IS NOT NULL
+  )
+  SELECT json_group_array(DISTINCT source.kind || ':' || source.ref)
+  FROM stands CROSS JOIN memory_source AS source ON source.memory_id = stands.id
+  WHERE stands.id = memory.id OR source.statement = memory.key
+)
 FROM memory WHERE id = ?
 
 -- name: said
