@@ -222,6 +222,10 @@ class TestPruned(suite.PrunedContract):
     """See the contract."""
 
 
+class TestForgottenNames(suite.NamesContract):
+    """Names go with what they name."""
+
+
 class TestForgetting(suite.ForgettingContract):
     """What goes."""
 

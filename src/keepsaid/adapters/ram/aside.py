@@ -25,7 +25,7 @@ def _images(state: State) -> dict[str, Rows]:
         "feedback": {**state.feedback},
         "finding": {number: row.finding for number, row in state.findings.items()},
         "task": {number: (row.task, row.steps, row.remembered) for number, row in state.tasks.items()},
-        "schedule": {number: (row.new, row.state) for number, row in state.schedules.items()},
+        "schedule": {number: (row.new, row.state, row.reason) for number, row in state.schedules.items()},
     }
 
 
@@ -79,7 +79,7 @@ def _put_back_work(state: State, images: dict[str, Rows]) -> None:
     for schedule_id, was in images["schedule"].items():
         if schedule_id in state.schedules:
             schedule = state.schedules[schedule_id]
-            schedule.new, schedule.state = was
+            schedule.new, schedule.state, schedule.reason = was
 
 
 def for_good(state: State, number: int) -> None:

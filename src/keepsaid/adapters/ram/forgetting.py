@@ -25,7 +25,8 @@ from keepsaid.domain.forgetting import (
     Wanted,
     summed,
 )
-from keepsaid.domain.message import Content
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Content, Marks, Message
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.slot import Question, SlotState
 from keepsaid.domain.states import TABLES, move
@@ -104,7 +105,7 @@ class _Piece:
             for place, entry in enumerate(lane.transcript):
                 of_turn = turn_id and entry.turn_id == turn_id and entry.record.role is not Role.USER
                 if (ref and entry.ref == ref) or of_turn:
-                    emptied = replace(entry.record, text="", attached="", calls=())
+                    emptied = replace(entry.record, text="", attached="", calls=(), call_id="", speaker="")
                     lane.transcript[place] = replace(entry, record=emptied, unprompted=True)
                     first = self.lanes.get(id(lane), (lane, place + 1))[1]
                     self.lanes[id(lane)] = lane, min(place + 1, first)
@@ -160,6 +161,7 @@ def _message(message_id: int, piece: _Piece) -> bool:
         state.forgotten[message_id] = piece.at
         piece.counts["messages"] += 1
     state.redactions.pop(message_id, None)
+    state.placed.pop(message_id, None)
     for number, slot in lane.slots.items():
         if slot.filled_by == name:
             lane.slots[number] = replace(slot, value="")
@@ -169,11 +171,29 @@ def _message(message_id: int, piece: _Piece) -> bool:
     if batch.task_id is not None:
         piece.counts["tasks"] += tasks.scrub(state, batch.task_id, piece.at)
     if batch.state == "queued" and batch.steered is None and all(m.id in state.forgotten for m in batch.messages):
-        return drop(state, Drop(batch.id, piece.at, FORGOTTEN))
-    if batch.state in OPEN_BATCHES:
+        drop(state, Drop(batch.id, piece.at, FORGOTTEN))
+    elif batch.state in OPEN_BATCHES:
         return False
     batch.error = ""
+    _unname(state, state.messages[message_id])
     return True
+
+
+def _unname(state: State, message: Message) -> None:
+    """Remove who said it, and the names by which its provider knows it; the hash that tells a redelivery stays."""
+    inbound = message.inbound
+    _untarget(state, message.lane, inbound.marks.provider_id, (0, message.id))
+    origin = replace(inbound.origin, sender=FORGOTTEN, name="")
+    named = replace(inbound, origin=origin, marks=Marks(), topic=None, reply_url=None)
+    unnamed = replace(message, inbound=named)
+    state.messages[message.id] = state.lanes[message.lane].messages[message.number - 1] = unnamed
+
+
+def _untarget(state: State, lane: Lane, provider_id: str | None, rank: tuple[int, int]) -> None:
+    if provider_id is not None:
+        target = (lane.channel, lane.account, lane.conversation), provider_id
+        if state.named.get(target, (1, 0, lane))[:2] == rank:
+            del state.named[target]
 
 
 def _turn(turn_id: int, piece: _Piece) -> bool:
@@ -191,7 +211,7 @@ def _turn(turn_id: int, piece: _Piece) -> bool:
         if slot is not None:
             ended = slot.state is SlotState.OPEN
             question = Question("", slot.question.expected)
-            lane.slots[turn_id] = replace(slot, question=question, value="")
+            lane.slots[turn_id] = replace(slot, question=question, value="", person="", anchor="")
             if ended:
                 cleared = SlotState(move("slot", slot.state, "clear"))
                 lane.slots[turn_id] = replace(lane.slots[turn_id], state=cleared, reason=FORGOTTEN, ended_at=piece.at)
@@ -212,7 +232,9 @@ def _empty_reply(state: State, reply: ReplyRow, at: int) -> None:
         state.told(at, replied(reply.draft.id, reply.state, (reply.turn_id, reply.batch_id), reply.attempts))
     if reply.state not in OPEN_REPLIES:
         state.unsettled.pop(reply.draft.id, None)
-    reply.draft, reply.detail, reply.owner = replace(reply.draft, text=""), "", ""
+    _untarget(state, reply.lane, reply.provider_id, (1, reply.draft.id))
+    reply.draft, reply.detail, reply.owner = replace(reply.draft, text="", url=None, reply_to=None), "", ""
+    reply.provider_id = None
     reply.ended_at = at if reply.ended_at is None else reply.ended_at
 
 

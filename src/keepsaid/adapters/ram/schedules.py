@@ -70,7 +70,10 @@ def scrub(state: State, turn_id: int, at: int) -> int:
     for row in made:
         if row.state in LIVE:
             _stop(state, row, "cancel", at)
-        row.new = replace(row.new, text="")
+        target = row.new.target and replace(row.new.target, url=None)
+        row.new, row.reason = replace(row.new, text="", name="", target=target), ""
+        for run in (one for one in state.runs.values() if one.run.schedule_id == row.new.id):
+            run.run = replace(run.run, reason="", target=run.run.target and replace(run.run.target, url=None))
     return len(made)
 
 

@@ -28,6 +28,7 @@ from keepsaid.domain.task import (
     TellStatus,
     made_of,
 )
+from keepsaid.domain.work import WorkTerms
 
 
 def claim(state: State, commit: ClaimTasks) -> tuple[Task, ...]:
@@ -144,7 +145,7 @@ def scrub(state: State, task_id: int, at: int) -> bool:
     if row is None or not row.description:
         return False
     cancel(state, CancelTask(task_id, at, FORGOTTEN))
-    row.put(description="", status="", result="", reason="")
+    row.put(key="", description="", status="", result="", reason="", terms=WorkTerms())
     row.steps, row.remembered, row.relay = {}, True, 0
     state.staged.pop(task_id, None)
     return True

@@ -42,7 +42,7 @@ FORGOTTEN = "forgotten"
 _FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
 _UNSETTLED = ("queued", "leased")
 _KEPT: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", "trace", "injection", "feedback")
-_KEPT += ("finding", "task", "schedule", "tombstone")
+_KEPT += ("finding", "task", "schedule", "schedule_run", "placed", "tombstone")
 """Tables whose rows are put back when a forgetting is undone."""
 
 
@@ -192,6 +192,7 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
     """Empty a message and its record; False while somebody works on it."""
     piece.counts["messages"] += run(db, SQL["empty_message"], (message_id, piece.at))
     db.execute(SQL["forget_marks"], (message_id,))
+    db.execute(SQL["forget_placing"], (message_id,))
     name = f"message:{message_id}"
     piece.empty(db, every(db, SQL["positions_of"], (name,)))
     place = one(db, SQL["place"], (message_id,))
@@ -207,10 +208,10 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
         piece.counts["tasks"] += scrub(db, task_id, piece.at)
     if state == "queued" and steered is None and only(db, SQL["all_forgotten"], (batch_id,))[0]:
         drop(db, Drop(batch_id, piece.at, FORGOTTEN))
-        return True
-    if state in _UNSETTLED:
+    elif state in _UNSETTLED:
         return False
     db.execute(SQL["empty_batch"], (batch_id,))
+    db.execute(SQL["unname_message"], (message_id,))
     return True
 
 

@@ -71,6 +71,7 @@ def scrub(db: apsw.Connection, turn_id: int, at: int) -> int:
         if state in LIVE:
             _stop(db, schedule_id, (state, "cancel"), at)
         db.execute(SQL["scrub"], (schedule_id,))
+        db.execute(SQL["scrub_runs"], (schedule_id,))
     return len(made)
 
 

@@ -266,6 +266,41 @@ class ForgettingContract:
         assert [one.id for one in await store.forgettings.newest(5)] == [_REQUEST]
 
 
+class NamesContract:
+    """Names go with what they name: of senders, of deliveries, of tasks and schedules."""
+
+    async def test_who_said_it_and_how_its_provider_names_it_is_forgotten_with_it(self, store: Store) -> None:
+        """A redelivery is still known; a reply to it opens a lane of its own."""
+        road = Road(store)
+        marks = Marks(external_id="zebra-1", provider_id="zebra-post-1", reply_to="zebra-post-0")
+        inbound = replace(said("the zebra is called Rex", marks=marks), topic="zebras", reply_url="http://zebra.test/")
+        queued = await road.queue(inbound)
+        await road.answer(await road.claim_one(), "a zebra")
+        assert await request(store, queued.first.id) == Scrubbed(0, 0)
+        stored = (await road.story(queued.first.id)).message.inbound
+        assert (stored.origin.sender, stored.origin.name, stored.marks) == ("forgotten", "", Marks())
+        assert (stored.topic, stored.reply_url) == (None, None)
+        [reply] = (await road.story(queued.first.id)).replies
+        assert (reply.draft.url, reply.draft.reply_to) == (None, None)
+        received = await again(store, inbound, road.new_id())
+        assert (received.intake, received.id) == ("duplicate", queued.first.id)
+
+    async def test_the_names_of_its_tasks_and_schedules_are_forgotten_with_it(self, store: Store) -> None:
+        """A model chose them."""
+        road = Road(store)
+        await road.queue(said("remind me of the zebra"))
+        claimed = await road.claim_one()
+        at_noon = NewSchedule(70, "agent", "zebra", Once(90_000), What.SAY, "the zebra", Target(lane_of()))
+        effects = (MakeTask(71, "look for the zebra", key="zebra"), KeepTime(at_noon, 90_000))
+        batch, end = claimed.batch, replace(outcome(), effects=effects)
+        assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
+        assert await request(store, claimed.messages[0].id, turns=(claimed.turn_id,)) == Scrubbed(0, 0)
+        schedule, story = await store.schedules.schedule(70), await store.tasks.task(71)
+        assert schedule is not None
+        assert story is not None
+        assert (schedule.new.name, schedule.reason, story.task.key) == ("", "", "")
+
+
 class ReachContract:
     """A wish reaches what a person said, a conversation, a text; and whatever repeats it."""
 

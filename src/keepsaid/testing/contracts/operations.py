@@ -19,7 +19,7 @@ from keepsaid.testing.contracts.collection import (
 from keepsaid.testing.contracts.context import CopyContract, CutContract, SummaryContract, TailContract
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
-from keepsaid.testing.contracts.forgetting import ForgettingContract, ReachContract
+from keepsaid.testing.contracts.forgetting import ForgettingContract, NamesContract, ReachContract
 from keepsaid.testing.contracts.intake import DueContract, IntakeContract, ReplyLaneContract, WindowContract
 from keepsaid.testing.contracts.journal import DeliveryContract, JournalViewContract, SubscribeContract
 from keepsaid.testing.contracts.lanes import LaneListContract, LaneRulesContract, StrandContract
@@ -100,6 +100,7 @@ CONTRACTS: tuple[type, ...] = (
     PrunedContract,
     BacklogContract,
     ForgettingContract,
+    NamesContract,
     ReachContract,
     SubscribeContract,
     DeliveryContract,
@@ -167,6 +168,7 @@ __all__ = [
     "LeaseContract",
     "MarkContract",
     "MergingContract",
+    "NamesContract",
     "NewsContract",
     "NoteContract",
     "OutageContract",

@@ -64,8 +64,17 @@ SELECT hash FROM tombstone WHERE hash = ?
 -- name: empty_message
 UPDATE message SET text = '', payload = x'', forgotten_at = ?2 WHERE id = ?1 AND forgotten_at IS NULL
 
+-- who said it, and the names by which its provider knows it; the hashes that tell a redelivery stay
+-- name: unname_message
+UPDATE message SET sender = 'forgotten', sender_name = '', external_id = NULL, provider_id = NULL, reply_to = NULL,
+  topic = NULL, reply_url = NULL
+WHERE id = ?1
+
 -- name: forget_marks
 DELETE FROM redaction WHERE message_id = ?
+
+-- name: forget_placing
+DELETE FROM placed WHERE message_id = ?
 
 -- name: place
 SELECT lane_id, number FROM message WHERE id = ?
@@ -89,7 +98,8 @@ SELECT lane_id, position FROM transcript WHERE ref = ? AND ref <> ''
 SELECT lane_id, position FROM transcript WHERE turn_id = ? AND role <> 'user'
 
 -- name: empty_record
-UPDATE transcript SET text = '', attached = '', calls = '', unprompted = 1 WHERE lane_id = ?1 AND position = ?2
+UPDATE transcript SET speaker = '', sender = '', text = '', attached = '', calls = '', call_id = '', unprompted = 1
+WHERE lane_id = ?1 AND position = ?2
 
 -- name: turn_state
 SELECT state FROM turn WHERE id = ?
@@ -113,13 +123,14 @@ DELETE FROM feedback WHERE memory_id = ?
 SELECT id, state, batch_id, attempts FROM reply WHERE turn_id = ?
 
 -- name: empty_reply
-UPDATE reply SET text = '', detail = '', state = ?2, ended_at = coalesce(ended_at, ?3), owner = NULL WHERE id = ?1
+UPDATE reply SET text = '', detail = '', url = NULL, reply_to = NULL, provider_id = NULL, state = ?2,
+  ended_at = coalesce(ended_at, ?3), owner = NULL WHERE id = ?1
 
 -- name: empty_moves
 UPDATE reply_move SET detail = '' WHERE reply_id = ?
 
 -- name: empty_question
-UPDATE slot SET question = '', options = '[]', value = '', state = iif(state = 'open', 'cleared', state),
+UPDATE slot SET person = '', anchor = '', question = '', options = '[]', value = '', state = iif(state = 'open', 'cleared', state),
   reason = iif(state = 'open', 'forgotten', reason), ended_at = coalesce(ended_at, ?2)
 WHERE id = ?1
 

@@ -11,7 +11,10 @@ SELECT id, state FROM schedule WHERE turn_id = ? AND text <> ''
 SELECT message_id FROM schedule JOIN schedule_run ON schedule_id = id WHERE turn_id = ? AND message_id IS NOT NULL
 
 -- name: scrub
-UPDATE schedule SET text = '' WHERE id = ?
+UPDATE schedule SET name = '', text = '', reason = '', url = NULL WHERE id = ?
+
+-- name: scrub_runs
+UPDATE schedule_run SET reason = '', url = NULL WHERE schedule_id = ?
 
 -- name: taken
 SELECT 1 FROM schedule WHERE id = ?1

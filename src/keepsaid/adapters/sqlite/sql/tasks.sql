@@ -136,7 +136,7 @@ DELETE FROM task WHERE id IN (
 )
 
 -- name: scrub
-UPDATE task SET description = '', status = '', result = '', reason = '', remembered = 1, relay = 0 WHERE id = ?1
+UPDATE task SET key = '', terms = '{}', description = '', status = '', result = '', reason = '', remembered = 1, relay = 0 WHERE id = ?1
 
 -- name: forget_steps
 DELETE FROM step WHERE turn_id = ?
