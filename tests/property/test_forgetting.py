@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.property.forgetting_world import STORES, World, world
 
@@ -181,6 +181,8 @@ async def _walk(kind: str, steps: list[Step]) -> None:
 
 @pytest.mark.parametrize("kind", STORES)
 @given(steps=_STEPS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=12, deadline=None, phases=(Phase.reuse, Phase.generate), suppress_health_check=[HealthCheck.too_slow]
+)
 def test_what_goes_is_what_the_preview_named_and_what_matches(kind: str, steps: list[Step]) -> None:
     asyncio.run(_walk(kind, steps))

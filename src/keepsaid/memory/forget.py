@@ -39,8 +39,8 @@ _SUMMARIES = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_S
 class _Reach:
     """What is reached so far.
 
-    A memory that was chosen leads to the messages it was made of, unless one of them is `matched` by the wish itself:
-    then the others are no part of what was named.
+    A memory that was chosen leads to the messages it was made of. One that was not chosen `by_id` does not if one of
+    them is `matched` by the wish itself, or was forgotten `before`: then the others are no part of what was named.
     """
 
     named: frozenset[int]
@@ -52,6 +52,7 @@ class _Reach:
     words: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     matched: frozenset[str] = frozenset()
+    by_id: bool = False
 
     @property
     def refs(self) -> frozenset[str]:
@@ -61,6 +62,10 @@ class _Reach:
 
     def _turn_refs(self) -> Iterable[str]:
         return (f"turn:{number}" for number in self.turns)
+
+    def leads_on(self, chosen: Traced) -> bool:
+        """Whether the sources of a memory that was chosen go with it."""
+        return self.leads and (self.by_id or (self.matched | self.before).isdisjoint(chosen.refs))
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -82,7 +87,8 @@ class Reaching:
         named = await self._memory.named(wish)
         reach = _Reach(frozenset(named), not wish.again)
         reach.messages |= dict.fromkeys(await self._view.messages(wish))
-        reach.matched = frozenset(map(message_name, reach.messages)) if not wish.memories else frozenset()
+        reach.by_id = bool(wish.memories)
+        reach.matched = frozenset(map(message_name, reach.messages))
         await self._follow(reach, named)
         return await self._whole(reach)
 
@@ -112,7 +118,7 @@ class Reaching:
                 chosen = one.id in reach.named or not same.isdisjoint(one.said)
                 if chosen or _goes(one, reach):
                     reach.memories[one.id] = one
-                    leads = chosen and reach.leads and reach.matched.isdisjoint(one.refs)
+                    leads = chosen and reach.leads_on(one)
                     _lead((one.key, *(ref for ref in one.refs if leads and ref not in reach.before)), reach)
             reach.words |= await self._telling(reach)
             await self._spread(reach)
