@@ -42,6 +42,7 @@ from keepsaid.pipeline.turn.tasking import Tasking
 from keepsaid.pipeline.turn.timely import TimelyTerms, schedule_tools
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.offload import Offload, inline
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.store import Store
 
@@ -81,6 +82,7 @@ class Agent:
     system: tuple[Clock, Ids]
     hub: ProgressHub
     tools: tuple[Sequence[Tool], TurnOffers, Toolbox]
+    offload: Offload = inline
 
     def flow(self) -> Flow:
         """The road of its messages."""
@@ -102,7 +104,8 @@ class Agent:
         window = config.compaction.window_tokens
         commands = Commands(operations, operations, have.compactor.asked, claims, have.forgetter, window)
         told = Streams(self.hub, self.tools[1].active)
-        return Mind(self.model, reminder, IdentityFiles(files), self._tools, told, sources, guard, commands)
+        who = IdentityFiles(files)
+        return Mind(self.model, reminder, who, self._tools, told, sources, guard, commands, self.offload)
 
     def _injector(self) -> Injector:
         memory = self.config.memory
@@ -117,7 +120,7 @@ class Agent:
             cross=self.config.lanes.cross == "always",
         )
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
-        return Injector(have.recall, memories, have.recorder, clock, settings)
+        return Injector(have.recall, memories, have.recorder, clock, settings, self.offload)
 
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         given, offers, toolbox = self.tools

@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.space import DiskSpace
+from keepsaid.adapters.system.threads import TextThreads
 from keepsaid.app.agent import Agent, Faculties
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.bulletins import briefings_of
@@ -79,6 +80,7 @@ from keepsaid.ports.embedder import Embedder
 from keepsaid.ports.halt import Halt
 from keepsaid.ports.lock import Lock
 from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.offload import Offload, inline
 from keepsaid.ports.space import Space
 from keepsaid.ports.store import Store
 
@@ -103,7 +105,8 @@ _PRUNE_MS = 60_000
 class Outside:
     """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is.
 
-    `redactor` is the one that its stores were opened with; `lock` is held instead of the home's own.
+    `redactor` is the one that its stores were opened with; `lock` is held instead of the home's own. `offload` runs
+    what reads long texts.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -116,6 +119,7 @@ class Outside:
     former: Former = no_former
     extensions: Sequence[Found] = ()
     lock: Lock | None = None
+    offload: Offload = inline
 
 
 def embedding_of(outside: Outside, memories: SqliteMemories, config: Config, lent: Active) -> Embedding | None:
@@ -164,7 +168,9 @@ class Instance:
         system = self.clock, self.ids
         offers = TurnOffers(self._guests)
         self.toolbox = toolbox_of(config, self.clock)
-        agent = Agent(home, config, stores, model, have, system, self.hub, (outside.tools, offers, self.toolbox))
+        agent = Agent(
+            home, config, stores, model, have, system, self.hub, (outside.tools, offers, self.toolbox), outside.offload
+        )
         self.flow = agent.flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.memories.news)
@@ -367,10 +373,13 @@ async def opened(
         lock.acquire()
         closing.callback(lock.release)
         found = found_in(home, config)
+        threads = TextThreads()
+        closing.callback(threads.close)
         config, redactor = with_channels(config, found), redactor_of(config, secrets_of(found))
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else model_of(config, closing)
-        outside = replace(outside or Outside(), redactor=redactor, extensions=found, lock=lock)
+        outside = outside or Outside()
+        outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads)
         if outside.embedder is None:
             embedder, former = embedder_of(home, config, closing), former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)

@@ -107,6 +107,11 @@ class LaneTail:
     posts: tuple[Post, ...] = ()
 
     @property
+    def chars(self) -> int:
+        """How many characters its records have."""
+        return sum(len(record.text) for record in self.recent.records)
+
+    @property
     def blocks(self) -> dict[int, Block]:
         """The earlier blocks that are shown, by the position of the record they stand before."""
         shown = set(self.positions)

@@ -82,6 +82,11 @@ class Prompt:
     session_summary: str = ""
 
     @property
+    def chars(self) -> int:
+        """How many characters it has, about: of tool calls only the results count."""
+        return len(self.system) + sum(len(record.text) for _, record in self.parts)
+
+    @property
     def parts(self) -> tuple[tuple[str, Record], ...]:
         """Everything that follows the system text, in the order in which it is sent, each with its layer's name."""
         stands = (*_said("summary", self.summary), *_said("session_summary", self.session_summary))

@@ -24,6 +24,9 @@ _SHOUTED, _GLUED, _APART, _ENDLESS = 0.3, 0.07, 0.03, 0.4
 """What a letter costs beyond the first ones: of a word in capitals, one after no space, one after a space, and
 beyond the sixteenth letter of any."""
 
+_SPACES = 64
+"""So many spaces or line ends are one token."""
+
 _ALPHABETS, _SYLLABLES, _IDEOGRAPHS, _BEYOND = "\u0250", "\u0530", "\u2e80", "\U00010000"
 
 
@@ -80,7 +83,7 @@ def _cost(piece: str) -> float:
     """What one piece costs, one token at least."""
     letters = piece.partition("'")[0].strip(" ")
     if not letters or letters.isspace():
-        return 1.0
+        return max(1.0, len(piece) / _SPACES)
     word = letters if letters[0].isalnum() else letters[1:]
     if not word.isalpha():
         return _cost_of_marks(letters)

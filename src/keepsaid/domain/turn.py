@@ -136,6 +136,11 @@ class Claimed:
         return Held(self.turn_id, self.batch.fence, self.steps, self.trace)
 
     @property
+    def chars(self) -> int:
+        """How many characters its messages have."""
+        return sum(len(message.text) for message in self.heard)
+
+    @property
     def heard(self) -> tuple[Message, ...]:
         """Every message this turn answers, in order."""
         return (*self.messages, *(message for one in self.steered for message in one.messages))

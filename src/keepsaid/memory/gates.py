@@ -203,6 +203,11 @@ def _measures(one: _Sifted) -> Iterator[Measure]:
         yield Measure("nearer", one.evidence.nearer)
 
 
+def read_of(*hits: Sequence[Hit]) -> int:
+    """How many characters of these memories are read to judge them."""
+    return sum(min(len(hit.memory.text), _MEMORY_CHARS) for each in hits for hit in each)
+
+
 def plain(text: str) -> str:
     """A text without its case and spacing, to tell whether two are the same; of a long one its start and length."""
     if len(text) > _MEMORY_CHARS:

@@ -11,13 +11,14 @@ from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recall
 from keepsaid.domain.message import SYSTEM, Message, Origin
 from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
+from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible, read_of
 from keepsaid.memory.recall.asking import cut_note, query_of
 from keepsaid.memory.recall.legs import Missing, ask
 from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.memory.relevance import Relevance
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
+from keepsaid.ports.offload import Offload, inline
 from keepsaid.ports.recall import Recall
 
 LEG_SHARE = 0.6
@@ -37,12 +38,14 @@ class Injector:
         recorder: Recorder,
         clock: Clock,
         settings: InjectionSettings | None = None,
+        offload: Offload = inline,
     ) -> None:
         self._recall = recall
         self._memories = memories
         self._recorder = recorder
         self._clock = clock
         self._settings = settings or InjectionSettings()
+        self._offload = offload
         self._recording: dict[str, asyncio.Task[int]] = {}
 
     async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
@@ -93,7 +96,7 @@ class Injector:
         shown = Shown(before.shown, own, before.standing, before.lately, claimed.around.wrong)
         visible = Visible(shown, before.records, "\n".join(message.text for message in said))
         selection = Selection(visible, Relevance(text, rarity), self._settings)
-        passing = selection.sift(pinned, recalled.hits)
+        passing = await self._offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))
         selection.choose(await self._alike(passing, missing) if recalled.by_meaning else ())
         return selection, recalled
 

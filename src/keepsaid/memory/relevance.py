@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from math import fsum
 
 from keepsaid.domain.dates import DAYS
@@ -148,6 +149,6 @@ def told_of(said: str) -> Iterator[str]:
     Who is spoken to stands first, last, or beside a comma: "good night, Eva", "Eva, listen", "thanks Eva!".
     """
     words = list(_WORD.finditer(said))
-    for word in words[1:-1]:
-        if said[word.end() : word.end() + 1] != "," and said[: word.start()].rstrip()[-1:] != ",":
+    for before, word in pairwise(words[:-1]):
+        if said[word.end() : word.end() + 1] != "," and said[before.end() : word.start()].rstrip()[-1:] != ",":
             yield root(word.group())

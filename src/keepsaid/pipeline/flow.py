@@ -62,6 +62,7 @@ from keepsaid.ports.hints import Hints
 from keepsaid.ports.identity import Identity
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.offload import Beside, Offload, inline
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
 from keepsaid.ports.progress import Progress, Progresses
@@ -89,6 +90,7 @@ class Mind:
     """Who answers, and what comes to mind: `tools` makes the tools of one turn, `sources` fill its prompt.
 
     `guard` watches that prompts fit the model, and tells nobody that a lane is due where it is left to the road.
+    `offload` runs what reads long texts.
     """
 
     model: Model
@@ -99,6 +101,7 @@ class Mind:
     sources: Sources = Sources()
     guard: Guard | None = None
     commands: Commands | None = None
+    offload: Offload = inline
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +250,15 @@ class Flow:
         asked = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
-        shown = told_again(claimed.trace, trace_of(scene, prompt, tools, fitting.factor))
+        offload, tracing = self._mind.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
+        shown = told_again(claimed.trace, await offload(prompt.chars, tracing))
         trace = noted(shown, claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
-        offers = Offers(self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked))
+        offers = Offers(
+            self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked), offload
+        )
         delta = partial(self._tell, offers)
-        turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers)
+        turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers, offload)
         text, records, model = await run(turn, steps)
         outcome = Outcome(text, records, steps.usage, model, chosen(trace), opened=opened_in(records))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
@@ -313,7 +319,8 @@ class Flow:
             passing.cancel()
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
-        return fitted(await reading, self._course.budget.recent_tokens)
+        tail = await reading
+        return await self._mind.offload(tail.chars, partial(fitted, tail, self._course.budget.recent_tokens))
 
     def _fitting(self, scene: Scene, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
@@ -323,7 +330,8 @@ class Flow:
             return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget)
 
         factor = scene.claimed.around.calibration(self._mind.model.name).factor
-        return Fitting(self._guard, scene.claimed.batch.lane, self._mind.model, make, tail, factor)
+        offload = Beside(self._mind.offload, scene.claimed.chars)
+        return Fitting(self._guard, scene.claimed.batch.lane, self._mind.model, make, tail, factor, offload)
 
     async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""

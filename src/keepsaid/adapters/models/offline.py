@@ -12,6 +12,8 @@ from keepsaid.ports.model import Delta, ModelRequest
 
 _QUOTED_MAX = 5
 _QUOTE_CHARS_MAX = 300
+_LOOKED_AT_MAX, _READ_CHARS_MAX = 100, 1_000
+"""So many of a lane's newest records are looked at, and so many characters of each and of the message."""
 _HEADERS = ("[Context from memory]", "[Pinned context]", "[Relevant to this message]")
 _WORD = re.compile(r"\w+")
 
@@ -52,14 +54,15 @@ def _recalled(prompt: Prompt) -> list[str]:
 
 def _said_here(prompt: Prompt) -> list[str]:
     """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows."""
-    asked = _content_words(prompt.user)
-    said = [record for record in prompt.history if record.role is Role.USER and asked & _content_words(record.text)]
+    asked, lately = _content_words(prompt.user), prompt.history[-_LOOKED_AT_MAX:]
+    said = [record for record in lately if record.role is Role.USER and asked & _content_words(record.text)]
     return [" ".join(_named(record).split()) for record in reversed(said)]
 
 
 def _named(record: Record) -> str:
-    return f"{record.speaker}: {record.text}" if record.speaker else record.text
+    text = record.text[:_READ_CHARS_MAX]
+    return f"{record.speaker}: {text}" if record.speaker else text
 
 
 def _content_words(text: str) -> set[str]:
-    return {word for word in map(str.casefold, _WORD.findall(text)) if word not in STOPWORDS}
+    return {word for word in map(str.casefold, _WORD.findall(text[:_READ_CHARS_MAX])) if word not in STOPWORDS}

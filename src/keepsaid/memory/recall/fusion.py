@@ -30,7 +30,9 @@ PAST = 0.5
 IMPORTANT, RECENT = 1e-4, 1e-5
 """Importance, then the time it was said, tell apart what is otherwise equal, and nothing else."""
 
-_ECHO_CHARS = 1_000
+_ECHO_CHARS, _ANCHOR_CHARS = 1_000, 8_000
+"""So much of a memory is read to find out whether it only asks, and whether it tells of what happened."""
+
 _OPENINGS = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "why", "how"])
 
 _ASKS = ("?", "？", "؟", "?]")
@@ -127,7 +129,10 @@ def apart(ranked: Sequence[Fused], memories: Mapping[int, Memory]) -> list[Fused
 
 def _anchored(anchor: Anchor, ranked: Sequence[Memory]) -> When:
     """The time of what the anchor names: of the memories with most of its words the best."""
-    told = [(len(anchor.stems.intersection(map(root, spelled(one.text)))), one.new.said_at) for one in ranked]
+    told = [
+        (len(anchor.stems.intersection(map(root, spelled(one.text[:_ANCHOR_CHARS])))), one.new.said_at)
+        for one in ranked
+    ]
     most = max((shared for shared, _ in told), default=0)
     return When((anchor.span(next(at for shared, at in told if shared == most)),)) if most else NO_TIME
 

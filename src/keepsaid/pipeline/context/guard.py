@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from keepsaid.domain.compaction import Cut, CutContext, Terms, ahead, due
 from keepsaid.domain.context import TAIL_MAX, LaneTail
@@ -20,6 +21,7 @@ from keepsaid.errors import ModelTooLong
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.model import Delta, Model, ModelRequest
+from keepsaid.ports.offload import Offload, inline
 from keepsaid.ports.operations import Operations
 
 _CUT_SHARE = 0.5
@@ -110,6 +112,7 @@ class Fitting:
         make: Callable[[LaneTail], Prompt],
         tail: LaneTail,
         factor: float = 1.0,
+        offload: Offload = inline,
     ) -> None:
         self._guard = guard
         self._lane = lane
@@ -118,8 +121,16 @@ class Fitting:
         self._used = tail.used
         self.factor = factor
         self._retried = False
+        self._offload = offload
+        self._prompt: Prompt | None = None
         self.tail = tail
-        self.prompt = make(tail)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt as it stands; `fit` has it made."""
+        if self._prompt is None:
+            self._prompt = self._make(self.tail)
+        return self._prompt
 
     @property
     def name(self) -> str:
@@ -134,6 +145,7 @@ class Fitting:
     async def fit(self) -> Prompt:
         """The prompt, with so many messages cut off that it fits the window, if that can be had in time."""
         limit = self._guard.windows.emergency * self._guard.windows.of(self.name)
+        self._prompt = await self._made(self.tail)
         for _ in range(_CUTS_MAX):
             if self.tokens < limit or not await self._shorter():
                 break
@@ -145,8 +157,11 @@ class Fitting:
         if cut is None:
             return False
         before, self.tail, self._used = self.prompt, cut, 0
-        self.prompt = self._make(cut)
-        return self.prompt != before
+        self._prompt = await self._made(cut)
+        return self._prompt != before
+
+    async def _made(self, tail: LaneTail) -> Prompt:
+        return await self._offload(tail.chars, partial(self._make, tail))
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """One call; a prompt that the provider says is too long is cut and sent once more, once in a turn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from keepsaid.domain.attachment import described
@@ -12,6 +13,7 @@ from keepsaid.domain.busy import Steer
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Steered
+from keepsaid.ports.offload import Offload, inline
 from keepsaid.ports.operations import Operations
 
 
@@ -46,12 +48,18 @@ class Offers:
     """
 
     def __init__(
-        self, operations: Operations, claimed: Claimed, window: Window | None, spoken: Callable[[Message], str]
+        self,
+        operations: Operations,
+        claimed: Claimed,
+        window: Window | None,
+        spoken: Callable[[Message], str],
+        offload: Offload = inline,
     ) -> None:
         self._operations = operations
         self._claimed = claimed
         self._window = window
         self._spoken = spoken
+        self._offload = offload
         self._shown: dict[str, str] = {}
 
     @property
@@ -66,13 +74,13 @@ class Offers:
             steer = Steer(self._claimed.turn_id, batch.id, batch.fence, n, self._window)
             fresh = await self._operations.apply(steer)
             self._claimed = replace(self._claimed, steered=(*self._claimed.steered, *fresh))
-        return [record for one in self._claimed.steered if one.n == n for record in self._records(one)]
+        return [record for one in self._claimed.steered if one.n == n for record in await self._records(one)]
 
-    def _records(self, steered: Steered) -> list[Record]:
+    async def _records(self, steered: Steered) -> list[Record]:
         records = []
         for message in steered.messages:
             ref, origin = f"message:{message.id}", message.inbound.origin
-            self._shown[ref] = self._spoken(message)
+            self._shown[ref] = await self._offload(len(message.text), partial(self._spoken, message))
             who, attached = origin.name or origin.sender, described(message.inbound.content)
             records.append(Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached))
         return records

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.text import cut, digest, normalise
@@ -14,6 +15,10 @@ from keepsaid.errors import ModelMalformed, ToolError
 from keepsaid.pipeline.turn.offers import Joining
 from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
+from keepsaid.ports.offload import Offload, inline
+
+_READ_FOR_EACH = 4
+"""So many characters may become one when a text is normalised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a turn works with."""
+    """What a turn works with; `offload` runs what reads long texts."""
 
     model: Model
     prompt: Prompt
@@ -37,6 +42,7 @@ class Turn:
     limits: TurnLimits
     delta: Delta
     offers: Joining
+    offload: Offload = inline
 
 
 async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]:
@@ -58,7 +64,8 @@ async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]
 async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answer:
     exchange = turn.offers.sent(exchange)
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
-    said = digest(turn.prompt.system, repr(turn.prompt.parts), repr(exchange))
+    chars = turn.prompt.chars + sum(len(record.text) for record in exchange)
+    said = await turn.offload(chars, partial(_hashed, turn.prompt, exchange))
 
     async def make(begun: Begun) -> tuple[Json, Usage]:
         answer = await _readable(turn, replace(request, begun=begun))
@@ -66,6 +73,11 @@ async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answ
         return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
 
     return _read(await steps.once(Call(StepKind.MODEL, turn.model.name, said, settles=_answers), make))
+
+
+def _hashed(prompt: Prompt, exchange: tuple[Record, ...]) -> bytes:
+    """A hash of all that is sent in a call, which tells a retry whether it sends the same."""
+    return digest(prompt.system, repr(prompt.parts), repr(exchange))
 
 
 def _answers(output: Json) -> bool:
@@ -106,11 +118,16 @@ async def _result(turn: Turn, steps: StepLog, call: ToolCall) -> str:
     async def make(begun: Begun) -> tuple[Json, Usage]:
         await begun()
         said = await _call(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
-        return cut(normalise(said), chars_max), Usage()
+        return cut(await turn.offload(len(said), partial(_fit, said, chars_max)), chars_max), Usage()
 
     repeatable = tool is not None and tool.kind in (ToolClass.PURE, ToolClass.IDEMPOTENT)
     subject = normalise(call.name)
     return str(await steps.once(Call(StepKind.TOOL, subject, digest(subject, call.arguments), repeatable), make))
+
+
+def _fit(said: str, chars_max: int) -> str:
+    """The beginning of a tool's output, fit to store and still longer than `chars_max` where the output is."""
+    return normalise(said[: _READ_FOR_EACH * chars_max + 1])
 
 
 async def _call(tool: Tool, text: str) -> str:
