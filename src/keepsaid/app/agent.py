@@ -175,6 +175,5 @@ def course_of(config: Config) -> Course:
     stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
     terms = config.sessions.terms(), config.slots.terms()
     again = config.memory.history_blocks, config.memory.reinject_turns
-    return Course(
-        config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again, config.schedules.timezone
-    )
+    last = config.schedules.timezone, config.turns.prepare_s
+    return Course(config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again, *last)

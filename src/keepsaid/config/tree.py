@@ -256,6 +256,9 @@ class TurnsConfig(Section):
     sent the turn back before."""
     open_max: int = Field(256, ge=1, le=10_000)
     """Turns open at the same time, slow ones counted."""
+    prepare_s: float = Field(5.0, gt=0)
+    """Seconds until a turn goes on without the parts of its prompt that are not ready: memory, skills, identity files,
+    the bulletin, the session summary, side work, and what extensions add. `keepsaid why` names them."""
     stop_s: float = Field(3.0, ge=0)
     """Seconds running turns, and replies on their way, get to end at a graceful stop."""
 

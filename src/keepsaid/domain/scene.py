@@ -54,7 +54,10 @@ class Passing:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A turn's messages, its lane's summary and records, what came to mind, and what surrounds them."""
+    """A turn's messages, its lane's summary and records, what came to mind, and what surrounds them.
+
+    `left_out` names the parts that were not ready in time, each with its time limit.
+    """
 
     claimed: Claimed
     tail: LaneTail = LaneTail()
@@ -62,3 +65,4 @@ class Scene:
     standing: Standing = Standing()
     passing: Passing = Passing()
     attention: Attention = Attention()
+    left_out: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.relay import relayed_in
@@ -39,6 +40,7 @@ from keepsaid.pipeline.context.desk import tools_of
 from keepsaid.pipeline.context.guard import Fitting, Guard
 from keepsaid.pipeline.context.late import judged, noted, owned_up
 from keepsaid.pipeline.context.measure import measured
+from keepsaid.pipeline.context.prepare import Preparation
 from keepsaid.pipeline.context.quoted import joining
 from keepsaid.pipeline.context.recent import fitted
 from keepsaid.pipeline.context.sources import Sources
@@ -70,6 +72,8 @@ from keepsaid.ports.recall import Reminder
 from keepsaid.ports.skills import SkillShelf
 
 _log = logging.getLogger("keepsaid.route")
+_turn_log = logging.getLogger("keepsaid.turn")
+_LATE = "it was not ready in time"
 _LANES_MAX = 64
 _FAILED_MS = 1_000
 _MOMENT_MS = 50
@@ -109,7 +113,8 @@ class Course:
     """How the road runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane.
 
     So many of a lane's last blocks of memory are shown again (`history_blocks`), and for so many turns what a lane was
-    reminded of does not come to mind again (`reinject_turns`). Schedules that name no time zone go by `zone`.
+    reminded of does not come to mind again (`reinject_turns`). Schedules that name no time zone go by `zone`. What is
+    not ready `prepare_s` seconds after a turn began to prepare is left out of its prompt.
     """
 
     routes: Routes
@@ -123,6 +128,7 @@ class Course:
     history_blocks: int = 0
     reinject_turns: int = 0
     zone: str = "UTC"
+    prepare_s: float = 5.0
 
 
 def check(claimed: Claimed) -> None:
@@ -306,17 +312,24 @@ class Flow:
         return replace(tail, reminders=reminders)
 
     async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
-        """What the prompt is made of; the lane and what surrounds the turn are read while memory is searched."""
+        """What the prompt is made of; the lane is read, and everything else prepared, side by side.
+
+        The turn goes on without a part that is not ready in time; of the lane it needs all.
+        """
         mind, now = self._mind, shown_at(claimed.trace, self._clock.now_ms())
         tail = asyncio.ensure_future(self._tail(reading))
-        recent = asyncio.ensure_future(_recent(tail))
-        standing = asyncio.ensure_future(mind.sources.standing(claimed, mind.identity))
-        passing = asyncio.ensure_future(mind.sources.passing(claimed, now))
-        try:
-            injection = recorded(claimed.trace) or await mind.reminder.remind(claimed, recent)
-            return Scene(claimed, await tail, injection, await standing, await passing)
-        finally:
-            passing.cancel()
+        preparation = Preparation()
+        parts = mind.sources.begin(preparation, claimed, mind.identity)
+        injection = recorded(claimed.trace)
+        if injection is None:
+            recent = asyncio.ensure_future(_recent(tail))
+            memory = preparation.begin("memory", mind.reminder.remind(claimed, recent), Injection(skipped=_LATE))
+        left_out = await preparation.finish(self._course.prepare_s)
+        if left_out:
+            told = {"turn": claimed.turn_id, "batch": claimed.batch.id}
+            _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=told)
+        given = injection or memory.value
+        return Scene(claimed, await tail, given, parts.standing, parts.passing(now), left_out=left_out)
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
         tail = await reading

@@ -24,7 +24,7 @@ from keepsaid.interfaces.commanded import commanded
 from keepsaid.interfaces.picture import context_bar, one_page
 from keepsaid.interfaces.ranks import rank_shift
 from keepsaid.interfaces.shapes import turn_shape, when
-from keepsaid.pipeline.context.again import changed_since
+from keepsaid.pipeline.context.again import changed_since, left_out_of
 from keepsaid.pipeline.context.cache import compared
 from keepsaid.pipeline.context.late import late_before
 from keepsaid.pipeline.turn.ask import questions_in
@@ -116,6 +116,7 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     trace: dict[str, Any] = turn.trace if isinstance(turn.trace, dict) else {}
     alone = commanded(turn)
     lines += [("context", f"none: {alone}")] if alone else [*_context(trace), *_prefix(turn)]
+    lines += [("left out", part) for part in left_out_of(trace)]
     changed = changed_since(trace)
     lines += [("tried again", f"{changed} since the first attempt")] if changed else []
     yield wrapped(lines)

@@ -53,6 +53,21 @@ def storable(inbound: Inbound) -> Inbound:
     )
 
 
+_SHRINKS = 4
+"""So many characters may become one when a text is normalised."""
+
+
+def _refuse_oversized(inbound: Inbound, limits: Limits) -> None:
+    """Refuse what is far too long before time is spent on it; the limits proper hold for what is stored."""
+    origin, content, marks = inbound.origin, inbound.content, inbound.marks
+    if len(content.text) > _SHRINKS * limits.text_chars_max:
+        raise TooLarge(f"the text has {len(content.text):,} characters; {limits.text_chars_max:,} are allowed")
+    names = (origin.channel, origin.account, origin.sender, origin.conversation, origin.name, content.event)
+    for given in (*names, marks.external_id, marks.provider_id, marks.reply_to, inbound.topic, inbound.reply_url):
+        if given is not None and len(given) > _SHRINKS * limits.name_chars_max:
+            raise InputError(f"no name, id or URL may have more than {limits.name_chars_max} characters")
+
+
 class Door:
     """The single way into the buffer."""
 
@@ -81,6 +96,7 @@ class Door:
         external id was used with other content, DiskReserve when too little disk is free, and StoreError
         when the disk refuses.
         """
+        _refuse_oversized(inbound, self._limits)
         long = len(inbound.content.text) > _INLINE_CHARS_MAX and not inbound.content.text.isascii()
         inbound = await asyncio.to_thread(storable, inbound) if long else storable(inbound)
         window = self._checked(inbound)

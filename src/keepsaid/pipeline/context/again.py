@@ -5,6 +5,7 @@ from __future__ import annotations
 from keepsaid.domain.prompt import Json
 from keepsaid.pipeline.context.cache import compared
 
+LEFT_OUT = "left_out"
 _SHOWN = ("layers", "marks", "lane", "factor")
 _ELSE = "something that holds for this turn alone changed"
 
@@ -19,7 +20,15 @@ def told_again(recorded: Json, now: dict[str, Json]) -> Json:
     found = compared(recorded, now)
     if found is None or recorded.get("marks") == now["marks"]:
         return recorded
-    return {**recorded, **{key: now[key] for key in _SHOWN}, "changed": found[1] or _ELSE}
+    kept = {key: value for key, value in recorded.items() if key != LEFT_OUT}
+    shown = {key: now[key] for key in (*_SHOWN, LEFT_OUT) if key in now}
+    return {**kept, **shown, "changed": found[1] or _ELSE}
+
+
+def left_out_of(trace: Json) -> tuple[str, ...]:
+    """The parts that were left out of a prompt because they were not ready in time: `memory took longer than 5 s`."""
+    told = trace.get(LEFT_OUT) if isinstance(trace, dict) else None
+    return tuple(map(str, told)) if isinstance(told, list) else ()
 
 
 def changed_since(trace: Json) -> str:

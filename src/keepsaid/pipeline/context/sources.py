@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from keepsaid.domain.personality import Personality, effective, scopes_of
 from keepsaid.domain.scene import Contribution, Passing, Standing
 from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
+from keepsaid.pipeline.context.prepare import Part, Preparation
 from keepsaid.ports.bulletins import Bulletins
 from keepsaid.ports.capabilities import Capabilities
 from keepsaid.ports.contributor import Contributor
@@ -31,28 +31,50 @@ class Sources:
     overview: Overview | None = None
     bulletins: Bulletins | None = None
 
-    async def standing(self, claimed: Claimed, identity: Identity) -> Standing:
-        """What stands above the lane's records, as it is when the turn begins."""
-        who = await identity.read()
-        shelf = await self.skills.read() if self.skills else Skills()
-        lines = self.capabilities.lines() if self.capabilities else ()
-        told, known = await asyncio.gather(self._told(claimed), self._known(claimed))
-        return Standing(who, personality_of(claimed), shelf, lines, known, told)
+    def begin(self, preparation: Preparation, claimed: Claimed, identity: Identity) -> Reading:
+        """Start to read all of them for a turn, each as a part of its preparation."""
+        lane, begin = claimed.batch.lane, preparation.begin
+        return Reading(
+            personality_of(claimed),
+            self.capabilities.lines() if self.capabilities else (),
+            begin("identity files", identity.read(), ""),
+            begin("skills", self.skills.read(), Skills()) if self.skills else None,
+            begin("bulletin", self.bulletins.told(claimed), "") if self.bulletins else None,
+            begin("session summary", self.overview.told(lane), "") if self.overview else None,
+            begin("side work", self.side_work.lines(lane), ()) if self.side_work else None,
+            tuple(begin("extensions", one.contribute(claimed), ()) for one in self.contributors),
+        )
 
-    async def _told(self, claimed: Claimed) -> str:
-        return await self.overview.told(claimed.batch.lane) if self.overview else ""
 
-    async def _known(self, claimed: Claimed) -> str:
-        return await self.bulletins.told(claimed) if self.bulletins else ""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read of the sources for one turn; a part that was not ready in time is empty."""
 
-    async def passing(self, claimed: Claimed, now_ms: int) -> Passing:
+    personality: Personality
+    capabilities: tuple[str, ...]
+    identity: Part[str]
+    skills: Part[Skills] | None
+    bulletin: Part[str] | None
+    session_summary: Part[str] | None
+    side_work: Part[tuple[str, ...]] | None
+    contributors: tuple[Part[Sequence[Contribution]], ...]
+
+    @property
+    def standing(self) -> Standing:
+        """What stands above the lane's records."""
+        return Standing(
+            self.identity.value,
+            self.personality,
+            self.skills.value if self.skills else Skills(),
+            self.capabilities,
+            self.bulletin.value if self.bulletin else "",
+            self.session_summary.value if self.session_summary else "",
+        )
+
+    def passing(self, now_ms: int) -> Passing:
         """What holds for this turn alone."""
-        lane = claimed.batch.lane
-        work = await self.side_work.lines(lane) if self.side_work else ()
-        added: list[Contribution] = []
-        for one in self.contributors:
-            added += await one.contribute(claimed)
-        return Passing(now_ms, work, tuple(added))
+        added = tuple(one for part in self.contributors for one in part.value)
+        return Passing(now_ms, self.side_work.value if self.side_work else (), added)
 
 
 def personality_of(claimed: Claimed) -> Personality:

@@ -21,6 +21,8 @@ _TEXT_CHARS_MAX = 300
 def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: float = 1.0) -> dict[str, Json]:
     """The layers with their costs and cuts, the block as sent, and every candidate with its reason.
 
+    Parts of the preparation that were not ready in time stand in `left_out`.
+
     `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told,
     `factor` what the model's own counts of tokens were to the estimate.
     """
@@ -37,6 +39,7 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: f
         "at": scene.passing.now_ms,
         **attention_shape(scene.attention, prompt.quoted),
         "memory": memory_shape(scene.injection),
+        **({"left_out": list(scene.left_out)} if scene.left_out else {}),
     }
 
 
