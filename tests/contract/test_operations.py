@@ -23,10 +23,15 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.session import Rest
 from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
 from keepsaid.testing.contracts import operations as suite
+from keepsaid.testing.contracts.bodies import BodiesContract
 from keepsaid.testing.contracts.road import Road
 
 
 class TestIntake(suite.IntakeContract):
+    """See the contract."""
+
+
+class TestBodies(BodiesContract):
     """See the contract."""
 
 

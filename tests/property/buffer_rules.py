@@ -37,7 +37,7 @@ from keepsaid.domain.commits import (
     TurnCommit,
     VoidLeases,
 )
-from keepsaid.domain.message import Inbound, Marks, Message
+from keepsaid.domain.message import BodyKey, Inbound, Marks, Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.turn import Claimed, Usage
@@ -46,6 +46,7 @@ from keepsaid.testing.contracts.road import Store
 
 R = TypeVar("R")
 LEASE_MS = 250
+BODY_MS = 1_000
 PICK = st.integers(0, 63)
 DELAY = st.sampled_from([0, 0, 50, 200])
 _CALLS = ["step", "step", "unrepeatable step"]
@@ -123,7 +124,8 @@ class Walk(RuleBasedStateMachine):
 
     def receive(self, inbound: Inbound) -> Received:
         """Knock at the door."""
-        return self.apply(Receive(arrival(next(self.ids), inbound, self.now), WINDOW))
+        key = BodyKey(inbound.body_hash, self.now + BODY_MS) if inbound.marks.external_id else None
+        return self.apply(Receive(arrival(next(self.ids), inbound, self.now)._replace(body=key), WINDOW))
 
 
 class Arrivals(Walk):
@@ -150,6 +152,21 @@ class Arrivals(Walk):
         expected = Intake.DUPLICATE if same else Intake.CONFLICT
         number = 0 if first.id in self.plan.gone else first.number
         assert received == Received(expected, first.id, first.lane, number)
+
+    @precondition(lambda self: any(self.counts(message) for message in self.plan.messages))
+    @rule(pick=PICK, event=st.sampled_from(["", "issues"]))
+    def hear_body_again(self, pick: int, event: str) -> None:
+        """A body that still counts stores nothing, whatever its delivery id and event."""
+        counting = [message for message in self.plan.messages if self.counts(message)]
+        first = counting[pick % len(counting)]
+        content = replace(first.inbound.content, event=event)
+        received = self.receive(replace(first.inbound, content=content, marks=Marks(f"again {next(self.ids)}")))
+        number = 0 if first.id in self.plan.gone else first.number
+        assert received == Received(Intake.DUPLICATE, first.id, first.lane, number)
+
+    def counts(self, message: Message) -> bool:
+        """Whether the same body would be a duplicate now."""
+        return message.inbound.key_hash is not None and self.now < message.received_at + BODY_MS
 
     @precondition(lambda self: any(self.plan.waiting(lane) for lane in self.plan.lanes))
     @rule(ms=st.integers(0, 300), latecomer=st.none() | DRAFT, twice=st.booleans())

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.batch import Window
-from keepsaid.domain.chronicle import Chronicle
+from keepsaid.domain.chronicle import Chronicle, Redelivery
 from keepsaid.domain.commits import Fail, Failure, Release, Requeue, Settle, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Marks
@@ -23,6 +24,7 @@ from keepsaid.domain.turn import Usage
 from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
 from keepsaid.interfaces.cli.chronicle import told
 from keepsaid.testing.builders import CHANNEL, said, step
+from keepsaid.testing.contracts.bodies import deliver, signed
 from keepsaid.testing.contracts.busy import busy
 from keepsaid.testing.contracts.road import Queued, Road
 
@@ -49,11 +51,11 @@ class Told:
 @pytest.fixture
 async def at(tmp_path: Path) -> AsyncIterator[Told]:
     """A new, empty store."""
-    async with AsyncExitStack() as closing:
+    async with AsyncExitStack() as stack:
         store = await open_operations(tmp_path / "buffer.db")
-        closing.push_async_callback(store.close)
+        stack.push_async_callback(store.close)
         readers = Readers(tmp_path / "buffer.db", 1)
-        closing.push_async_callback(readers.close)
+        stack.push_async_callback(readers.close)
         yield Told(store, Road(store), SqliteChronicles(readers))
 
 
@@ -164,3 +166,36 @@ async def test_what_joined_a_running_turn_is_told_with_that_turn(at: Told) -> No
     assert [life.reply.draft.text for life in chronicle.replies] == ["both"]
     shape = chronicle_shape(chronicle)
     assert (shape["batch"]["state"], shape["turns"][0]["state"]) == ("done", "committed")
+
+
+async def test_a_replayed_body_is_noted_under_the_first_message(at: Told) -> None:
+    """Each other delivery id once, with its event and time, and not more than a few."""
+    first = await deliver(at.road, signed("guid-1"), 1_000)
+    for again in range(30):
+        await deliver(at.road, signed(f"guid-{again // 2 + 1}", event="push"), 1_001 + again)
+    for again in range(30):
+        await deliver(at.road, signed(f"other-{again}"), 1_100 + again)
+    chronicle = await at.views.chronicle_of_message(first.id)
+    assert chronicle is not None
+    noted = [again.external_id for again in chronicle.redeliveries]
+    assert noted == [*(f"guid-{n}" for n in range(2, 16)), *(f"other-{n}" for n in range(6))]
+    assert len(noted) == Redelivery.NOTED_MAX
+    text = "\n".join(told(chronicle))
+    assert "also delivered as guid-2 (push) at 1970-01-01T00:00:01.003Z: treated as duplicate" in text
+    shape = chronicle_shape(chronicle)["redeliveries"][0]
+    assert shape == {
+        "message": show("message", first.id),
+        "external_id": "guid-2",
+        "event": "push",
+        "at": "1970-01-01T00:00:01.003Z",
+    }
+
+
+async def test_the_index_of_bodies_shrinks_to_those_that_count(at: Told, tmp_path: Path) -> None:
+    """Each new body removes expired ones, so that the table does not grow for ever."""
+    for n in range(100):
+        await deliver(at.road, signed(f"guid-{n}", f"text {n}"), n)
+    for n in range(20):
+        await deliver(at.road, signed(f"late-{n}", f"late {n}"), 10_000 + n)
+    with closing(apsw.Connection(str(tmp_path / "buffer.db"))) as db:
+        assert db.execute("SELECT count(*) FROM body_key").fetchall() == [(20,)]

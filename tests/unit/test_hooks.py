@@ -73,6 +73,26 @@ async def test_a_redelivery_is_one_message(one: Site) -> None:
     assert stored(one) == before + 1
 
 
+async def test_a_replay_under_another_delivery_id_or_event_is_a_duplicate(one: Site) -> None:
+    """GitHub signs the body alone, so whoever has one signed body can choose both headers."""
+    body = issue(21)
+    before = stored(one)
+    first = await one.client.post(HOOK, content=body, headers=headers(body))
+    for event in ("issues", "push", "pull_request"):
+        again = await one.client.post(HOOK, content=body, headers=headers(body, event))
+        assert again.status_code == 202
+        assert again.json() == {**first.json(), "intake": "duplicate"}
+    assert stored(one) == before + 1
+
+
+async def test_a_replayed_ping_is_a_ping_under_any_event(one: Site) -> None:
+    body = json.dumps({"zen": "Keep it simple.", "hook_id": 1, "hook": {}, "repository": {"full_name": "a/b"}}).encode()
+    before = stored(one)
+    answers = [await one.client.post(HOOK, content=body, headers=headers(body, event)) for event in ("ping", "issues")]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert stored(one) == before
+
+
 async def test_the_same_delivery_with_other_content_is_a_conflict(one: Site) -> None:
     bodies = issue(3), issue(4)
     sent = headers(bodies[0])

@@ -200,7 +200,9 @@ class Instance:
     def _way_in(self) -> Door:
         config = self.config
         windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
-        limits = Limits(config.buffer.payload_bytes_max, config.buffer.text_chars_max)
+        same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
+        bounds = config.buffer.payload_bytes_max, config.buffer.text_chars_max
+        limits = Limits(*bounds, same_body_ms=same_body_ms)
         rules = config.lanes.rules()
         return Door(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
 

@@ -133,6 +133,9 @@ class ChannelConfig(Section):
     """Seconds after which a message counts as late: its answer says so, to model and person. 0 for never."""
     secret: SecretStr | None = None
     """GitHub's webhook secret; without it the hook is closed. Other channels have no use for one."""
+    dedupe_content_ms: int = Field(0, ge=0, le=31_536_000_000)
+    """Milliseconds in which the same payload under another delivery id is a duplicate; 0 for never. A webhook's
+    signature covers its body alone, so a replay may carry any delivery id and event name."""
     reply_hosts: tuple[str, ...] = ()
     """Hosts (or host:port) that replies may be pushed to. Replies cannot be sent to GitHub."""
     in_doubt: Literal["repeat", "give_up"] = "repeat"
@@ -159,6 +162,7 @@ CHANNELS: dict[str, dict[str, Any]] = {
         "trust": "external",
         "unmatched": "drop",
         "stale_after_s": 86_400.0,
+        "dedupe_content_ms": 604_800_000,
     },
 }
 """The built-in channels with what differs from the defaults."""

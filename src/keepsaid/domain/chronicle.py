@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.message import Message
@@ -88,6 +89,19 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
+class Redelivery:
+    """Another delivery of a message's body, under another delivery id; it was treated as a duplicate."""
+
+    NOTED_MAX: ClassVar[int] = 20
+    """Redeliveries of one message that are noted; later ones are duplicates without a note."""
+
+    message_id: int
+    external_id: str
+    event: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Chronicle:
     """Messages that were batched together, or one that waits for its window to close at `due_at`."""
 
@@ -97,3 +111,4 @@ class Chronicle:
     replies: tuple[ReplyLife, ...] = ()
     task: Spawned | None = None
     due_at: int | None = None
+    redeliveries: tuple[Redelivery, ...] = ()

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from keepsaid.domain.batch import Routed, Window
 from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.lane import Lane, LaneRules
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import BodyKey, Inbound
 from keepsaid.domain.priority import Ageing
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.redaction import Redaction
@@ -52,6 +52,7 @@ class Arrival(NamedTuple):
     at: int
     key_hash: bytes | None
     content_hash: bytes
+    body: BodyKey | None = None
 
 
 class Received(NamedTuple):
@@ -68,8 +69,9 @@ class Receive(Commit[Received]):
     """Store one message and give it the next number of its lane.
 
     The same external id with the same content is a duplicate, with other content a conflict; neither
-    stores anything. A reply whose target has a lane joins that lane, as `lanes` says; where its medium names a
-    topic, that is its lane.
+    stores anything. An arrival whose `body` was stored before and still counts is a duplicate under any
+    external id and with any event: a signature covers the body alone. A reply whose target has a lane joins
+    that lane, as `lanes` says; where its medium names a topic, that is its lane.
     """
 
     arrival: Arrival

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
+from typing import NamedTuple
 
 from keepsaid.domain.lane import Lane, lane_key
 
@@ -101,10 +102,23 @@ class Inbound:
         return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     @property
+    def body_hash(self) -> bytes:
+        """16 bytes over channel, account and payload: what a signature covers, whatever headers came with it."""
+        place = f"{self.origin.channel}\0{self.origin.account}\0"
+        return blake2b(place.encode("utf-8", "surrogatepass") + self.content.payload, digest_size=16).digest()
+
+    @property
     def content_hash(self) -> bytes:
         """16 bytes over what was said, by whom and where: the same key with another hash is a conflict."""
         said = f"{self.origin.sender}\0{self.origin.conversation}\0{self.content.event}\0"
         return blake2b(said.encode("utf-8", "surrogatepass") + self.content.payload, digest_size=16).digest()
+
+
+class BodyKey(NamedTuple):
+    """The hash of a delivery's body; until `until` (milliseconds UTC) the same body is a duplicate."""
+
+    hash: bytes
+    until: int
 
 
 @dataclass(frozen=True, slots=True)

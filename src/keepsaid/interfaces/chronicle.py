@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.chronicle import BatchLife, Chronicle, ReplyLife, StepLife, TurnLife
+from keepsaid.domain.chronicle import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Message
 from keepsaid.domain.turn import Usage
@@ -44,6 +44,7 @@ def chronicle_shape(chronicle: Chronicle) -> Shape:
         "state": "received" if life is None else life.batch.state,
         "waits_for": waits_for(chronicle),
         "messages": [_message(one) for one in chronicle.messages],
+        "redeliveries": [_redelivery(one) for one in chronicle.redeliveries],
         "window_closes_at": when(chronicle.due_at),
         "batch": None if life is None else _batch(life),
         "task": None
@@ -55,6 +56,15 @@ def chronicle_shape(chronicle: Chronicle) -> Shape:
         },
         "turns": [_turn(one) for one in chronicle.turns],
         "replies": [_reply(one) for one in chronicle.replies],
+    }
+
+
+def _redelivery(again: Redelivery) -> Shape:
+    return {
+        "message": show("message", again.message_id),
+        "external_id": again.external_id,
+        "event": again.event,
+        "at": when(again.at),
     }
 
 

@@ -15,6 +15,7 @@ from keepsaid.errors import Forged, HookClosed, InputError
 
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)
 _HEADER_CHARS_MAX = 200
+_PING = frozenset(("zen", "hook_id", "hook"))
 _FORM = "application/x-www-form-urlencoded"
 
 
@@ -48,6 +49,8 @@ class GitHubHook:
         delivery = _required(headers, "x-github-delivery")
         document = _document(headers.get("content-type", ""), body)
         payload = _parsed(document)
+        if payload.keys() >= _PING:
+            return None  # the event's name is not signed: a replayed ping stays a ping
         sender, login = events.sender(payload)
         return Inbound(
             Origin(self.name, self._account, events.conversation(payload), sender, login, trust=Trust.EXTERNAL),

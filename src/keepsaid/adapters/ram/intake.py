@@ -12,9 +12,9 @@ from keepsaid.domain.strand import LATELY_MAX, RECORDS_EACH, Spoken, answered, i
 
 
 def receive(state: State, commit: Receive) -> Received:
-    """Store one message, unless its key came before."""
+    """Store one message, unless its body or its key came before."""
     arrival = commit.arrival
-    known = _known(state, arrival)
+    known = _same_body(state, arrival) or _known(state, arrival)
     if known is not None:
         return known
     lane = _lane_of(state, commit)
@@ -25,6 +25,8 @@ def receive(state: State, commit: Receive) -> Received:
     state.messages[message.id] = message
     if arrival.key_hash is not None:
         state.keys[arrival.key_hash] = (arrival.content_hash, message.id)
+    if arrival.body is not None:
+        state.bodies[arrival.body.hash] = (arrival.body.until, message.id)
     provider_id = arrival.inbound.marks.provider_id
     if provider_id is not None:
         name_target(state, lane, provider_id, (0, message.id))
@@ -60,6 +62,16 @@ def _known(state: State, arrival: Arrival) -> Received | None:
         return None
     content_hash, message_id = kept
     intake = Intake.DUPLICATE if content_hash == arrival.content_hash else Intake.CONFLICT
+    return _receipt(state, arrival, intake, message_id)
+
+
+def _same_body(state: State, arrival: Arrival) -> Received | None:
+    """The receipt of the message that was stored with this body and still counts."""
+    until, message_id = (0, 0) if arrival.body is None else state.bodies.get(arrival.body.hash, (0, 0))
+    return _receipt(state, arrival, Intake.DUPLICATE, message_id) if until > arrival.at else None
+
+
+def _receipt(state: State, arrival: Arrival, intake: Intake, message_id: int) -> Received:
     first = state.messages.get(message_id)
     if first is None:
         return Received(intake, message_id, arrival.inbound.lane, 0)

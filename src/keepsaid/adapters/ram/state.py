@@ -263,6 +263,7 @@ class State:
     placed: dict[int, str] = field(default_factory=dict)
     redactions: dict[int, tuple[Mark, ...]] = field(default_factory=dict)
     keys: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
+    bodies: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     named: dict[tuple[Place, str], tuple[int, int, Lane]] = field(default_factory=dict)
     batches: dict[int, BatchRow] = field(default_factory=dict)
     turns: dict[int, TurnRow] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows
+from keepsaid.adapters.sqlite import bodies, rows
 from keepsaid.adapters.sqlite.buffer_view import SQL as VIEWS
 from keepsaid.adapters.sqlite.buffer_view import batch_of
 from keepsaid.adapters.sqlite.operations import SqliteLanes
@@ -56,7 +56,8 @@ def _of_message(db: apsw.Connection, message_id: int) -> Chronicle | None:
     batch = one(db, VIEWS["batch_of"], place)
     if batch is not None:
         return _of_batch(db, batch[0])
-    return Chronicle((rows.message(row),), due_at=only(db, SQL["due_at"], place[:1])[0])
+    due_at = only(db, SQL["due_at"], place[:1])[0]
+    return Chronicle((rows.message(row),), due_at=due_at, redeliveries=bodies.redeliveries(db, [message_id]))
 
 
 def _of_turn(db: apsw.Connection, turn_id: int) -> Chronicle | None:
@@ -73,8 +74,9 @@ def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
     ahead = one(db, SQL["ahead"], (lane_id, first)) if batch.state == "queued" else None
     task = one(db, VIEWS["task"], (task_id,))
     replies = (rows.reply(reply) for reply in every(db, VIEWS["replies_of_batch"], (batch_id,)))
+    messages = rows.messages_of(db, batch_id)
     return Chronicle(
-        rows.messages_of(db, batch_id),
+        messages,
         BatchLife(
             batch,
             first_at,
@@ -88,6 +90,7 @@ def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
         tuple(_turn(db, *turn) for turn in every(db, SQL["turns"], (batch_id,))),
         tuple(_reply(db, reply) for reply in replies),
         Spawned(*task) if task else None,
+        redeliveries=bodies.redeliveries(db, [message.id for message in messages]),
     )
 
 

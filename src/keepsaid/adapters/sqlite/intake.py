@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite import journal
+from keepsaid.adapters.sqlite import bodies, journal
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
 from keepsaid.adapters.sqlite.lately import Lately
 from keepsaid.adapters.sqlite.query import every, one, only
@@ -68,7 +68,24 @@ class Intake:
         self._lately.forget()
 
     def receive(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
-        """Store a set of messages in a few statements, whatever its size."""
+        """Store a set of messages in a few statements, whatever its size; those with a body one after another."""
+        if all(commit.arrival.body is None for commit in commits):
+            return self._received(db, commits)
+        return [received for commit in commits for received in self._signed(db, commit)]
+
+    def _signed(self, db: apsw.Connection, commit: Receive) -> list[Received]:
+        """Store one message, unless its body was stored before and still counts."""
+        arrival = commit.arrival
+        first_id = bodies.first_with(db, arrival)
+        if first_id is not None:
+            bodies.note(db, first_id, arrival)
+            return [Received(Verdict.DUPLICATE, first_id, *_place(db, first_id, arrival))]
+        received = self._received(db, [commit])
+        if received[0].intake is Verdict.STORED:
+            bodies.keep(db, arrival)
+        return received
+
+    def _received(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
         self._catch_up(db)
         known = self._known(db, [commit.arrival for commit in commits])
         fresh = [commit for commit in commits if commit.arrival.id not in known]

@@ -87,7 +87,7 @@ def told(chronicle: Chronicle, asked: int | None = None, *, everything: bool = F
     else:
         lane, held = life.batch.lane, counted(life.batch.last - life.batch.first + 1, "message")
         yield f"{name('batch', life.batch.id)} is {life.batch.state}: {held} of lane {lane.key}   {lane.channel}"
-    lines = list(_received(chronicle.messages, asked, everything=everything))
+    lines = list(_received(chronicle, asked, everything=everything))
     if life is not None:
         lines += gone(life.batch)
         lines += _routed(life, chronicle.messages)
@@ -103,7 +103,8 @@ def told(chronicle: Chronicle, asked: int | None = None, *, everything: bool = F
     yield facts(lines)
 
 
-def _received(messages: tuple[Message, ...], asked: int | None, *, everything: bool) -> Iterator[tuple[str, str]]:
+def _received(chronicle: Chronicle, asked: int | None, *, everything: bool) -> Iterator[tuple[str, str]]:
+    messages = chronicle.messages
     shown = messages if everything else [one for one in messages if one.id == asked] or messages[:_SHOWN_MAX]
     for message in shown:
         origin, key = message.inbound.origin, message.inbound.marks.external_id
@@ -115,6 +116,9 @@ def _received(messages: tuple[Message, ...], asked: int | None, *, everything: b
         words = "(damaged: its words cannot be trusted)" if message.damaged else message.text
         said = words or f"({message.inbound.content.event or 'nothing is left of it'})"
         yield "", f"  {origin.name or origin.sender} ({origin.trust}): {one_line(said)}"
+        for again in (one for one in chronicle.redeliveries if one.message_id == message.id):
+            event = f" ({again.event})" if again.event else ""
+            yield "", f"  also delivered as {again.external_id or '-'}{event} at {when(again.at)}: treated as duplicate"
     if len(shown) < len(messages):
         yield "", f"  and {counted(len(messages) - len(shown), 'other')} of the same batch: --all lists them"
 

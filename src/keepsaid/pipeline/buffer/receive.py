@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
 from keepsaid.domain.lane import LaneRules
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin
+from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Marks, Origin
 from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.pipeline.buffer.reserve import Reserve
@@ -29,6 +29,8 @@ class Limits:
     payload_bytes_max: int = 26_214_400
     text_chars_max: int = 1_000_000
     name_chars_max: int = 1_024
+    same_body_ms: Mapping[str, int] = field(default_factory=dict)
+    """Milliseconds in which the same payload is a duplicate under any id, by channel; 0 or no entry: never."""
 
 
 def storable(inbound: Inbound) -> Inbound:
@@ -103,6 +105,9 @@ class Door:
         if self._reserve is not None:
             self._reserve.check()
         arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, inbound.content_hash)
+        same_body_ms = self._limits.same_body_ms.get(inbound.origin.channel, 0)
+        if same_body_ms:
+            arrival = arrival._replace(body=BodyKey(inbound.body_hash, arrival.at + same_body_ms))
         received = await self._operations.apply(Receive(arrival, window, self._lanes))
         if received.intake is Intake.CONFLICT:
             key = inbound.marks.external_id

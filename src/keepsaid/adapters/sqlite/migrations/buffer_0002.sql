@@ -1,0 +1,15 @@
+-- The bodies of signed deliveries, by which the same body under another delivery id is a duplicate.
+CREATE TABLE body_key (
+  key BLOB PRIMARY KEY,
+  message_id INTEGER NOT NULL,
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX body_key_until ON body_key (until);
+
+CREATE TABLE redelivery (
+  message_id INTEGER NOT NULL,
+  external_id TEXT NOT NULL,
+  event TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  PRIMARY KEY (message_id, external_id)
+) STRICT, WITHOUT ROWID;
