@@ -76,16 +76,19 @@ def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_a_death_around_a_migration_leaves_the_old_schema_or_the_new(tmp_path: Path, part: str) -> None:
     path, fresh = tmp_path / "one.db", made(tmp_path / "fresh.db", [part])
-    for place, found in (("before", 0), ("after", 1)):
+    numbers = [number for number, _ in migrations(part)]
+    deaths = [(number, *one) for number in numbers for one in (("before", number - 1), ("after", number))]
+    for number, place, found in deaths:
         db = open_writer(path)
-        points.arm(dying_at(f"migrate.{part}.1.{place}"))
+        points.arm(dying_at(f"migrate.{part}.{number}.{place}"))
         with pytest.raises(Killed):
             migrate(db, path, part)
         points.arm(None)
         assert version(db, part) == found
         db.close()
     assert schema(path) == schema(fresh)
-    assert list(tmp_path.glob("*.bak*")) == []
+    copies = {file.name for file in tmp_path.glob("*.bak*")}
+    assert copies == {f"one.db.schema-{part}-{number}.bak" for number in numbers[:-1]}
 
 
 class Killed(Exception):

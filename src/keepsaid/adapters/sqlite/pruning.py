@@ -81,7 +81,6 @@ class Pruning:
         piece = self._piece(db, commit)
         if piece.rows:
             db.execute(SQL["forget_messages"], (numbers(tuple(row[1] for row in piece.rows)),))
-            db.execute(SQL["forget_redeliveries"], (numbers(tuple(row[1] for row in piece.rows)),))
             db.execute(SQL["count"], (len(piece.rows),))
             _note_lanes(db, piece.rows)
             self._intake.pruned()

@@ -13,3 +13,10 @@ CREATE TABLE redelivery (
   at INTEGER NOT NULL,
   PRIMARY KEY (message_id, external_id)
 ) STRICT, WITHOUT ROWID;
+CREATE TRIGGER message_gone_redelivered AFTER DELETE ON message BEGIN
+  DELETE FROM redelivery WHERE message_id = old.id;
+END;
+CREATE TRIGGER message_forgotten_redelivered AFTER UPDATE OF forgotten_at ON message
+WHEN new.forgotten_at IS NOT NULL BEGIN
+  DELETE FROM redelivery WHERE message_id = new.id;
+END;

@@ -39,9 +39,6 @@ FROM walk JOIN message ON message.id = walk.id ORDER BY message.number
 -- name: forget_messages
 DELETE FROM message WHERE id IN (SELECT value FROM carray(?))
 
--- name: forget_redeliveries
-DELETE FROM redelivery WHERE message_id IN (SELECT value FROM carray(?))
-
 -- name: forget_mark
 DELETE FROM lane_mark WHERE lane_id = ? AND number = ?
 
