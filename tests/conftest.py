@@ -23,6 +23,9 @@ sys.dont_write_bytecode = False
 # Python's own 700 makes a tenth of a run a search for garbage in what is imported and what a test still holds.
 gc.set_threshold(50_000, 20, 50)
 
+_LONG_S = {"crash": 3_600, "docs": 1_800, "month": 1_800, "power": 1_800, "simulation": 1_800}
+"""Time limits of tests in folders whose tests take minutes on a busy machine; pyproject.toml has that of the others."""
+
 _SHEET = pytest.StashKey[Sheet]()
 
 
@@ -36,6 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.stash[_SHEET] = Sheet(config.getoption("--figures"))
         config.pluginmanager.register(config.stash[_SHEET])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Set time limits by folder; soak tests have none."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            is_soak = item.get_closest_marker("soak") is not None
+            limit_s = 0 if is_soak else _LONG_S.get(item.path.parent.name)
+            if limit_s is not None:
+                item.add_marker(pytest.mark.timeout(limit_s))
 
 
 def pytest_collection_finish() -> None:

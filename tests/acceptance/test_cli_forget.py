@@ -17,7 +17,7 @@ from keepsaid.testing.model_server import ThreadedModelServer
 _SECRET = "My locker code is Zebraquix7741 at the Quovadisium gym"
 _UNIQUE = ("zebraquix7741", "quovadisium")
 _KEY = "locker-1"
-_FORGOTTEN_S = 60.0
+_FORGOTTEN_S = 300.0
 
 
 def repeats(request: ChatRequest) -> Reaction:

@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.program import Program, inside
 from tests.acceptance.test_cli_lanes import perhaps_serving
 from tests.unit.http_cast import refused, site
+from tests.waits import HANG_S
 
 Capture = pytest.CaptureFixture[str]
 DAILY = ("schedule", "add", "--cron", "0 9 * * *", "--timezone", "Europe/Berlin", "--name", "tea", "--say", "drink tea")
@@ -24,7 +25,7 @@ def program(tmp_path: Path) -> Program:
 
 def until_said(program: Program, capsys: Capture) -> dict[str, Any]:
     """The schedule once its run has been executed."""
-    deadline = monotonic() + 20
+    deadline = monotonic() + HANG_S
     while True:
         shape: dict[str, Any] = inside(program, capsys, "schedule", "show", "tea", "--json").json
         if shape["runs"] and shape["runs"][0]["state"] == "executed":

@@ -17,6 +17,7 @@ import pytest
 from tests.acceptance.program import ROOT
 from tests.crash.rows import Rows, asked, rows_of
 from tests.crash.suspended import SETTINGS
+from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.app.instance import Outside, opened
@@ -159,7 +160,7 @@ async def taken_over(home: Home) -> None:
         [(message_id,)] = asked(home.store("buffer.db"), "SELECT id FROM message")
         with instance.hub.listening(message_id) as heard:
             await instance.start()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG_S):
                 while (await heard.get()).kind != "settled":
                     pass
         await instance.recorder.catch_up(10)
@@ -193,7 +194,7 @@ def test_an_owner_that_slept_while_another_took_over_writes_nothing(tmp_path: Pa
             sleeper.stdin.write("\n")
             sleeper.stdin.flush()
             assert told(sleeper) == {"ended": "waiting", "why": TAKEN}
-            assert sleeper.wait(10) == 0
+            assert sleeper.wait(HANG_S) == 0
         finally:
             sleeper.kill()
     assert [rows_of(home.store(name)) for name in ("buffer.db", "memory.db")] == before

@@ -19,7 +19,7 @@ from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.order import Order
 from keepsaid.testing.crash.points import kind_of, points
 
-_WITHIN_S = 60.0
+_WITHIN_S = 240.0
 _LOOK_S = 0.05
 _EVERYTHING = Listener(None, everything=True)
 _UNDOING = ("commit.PutBack", "commit.Drop")

@@ -22,7 +22,7 @@ from keepsaid.testing.crash.order import Order
 DEATHS = tuple((f"commit.TakeIn.{side}", count) for count in (1, 2, 3, 4) for side in ("before", "after"))
 """Among people, in the memories between two commits and in what relates them."""
 
-_WITHIN_S = 60.0
+_WITHIN_S = 240.0
 
 
 async def made(folder: Path) -> tuple[Path, list[Record]]:

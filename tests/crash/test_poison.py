@@ -21,7 +21,7 @@ _DEATHS = {"segfault": 5, "stuck": 5, "memory": 0, "hang": 0, "fickle": 2}
 """How often it stops the program: in company, as a suspect, and alone three times."""
 
 _MORE = {"segfault": 10, "memory": 10}
-_LIFE_S = 20.0
+_LIFE_S = 240.0
 _LOOK_S = 0.02
 
 _ANSWERS = """

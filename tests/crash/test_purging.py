@@ -29,7 +29,7 @@ DEATHS = (
 _EMPTIED = {("commit.EmptyLog.after", 2), ("commit.DropAside.before", 2), ("commit.DropAside.after", 2)}
 _IMAGE_BYTES = 24
 _LOOK_MS = 20.0
-_WITHIN_S = 60.0
+_WITHIN_S = 240.0
 
 
 async def aside(home: Path) -> list[bytes]:

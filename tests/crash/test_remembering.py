@@ -21,7 +21,7 @@ from keepsaid.testing.crash.process import environ
 
 PASSED = ("commit.KeepMemories.", "commit.Relate.", "vectors.made", "commit.KeepVectors.", "block.")
 POINTS = tuple(name for name in points() if name.startswith(PASSED))
-WITHIN_S = 120.0
+WITHIN_S = 240.0
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from tests.waits import HANG_S
 
 import keepsaid
 from keepsaid.adapters.sqlite.connection import open_writer
@@ -113,6 +114,6 @@ class Newer:
         )
         command = [sys.executable, "-c", program, str(path), *parts]
         environment = {**os.environ, "PYTHONPATH": str(self._root)}
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=30, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=HANG_S, check=False)
         assert done.stderr == b"", done.stderr.decode()
         return json.loads(done.stdout) if done.stdout else None

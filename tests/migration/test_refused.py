@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.migration.files import NEXT, PARTS, Newer, bytes_of, made, rows, schema, versions, with_a_message
+from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.care import examine
 from keepsaid.adapters.sqlite.memory_store import open_memories
@@ -143,7 +144,7 @@ FOREIGN = (
 async def test_another_programs_database_is_refused(tmp_path: Path, opened: Open, mode: str, end: str) -> None:
     path = tmp_path / "theirs.db"
     command = [sys.executable, "-c", FOREIGN, str(path), mode, end]
-    await asyncio.to_thread(lambda: subprocess.run(command, check=True, timeout=30))
+    await asyncio.to_thread(lambda: subprocess.run(command, check=True, timeout=HANG_S))
     error = await refused(opened, path, ForeignStore)
     assert error.what == f"{path} is another program's database"
     assert rows(path, "SELECT x FROM theirs") == [(5,)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 from tests.unit.disk import Disk, opened
+from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.care import examine
 from keepsaid.adapters.sqlite.connection import open_reader
@@ -92,7 +93,7 @@ async def test_a_disk_that_fills_five_times_loses_nothing(tmp_path: Path) -> Non
     writer = Writer(ledger, "test")
     store = SqliteOperations(writer, Readers(path), writer)
     try:
-        async with asyncio.timeout(20), asyncio.TaskGroup() as people:
+        async with asyncio.timeout(HANG_S), asyncio.TaskGroup() as people:
             for person in range(PEOPLE):
                 people.create_task(talk(person, store, scene))
             for filling in range(1, FILLINGS + 1):

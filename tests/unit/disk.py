@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import CommitTable, Ledger
@@ -44,7 +45,7 @@ class Disk:
         """The log is written through."""
         self.syncs += 1
         self.reached.set()
-        assert self._held.wait(5), "nobody released the disk"
+        assert self._held.wait(HANG_S), "nobody released the disk"
         _fail_once(self, "sync_error")
 
     def written(self, log: bool) -> None:

@@ -21,7 +21,7 @@ BASE: dict[str, Any] = {"models": {"chat": "none"}, "buffer": {"window_ms": 0}, 
 
 PROBLEM = "application/problem+json"
 
-_WITHIN_S = 60.0
+_WITHIN_S = 240.0
 """What takes so long hangs; a busy machine may well need some seconds for an answer."""
 
 

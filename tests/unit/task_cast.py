@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.waits import HANG_S
+
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.event import Event
@@ -74,7 +76,7 @@ async def until(instance: Instance, topic: str, task_id: int | None = None) -> T
 
     name = f"until-{topic}-{task_id}"
     await instance.telling.subscribe(name, (f"task.{topic}",), hear, from_start=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         story = await instance.working.view.task(await told)
     await instance.telling.unsubscribe(name)
     assert story is not None

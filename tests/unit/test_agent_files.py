@@ -123,7 +123,7 @@ async def test_a_change_shows_in_the_next_turn_and_not_in_the_running_one(tmp_pa
         async with opened(home, config, chat) as instance:
             await instance.start()
             turn = asyncio.create_task(said(instance, "book a table"))
-            await server.wait_for(1, 60.0)
+            await server.wait_for(1)
             soul.write_text("You are Tom, of late.")
             skill(home.agent("main"), "c", GOOD.replace("bookings", "taxes"))
             await turn

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.deaths import dying_at
 from tests.unit.turn_cast import staged
+from tests.waits import HANG_S
 
 from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.offline import OfflineResponder
@@ -67,11 +68,11 @@ async def test_no_provider_hears_of_a_call_before_it_is_on_record(provider: str)
         chat = ProviderChat(f"{provider}/scripted", lambda: build(provider, "scripted", "key", server.url))
         start = Start()
         call = asyncio.create_task(chat.answer(ModelRequest(ASKED, begun=start.begun), ignore))
-        await asyncio.wait_for(start.awaited.wait(), 30)
+        await asyncio.wait_for(start.awaited.wait(), HANG_S)
         await settle()
         assert (server.clients, call.done()) == (0, False)
         start.written()
-        await asyncio.wait([call], timeout=30)
+        await asyncio.wait([call], timeout=HANG_S)
         assert call.done()
         if provider == "openai":
             assert call.result().text == "hi"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.contract.test_memories import Counting
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
+from tests.waits import HANG_S
 
 from keepsaid.adapters.models.editor import ModelEditor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
@@ -286,7 +287,7 @@ class Witness:
 async def test_it_stands_in_the_prompt_after_the_turn_that_found_the_change(tmp_path: Path) -> None:
     model = Witness()
     config = Config(buffer={"window_ms": 0}, memory={"injection": "off"})
-    async with asyncio.timeout(60), opened(Home.at(tmp_path), config, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), config, model) as instance:
         assert instance.briefings is not None
         await instance.remember(mine("a", "Ana lives in Porto"))
         await instance.start()

@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.waits import HANG_S
+
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
@@ -128,7 +130,7 @@ async def say(instance: Instance, text: str) -> Lane:
 
 async def test_a_summary_that_hangs_delays_no_turn(tmp_path: Path) -> None:
     model, config = Talker(), Config(compaction=CompactionConfig(messages=2, keep=1), buffer={"window_ms": 0})
-    async with asyncio.timeout(30), opened(Home.at(tmp_path), config, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), config, model) as instance:
         await instance.start()
         for n in range(3):
             lane = await say(instance, f"say {n}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.test_reminding import ASKED, KNOWN, OWL, OWNER, SECRET, Obedient, config, say
+from tests.waits import HANG_S
 
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home
@@ -55,7 +56,7 @@ async def test_a_turn_that_a_newer_message_took_the_place_of_costs_no_block(tmp_
     """The block of a turn that was given up was shown to nobody who answered: it comes again, and stands there once."""
     model = Hanging()
     settings = config(memory={"history_blocks": 2}, channels={"terminal": {"busy": "interrupt", "window_ms": 0}})
-    async with asyncio.timeout(120), opened(Home.at(tmp_path), settings, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), settings, model) as instance:
         await begun(instance, model)
         model.go.set()
         await say(instance, "Never mind my hurry, take your time.")
@@ -69,10 +70,10 @@ async def test_a_turn_that_was_cut_off_by_the_end_of_the_program_costs_no_block(
     """It goes on with the block it had."""
     model = Hanging()
     settings = config(memory={"history_blocks": blocks}, turns={"grace_s": 0})
-    async with asyncio.timeout(120), opened(Home.at(tmp_path), settings, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), settings, model) as instance:
         await begun(instance, model)
     model.go.set()
-    async with asyncio.timeout(120), opened(Home.at(tmp_path), settings, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), settings, model) as instance:
         await instance.start()
         await say(instance, "And which codeword does vault seven have, and does the owl in the barn eat mice?")
     assert model.count(SECRET) == [(1, 0), (0, 1), (0, 1), (int(blocks == 1), int(blocks == 2))]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.http_cast import site
+from tests.waits import HANG_S
 
 from keepsaid import InputError, Keepsaid, Message
 from keepsaid.adapters.ram.operations import RamOperations
@@ -207,7 +208,7 @@ async def test_the_library_is_told_and_tells(tmp_path: Path) -> None:
         await ks.events.subscribe("me", ("message.received", "deploy.*"), hear)
         receipt = await ks.inbox.put(Message("hello", "ann", "room"))
         await ks.events.emit("deploy.finished", {"build": 7}, about="build-7")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             await both.wait()
         assert [one["type"] for one in heard] == ["message.received", "deploy.finished"]
         assert (heard[0]["subject"], heard[0]["data"]["message"]) == (receipt.id, receipt.id)
@@ -254,7 +255,7 @@ async def test_after_a_restart_it_hears_what_it_missed(tmp_path: Path) -> None:
         await ks.events.emit("deploy.missed", {})
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
         await ks.events.subscribe("me", "deploy.*", hear)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             await done.wait()
         assert heard == ["deploy.missed"]
         assert await ks.events.unsubscribe("me")
@@ -331,7 +332,7 @@ async def test_commands_show_it_and_decide(tmp_path: Path, capsys: pytest.Captur
         await instance.start(answering=False)
         await instance.telling.subscribe("critic", ("deploy.*",), never, terms=Terms(attempts_max=1))
         await instance.telling.emit("deploy.finished", {"build": 7})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             await called.wait()
     [event] = (await asyncio.to_thread(said, "tail", "--topic", "deploy.*"))["events"]
     assert event["data"] == {"build": 7}

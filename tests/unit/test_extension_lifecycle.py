@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.extension_cast import BROKEN, QUICK, lifecycle, put, put_broken, put_folder, standing
+from tests.waits import HANG_S
 
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
@@ -97,8 +98,8 @@ async def test_an_import_that_hangs_is_given_up_and_holds_up_nobody(tmp_path: Pa
     source = "import threading\nthreading.Event().wait(30)\n@extension(id='hung')\nclass A: ...\n"
     put(tmp_path / "x", "hung", source)
     put(tmp_path / "x", "good", "@extension(id='good')\nclass A: ...\n")
-    life = lifecycle(tmp_path / "x", Lobby(), limits=Limits(0.2))
-    await asyncio.wait_for(life.begin(), 5)
+    life = lifecycle(tmp_path / "x", Lobby(), limits=Limits(1.0))
+    await asyncio.wait_for(life.begin(), HANG_S)
     assert standing(life) == {"good": State.ACTIVE, "hung": State.QUARANTINED}
     assert life.guests["hung"].fault is not None
     assert life.guests["hung"].fault.phase is Phase.IMPORT
@@ -126,7 +127,7 @@ async def test_one_that_does_not_heed_being_broken_off_is_left_behind(tmp_path: 
     )
     life = lifecycle(tmp_path / "x", Lobby())
     await life.begin()
-    await asyncio.wait_for(life.end(), 5)
+    await asyncio.wait_for(life.end(), HANG_S)
     [guest] = life.guests.values()
     assert guest.fault is not None
     assert (guest.fault.phase, guest.fault.reason) == (Phase.STOP, f"it took longer than {QUICK.stop_s:g} s")

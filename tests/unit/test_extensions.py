@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.unit.extension_cast import lifecycle, put, put_broken, put_folder
 from tests.unit.golden_prompts import EVERYTHING
+from tests.waits import HANG_S
 
 from keepsaid import InputError
 from keepsaid.app.instance import Instance, opened
@@ -104,7 +105,7 @@ async def test_a_channel_hears_and_answers_with_a_tool(tmp_path: Path, monkeypat
             postbox = made(instance, "postbox")
             incoming = __import__("keepsaid.extensions").extensions.Incoming
             await postbox.arrived.put(incoming("roll a die", "ann", "room", "one"))
-            await asyncio.wait_for(postbox.news.wait(), 20)
+            await asyncio.wait_for(postbox.news.wait(), HANG_S)
         requests = await server.wait_for(2)
     assert postbox.sent == ["It shows 4."]
     assert "".join(postbox.pieces).endswith("It shows 4.")
@@ -153,14 +154,14 @@ async def test_a_subscription_outlives_the_process(tmp_path: Path) -> None:
     file = put(home.extensions, "ear", source)
     async with runtime(tmp_path) as instance:
         await instance.telling.emit("deploy.finished", {"build": 1})
-        assert await asyncio.wait_for(made(instance, "ear").heard.get(), 20) == 1
+        assert await asyncio.wait_for(made(instance, "ear").heard.get(), HANG_S) == 1
     file.rename(file.with_suffix(".off"))
     async with runtime(tmp_path) as instance:
         assert "ear" not in instance.extending.lifecycle.guests
         await instance.telling.emit("deploy.finished", {"build": 2})
     file.with_suffix(".off").rename(file)
     async with runtime(tmp_path) as instance:
-        assert await asyncio.wait_for(made(instance, "ear").heard.get(), 20) == 2
+        assert await asyncio.wait_for(made(instance, "ear").heard.get(), HANG_S) == 2
 
 
 async def test_a_user_message_goes_into_the_buffer_once(tmp_path: Path) -> None:
@@ -217,7 +218,7 @@ async def test_the_owner_is_told_in_his_direct_chat_by_an_event(tmp_path: Path) 
         owner = Origin("terminal", "default", "terminal", "owner", direct=True, trust=Trust.OWNER)
         await instance.receive(Inbound(owner, Content(b"hello", "hello")))
         await instance.telling.emit("deploy.finished", {"text": "The deploy is done."})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not any(one.draft.notice for one in await instance.operations.unseen("terminal", "terminal")):
                 await instance.clock.wait(asyncio.Event(), 20)
         notices = [one for one in await instance.operations.unseen("terminal", "terminal") if one.draft.notice]
@@ -275,7 +276,7 @@ async def test_schedules_of_extensions_come_and_go_with_them(tmp_path: Path) -> 
         }
         nightly = next(one for one in found if one.new.name == "nightly")
         assert await instance.scheduling.run(nightly)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not hasattr(made(instance, "clock"), "ran"):
                 await instance.clock.wait(asyncio.Event(), 20)
     async with runtime(tmp_path, {**SETTINGS, "extensions": {"clock": {"enabled": False}}}) as instance:
@@ -290,11 +291,11 @@ async def test_replies_of_a_channel_that_is_quarantined_wait_until_it_is_back(tm
         assert not instance.extending.lifecycle.guests["postbox"].active
         ann = Origin("postbox", "default", "room", "ann", trust=Trust.KNOWN)
         await instance.receive(Inbound(ann, Content(b"hello", "hello")))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not (await instance.operations.overview()).replies:
                 await instance.clock.wait(asyncio.Event(), 20)
         assert (await instance.operations.overview()).replies == {"pending": 1}
     put(folder, "postbox", POSTBOX)
     async with runtime(tmp_path) as instance:
-        await asyncio.wait_for(made(instance, "postbox").news.wait(), 20)
+        await asyncio.wait_for(made(instance, "postbox").news.wait(), HANG_S)
         assert len(made(instance, "postbox").sent) == 1

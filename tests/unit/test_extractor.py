@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.test_compactor import say
+from tests.waits import HANG_S
 
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.models.extractor import (
@@ -192,7 +193,7 @@ async def test_the_private_tools_are_never_offered_to_the_main_agent(tmp_path: P
         "mark_session_consolidated",
     }
     model = Offered()
-    async with asyncio.timeout(30), opened(Home.at(tmp_path), Config(buffer={"window_ms": 0}), model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), Config(buffer={"window_ms": 0}), model) as instance:
         await instance.start()
         await say(instance, "save_facts_batch please")
     assert "memory_search" in model.names

@@ -11,7 +11,7 @@ from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, is_there
 from keepsaid.errors import EmbedderError
 
 FILES = {WEIGHTS: bytes(range(256)) * 8_192, TOKENS: b"{}"}
-WITHIN_S = 60.0
+WITHIN_S = 240.0
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.test_reminding import Obedient, config, say
+from tests.waits import HANG_S
 
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
@@ -28,7 +29,7 @@ TOLD = {
 async def test_so_many_blocks_stand_in_the_history_the_newest(tmp_path: Path, most: int, standing: list[int]) -> None:
     """Of four, three stay; fewer are left as they are; at 0 each has its turn alone."""
     model, settings = Obedient(), config(memory={"history_blocks": most})
-    async with asyncio.timeout(120), opened(Home.at(tmp_path), settings, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), settings, model) as instance:
         await instance.start()
         for n, (question, fact) in enumerate(TOLD.items()):
             await instance.memories.keep([NewMemory(f"{n}", Kind.FACT, fact, GLOBAL, Trust.OWNER)], n + 1)
@@ -45,7 +46,7 @@ async def test_so_many_blocks_stand_in_the_history_the_newest(tmp_path: Path, mo
 async def test_a_message_like_the_last_one_is_not_reminded_again(tmp_path: Path) -> None:
     model, settings = Obedient(), config(memory={"reinject_turns": 5})
     (question, fact), *_ = TOLD.items()
-    async with asyncio.timeout(120), opened(Home.at(tmp_path), settings, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), settings, model) as instance:
         await instance.memories.keep([NewMemory("0", Kind.FACT, fact, GLOBAL, Trust.OWNER)], 1)
         await instance.start()
         await say(instance, question)

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
+from tests.waits import HANG_S
 
 from keepsaid.domain.ids import read, show
 from keepsaid.ports import points
@@ -45,7 +46,7 @@ class Held:
     def __call__(self, name: str) -> None:
         if name == self._name:
             self._loop.call_soon_threadsafe(self.reached.set)
-            assert self.released.wait(5), "nobody let the commit go on"
+            assert self.released.wait(HANG_S), "nobody let the commit go on"
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ async def test_a_message_is_acknowledged_only_when_it_is_on_disk(one: Site) -> N
     held = Held("commit.Receive.before")
     points.arm(held)
     posting = asyncio.create_task(one.say("hello", "held", key="held"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         await held.reached.wait()
     assert one.rows(count) == [(0,)]
     assert not posting.done()
@@ -123,7 +124,7 @@ async def test_a_message_is_shown_with_all_that_became_of_it(one: Site) -> None:
 async def test_a_reply_that_was_shown_counts_as_pulled(one: Site) -> None:
     put = (await one.say("hello", "pulled")).json()
     path = f"/v1/messages/{put['id']}"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         while one.rows("SELECT state FROM reply WHERE conversation = 'pulled'") != [("pending",)]:
             assert (await one.client.head(path)).status_code == 200
     states = [(await one.client.get(path)).json()["replies"][0]["state"] for _ in range(2)]
@@ -252,7 +253,7 @@ async def test_a_reply_is_pushed_where_its_message_asked_for_it(tmp_path: Path) 
 
 async def _until_sent(running: Site, message_id: str) -> dict[str, Any]:
     """Its story once the reply has left; a look does not count as pulled, because the reply has a URL."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         while True:
             story: dict[str, Any] = (await running.client.get(f"/v1/messages/{message_id}")).json()
             if story["replies"] and story["replies"][0]["state"] == "sent":

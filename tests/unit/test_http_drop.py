@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.http_cast import Site, site
+from tests.waits import HANG_S
 
 from keepsaid.interfaces.cli.program import run
 
@@ -16,7 +17,7 @@ from keepsaid.interfaces.cli.program import run
 async def queued(running: Site) -> dict[str, Any]:
     """A message whose batch waits, for nobody answers."""
     put = (await running.say("hello")).json()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         while True:
             story: dict[str, Any] = (await running.client.get(f"/v1/messages/{put['id']}")).json()
             if story["batch"] is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import monotonic
 
 import httpx2
 import pytest
@@ -232,10 +232,13 @@ async def test_an_address_is_told_as_it_is_called(host: str, url: str) -> None:
 
 
 async def test_an_answer_does_not_wait_for_a_sign_of_the_caller(one: Site) -> None:
-    # Forty times forty milliseconds, where the system holds back the second half of an answer.
-    async with asyncio.timeout(1.4):
-        for _ in range(40):
-            await one.client.get("/healthz")
+    took = []
+    for _ in range(40):
+        began = monotonic()
+        await one.client.get("/healthz")
+        took.append(monotonic() - began)
+    # Where the system holds back the second half of an answer, every one but the first few takes forty milliseconds.
+    assert min(took[20:]) < 0.035
 
 
 async def test_a_port_in_use_is_told_with_another_way(tmp_path: Path) -> None:

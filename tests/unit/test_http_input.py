@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
+from tests.waits import HANG_S
 
 from keepsaid.domain.commits import Failure
 from keepsaid.domain.ids import read, show
@@ -257,7 +258,7 @@ async def test_the_operators_routes_are_as_strict(one: Site, path: str, body: by
 
 async def claimed_of(one: Site, conversation: str) -> Claimed:
     """The batch of a conversation, once it is routed; those of others go back."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while True:
             for lease in await one.instance.flow.claim(one.instance.leases, 50):
                 if lease.batch.lane.conversation == conversation:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.unit.http_cast import Site, refused, site
+from tests.waits import HANG_S
 
 from keepsaid.interfaces.http import stopping
 from keepsaid.ports import points
@@ -34,7 +35,7 @@ class Held:
     def __call__(self, name: str) -> None:
         if name == self._name and not self.released.is_set():
             self._loop.call_soon_threadsafe(self.reached.set)
-            assert self.released.wait(60), "nobody let the commit go on"
+            assert self.released.wait(HANG_S), "nobody let the commit go on"
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +87,7 @@ async def test_what_has_no_steps_is_broken_off_with_an_answer(tmp_path: Path, mo
     lane = {"channel": "http", "account": "default", "conversation": "room", "key": "root:room"}
     models = {"chat": "openai/scripted", "api_key": "k"}
     script = Script(Say("aye"), Say("aye"), Hang())
-    async with ModelServer(script) as model, httpx2.AsyncClient(trust_env=False, timeout=60) as waiting:
+    async with ModelServer(script) as model, httpx2.AsyncClient(trust_env=False, timeout=HANG_S) as waiting:
         models["base_url"] = model.url
         rules = {"extractor": "rules"}
         async with site(tmp_path, models=models, compaction={"keep": 1}, collection=rules) as one:

@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.unit.disk import Disk, opened
+from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.ledger import CommitTable, Ledger, Refused
@@ -184,7 +185,7 @@ async def writing(path: Path, disk: Disk | None = None) -> AsyncIterator[SqliteO
     writer = Writer(ledger, "test")
     operations = SqliteOperations(writer, Readers(path), writer)
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             yield operations
     finally:
         if disk is not None:
@@ -212,7 +213,7 @@ async def test_a_full_disk_between_commits_ends_nothing(tmp_path: Path) -> None:
         disk.move_error = apsw.FullError("no space left on device")
         await operations.apply(receive(1, "x" * 900_000))
         for number in range(2, 8):
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(HANG_S):
                 await operations.apply(receive(number, "x" * 900_000))
         disk.move_error = None
         await operations.apply(receive(8))
@@ -315,7 +316,7 @@ async def test_a_query_without_end_is_cut_short_by_the_close(tmp_path: Path) -> 
         readers = Readers(tmp_path / "buffer.db", 1)
         result = asyncio.create_task(readers.run(read))
         assert await asyncio.to_thread(reading.wait, 5)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_S):
             await readers.close()
             with pytest.raises(StoreError, match="interrupt"):
                 await result
@@ -328,7 +329,7 @@ async def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
     def twice(db: apsw.Connection) -> list[Any]:
         before = db.execute(count).fetchall()
         reading.set()
-        assert go_on.wait(5)
+        assert go_on.wait(HANG_S)
         return before + db.execute(count).fetchall()
 
     async with writing(tmp_path / "buffer.db") as operations:

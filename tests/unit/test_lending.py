@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.extension_cast import lifecycle, put
+from tests.waits import HANG_S
 
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
@@ -75,7 +76,7 @@ async def test_memory_and_collector_work_with_what_an_extension_lends(tmp_path: 
         mine = Origin("http", "default", "home", "me", direct=True, trust=Trust.OWNER)
         received = await instance.receive(Inbound(mine, Content(b"x", "I live in Porto now"), Marks(), 10))
         with instance.hub.listening(received.id) as told:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG_S):
                 while not (story := await instance.operations.story(received.id)) or not story.replies:
                     await told.get()
         while await instance.recorder.catch_up():

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.unit.library_cast import Change, outside
+from tests.waits import HANG_S
 
 import keepsaid
 from keepsaid import (
@@ -54,7 +55,7 @@ def sql(tmp_path: Path) -> Change:
 
 async def next_batch(ks: Keepsaid) -> Batch:
     """The next batch, still leased: whoever gets it must settle it at once."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         return await anext(ks.inbox.batches("test"))
 
 
@@ -123,7 +124,7 @@ async def test_a_batch_is_settled_with_its_reply(ks: Keepsaid, sql: Change) -> N
         await ks.inbox.put(Message(f"part {n}", "ann", "room", external_id=f"m-{n}", provider_id=f"p-{n}"))
     replies = 0
     async with aclosing(ks.inbox.batches("the test")) as batches:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             async for batch in batches:
                 assert (batch.conversation, batch.lane) == ("room", "root:room")
                 await batch.done(f"answer to {batch.messages[-1].text}")
@@ -155,7 +156,7 @@ async def test_the_third_failure_is_the_last(ks: Keepsaid, sql: Change) -> None:
     await ks.inbox.put(HELLO)
     states = []
     async with aclosing(ks.inbox.batches("test")) as batches:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             async for batch in batches:
                 states.append(await batch.fail("it does \ud800 not work"))
                 if states[-1] == "dead":
@@ -174,7 +175,7 @@ async def test_a_batch_left_unsettled_comes_again_uncharged(ks: Keepsaid, sql: C
     await ks.inbox.put(HELLO)
     turns = []
     async with aclosing(ks.inbox.batches("test")) as batches:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             async for batch in batches:
                 turns.append(batch.turn)
                 if len(turns) == 3:
@@ -228,7 +229,7 @@ async def test_a_home_has_one_runtime(tmp_path: Path) -> None:
 async def test_what_was_put_is_there_after_reopening(tmp_path: Path) -> None:
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as first:
         put = await first.inbox.put(Message("hello", "ann", "room", external_id="m-1"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             async for _ in first.inbox.batches("first"):
                 break
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as again:
@@ -278,7 +279,7 @@ async def test_settings_replace_sections_of_the_file(tmp_path: Path) -> None:
 async def test_with_answering_the_model_takes_the_batches(tmp_path: Path, sql: Change) -> None:
     async with Keepsaid.open(tmp_path, answering=True, settings=SETTINGS) as ks:
         await ks.inbox.put(HELLO)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             while not (found := await asyncio.to_thread(sql, "SELECT text FROM reply")):
                 pass
     ((text,),) = found
@@ -351,5 +352,7 @@ def test_importing_it_loads_neither_models_nor_web_stack() -> None:
         f"print([name for name in {models} if name in sys.modules])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(keepsaid.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, env=environment, check=True, timeout=HANG_S
+    )
     assert done.stdout.decode().splitlines() == ["[]", "[]"]

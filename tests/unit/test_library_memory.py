@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.waits import HANG_S
 
 from keepsaid import Episode, HomeError, InputError, Keepsaid, Message, Remembered, StoreError
 
@@ -120,9 +121,9 @@ async def test_nothing_to_record_is_nothing(ks: Keepsaid) -> None:
 
 async def test_what_was_said_in_the_inbox_comes_to_mind(ks: Keepsaid) -> None:
     await ks.inbox.put(Message("The spyglass is in the tram depot.", "ann", "harbour"))
-    async with asyncio.timeout(5), aclosing(ks.inbox.batches("test")) as batches:
+    async with asyncio.timeout(HANG_S), aclosing(ks.inbox.batches("test")) as batches:
         await (await anext(batches)).done("I will remember the spyglass.")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         while len(found := await ks.memory.recall("spyglass", conversation="harbour")) < 2:
             pass
     assert {one.speaker for one in found} == {"ann", "assistant"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from tests.waits import HANG_S
+
 from keepsaid.engine.loops import Stage, keep_going
 from keepsaid.errors import StoreBroken, StoreFull
 from keepsaid.testing.clock import VirtualClock
@@ -33,7 +35,7 @@ async def test_a_stage_whose_part_fails_while_it_is_cancelled_ends() -> None:
     loop = asyncio.create_task(keep_going(stage, VirtualClock(), _broken))
     await begun.wait()
     loop.cancel()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         await asyncio.gather(loop, return_exceptions=True)
     assert rounds == 1
 
@@ -51,7 +53,7 @@ async def test_an_error_is_waited_out_and_the_stage_goes_on() -> None:
 
     loop = asyncio.create_task(keep_going(Stage("route", work, asyncio.Event()), clock, _broken))
     await clock.advance(2_000)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         await again.wait()
     loop.cancel()
     await asyncio.gather(loop, return_exceptions=True)

@@ -32,7 +32,7 @@ from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.clock import VirtualClock
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))
-_WITHIN_S = 60.0
+_WITHIN_S = 240.0
 
 
 def config(**more: Any) -> McpServerConfig:

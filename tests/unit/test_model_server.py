@@ -20,6 +20,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
+from tests.waits import HANG_S
 
 from keepsaid.testing import model_script as ms
 from keepsaid.testing.model_server import ModelServer
@@ -53,9 +54,10 @@ class Bench(NamedTuple):
                 said += chunk.choices[0].delta.content or ""
         return said, caught.value
 
-    async def ask(self, *, streamed: bool, within_s: float = 5.0) -> ModelResponse:
-        """Ask as pydantic-ai does."""
-        messages, settings = [ModelRequest.user_text_prompt("hello")], ModelSettings(timeout=within_s)
+    async def ask(self, *, streamed: bool, read_s: float = HANG_S) -> ModelResponse:
+        """Ask as pydantic-ai does; only reading may time out, so that the server has the request by then."""
+        patience = httpx2.Timeout(HANG_S, read=read_s)
+        messages, settings = [ModelRequest.user_text_prompt("hello")], ModelSettings(timeout=patience)
         tools = ModelRequestParameters(function_tools=[ToolDefinition(name="weather")])
         if not streamed:
             return await model_request(self.model, messages, model_settings=settings, model_request_parameters=tools)
@@ -71,7 +73,7 @@ class Bench(NamedTuple):
 async def connected(script: ms.Script | ms.Reactor | None = None) -> AsyncIterator[Bench]:
     async with (
         ModelServer(script) as server,
-        AsyncOpenAI(base_url=server.url, api_key="key-1", max_retries=0) as client,
+        AsyncOpenAI(base_url=server.url, api_key="key-1", max_retries=0, timeout=HANG_S) as client,
     ):
         yield Bench(server, client, OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client)))
 
@@ -240,13 +242,14 @@ class TestFailures:
     async def test_a_timeout_ends_the_wait_of_both(self, reaction: ms.Reaction, streamed: bool) -> None:
         async with connected(ms.Script(reaction)) as bench:
             with pytest.raises(errors.ModelTimeoutError):
-                await bench.ask(streamed=streamed, within_s=0.05)
+                await bench.ask(streamed=streamed, read_s=0.05)
+            await bench.server.wait_for(1)  # else the next request would get the reaction that hangs
             await bench.server.wait_idle()
             assert (await bench.say()).choices[0].message.content == "You said: hello"
 
     async def test_a_stall_brings_its_first_characters(self) -> None:
         async with connected(ms.Script(ms.Stall("abcdefgh", 5))) as bench:
-            said, error = await bench.broken_stream(timeout=0.1)
+            said, error = await bench.broken_stream(timeout=httpx2.Timeout(HANG_S, read=0.1))
             await bench.server.wait_idle()
         assert said == "abcde"
         assert isinstance(error, openai.APITimeoutError)
@@ -288,7 +291,7 @@ class TestFailures:
             waiting = [asyncio.create_task(bench.ask(streamed=streamed)) for streamed in (False, True)]
             await bench.server.wait_for(2)
             await bench.server.__aexit__(None, None, None)
-            ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 2)
+            ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), HANG_S)
         assert all(isinstance(error, errors.ModelConnectionError) for error in ended)
 
     async def test_a_script_that_raises_fails_the_test(self) -> None:

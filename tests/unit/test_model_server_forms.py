@@ -15,6 +15,7 @@ import httpx2
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
+from tests.waits import HANG_S
 
 import keepsaid
 from keepsaid.testing import model_script as ms
@@ -32,7 +33,7 @@ async def raw_exchange(server: ModelServer, *pieces: bytes) -> bytes:
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             return await reader.read()
     finally:
         writer.close()
@@ -157,7 +158,8 @@ class TestThread:
             assert [request.messages for request in server.wait_for(1)] == [HELLO]
             server.script = server.script.then(ms.Hang())
             with pytest.raises(openai.APITimeoutError):
-                client.chat.completions.create(model="m", messages=HELLO, timeout=0.05)
+                client.chat.completions.create(model="m", messages=HELLO, timeout=httpx2.Timeout(HANG_S, read=0.05))
+            server.wait_for(2)
         assert answer.choices[0].message.content == "hi"
         assert len(server.requests) == 2
 
@@ -207,6 +209,6 @@ async def test_as_a_process(tmp_path: Path) -> None:
         assert again.messages == seen[0]["body"]["messages"] == HELLO
         process.send_signal(signal.SIGTERM)
         with pytest.raises(openai.APIConnectionError):
-            await asyncio.wait_for(hanging, 5)
+            await asyncio.wait_for(hanging, HANG_S)
     out, err = await process.communicate()
     assert (process.returncode, out, err) == (0, b"", b"")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.waits import HANG_S
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.app.instance import opened
@@ -112,7 +113,7 @@ async def test_it_stands_in_the_prompt_where_the_config_wants_it(tmp_path: Path,
     terms = CompactionConfig(session_in_prompt=wanted, session_messages=2, session_keep=0)
     config = Config(compaction=terms, buffer={"window_ms": 0}, memory={"injection": "off"})
     model = Witness()
-    async with asyncio.timeout(30), opened(Home.at(tmp_path), config, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), config, model) as instance:
         await instance.start()
 
         async def say(topic: str) -> Lane:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.unit.http_cast import site
+from tests.waits import HANG_S
 
 from keepsaid.app.instance import Instance, opened
 from keepsaid.app.reload import Prepared
@@ -38,7 +39,7 @@ def write(home: Home, *parts: dict[str, Any]) -> Config:
 
 async def judged(instance: Instance, message_id: int) -> Story:
     """A message once its batch is decided."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         while True:
             story = await instance.operations.story(message_id)
             if story is not None and story.batch is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.waits import HANG_S
 
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
@@ -72,7 +73,7 @@ def config(**sections: dict[str, Any]) -> Config:
 @asynccontextmanager
 async def talking(home: Path, settings: Config, model: Obedient) -> AsyncIterator[Instance]:
     """An instance at work that knows the secret."""
-    async with asyncio.timeout(120), opened(Home.at(home), settings, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(home), settings, model) as instance:
         await instance.memories.keep([KNOWN], 1)
         await instance.start()
         yield instance
@@ -172,7 +173,7 @@ async def test_topics_that_share_words_are_kept_apart(tmp_path: Path, cross: str
     model = Obedient(search="greenhouse robot valve")
     place = Origin("telegram", "bot", "telegram:chat:42", "7", "Ana", trust=Trust.KNOWN)
     settings = config(lanes={"cross": cross}, channels={"telegram": {}})
-    async with asyncio.timeout(120), opened(Home.at(tmp_path), settings, model) as instance:
+    async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), settings, model) as instance:
         await instance.start()
         await say(instance, said, place, topic="1")
         while await instance.recorder.catch_up():

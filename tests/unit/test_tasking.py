@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.unit.task_cast import only_task, owner_says, pull, until, working
+from tests.waits import HANG_S
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
@@ -19,7 +20,7 @@ async def answered(instance: Instance, inbound: Inbound) -> Reply:
     """The reply to a message."""
     received = await instance.receive(inbound)
     with instance.hub.listening(received.id) as told:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not (story := await instance.operations.story(received.id)) or not story.replies:
                 await told.get()
     return story.replies[-1]

@@ -75,7 +75,7 @@ def test_a_megabyte_is_estimated_in_milliseconds(text: str) -> None:
     whole = text * (MB // len(text))
     fastest = 1.0
     for n in range(5):
-        began = time.perf_counter()
+        began = time.thread_time()
         estimate_tokens(f"{whole}{n}")
-        fastest = min(fastest, time.perf_counter() - began)
-    assert fastest < 0.02, "some 1 ms, with room for a busy machine"
+        fastest = min(fastest, time.thread_time() - began)
+    assert fastest < 0.02, "some 1 ms of processor time"

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pytest
 from tests.unit.test_flow import Road
 from tests.unit.test_workers import Slow, working
+from tests.waits import HANG_S
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.domain.batch import Batch
@@ -129,6 +130,6 @@ async def test_what_is_routed_and_who_takes_it_are_written_at_once() -> None:
         await settle()
         assert (await store.overview()).batches == {"leased": 1}
         slow.let.set()
-        await asyncio.wait_for(road.flow.hints.deliver.wait(), 5)
+        await asyncio.wait_for(road.flow.hints.deliver.wait(), HANG_S)
         claiming.cancel()
     assert ["Dispatch", "Claim"] in store.groups

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tests.unit.test_flow import Nothing, Road
+from tests.waits import HANG_S
 
 from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
 from keepsaid.domain.turn import Answer, Claimed, Lease
@@ -82,7 +83,7 @@ async def test_suspects_that_wait_for_one_another_are_not_asked_for_again_and_ag
         assert await workers.claim() is None, "the other comes when this turn has ended, which sets the hint"
         slow.let.set()
         road.flow.hints.work.clear()
-        await asyncio.wait_for(road.flow.hints.work.wait(), 5)
+        await asyncio.wait_for(road.flow.hints.work.wait(), HANG_S)
         assert await workers.claim() is not None
 
 
@@ -97,11 +98,11 @@ async def test_a_lane_whose_model_hangs_takes_no_place_for_long() -> None:
         assert (await road.store.overview()).batches == {"leased": 1, "queued": 2}
         assert await workers.claim() is None, "the one place is taken"
         road.flow.hints.work.clear()
-        await asyncio.wait_for(road.flow.hints.work.wait(), 5)
+        await asyncio.wait_for(road.flow.hints.work.wait(), HANG_S)
         await workers.claim()
         assert (await road.store.overview()).batches == {"leased": 2, "queued": 1}
         road.flow.hints.work.clear()
-        await asyncio.wait_for(road.flow.hints.work.wait(), 5)
+        await asyncio.wait_for(road.flow.hints.work.wait(), HANG_S)
         assert await workers.claim() is None, "and no more than two are ever open"
         assert (await road.store.overview()).batches == {"leased": 2, "queued": 1}
         slow.let.set()
@@ -120,7 +121,7 @@ async def test_leases_do_not_go_by_the_wall_clock() -> None:
             road.clock.jump(jump)
             assert await rescuer.rescue() == 0, "somebody set the clock; the turn still runs"
         slow.let.set()
-        await asyncio.wait_for(road.flow.hints.deliver.wait(), 5)
+        await asyncio.wait_for(road.flow.hints.deliver.wait(), HANG_S)
     assert (await road.store.overview()).batches == {"done": 1}
     assert await road.store.apply(ExpireLeases(road.clock.steady_ms() + 10**9)) == 0
 
@@ -144,7 +145,7 @@ async def test_a_turn_that_lost_its_lane_has_ended_before_the_next_of_the_lane_b
         await settle()
         assert (seen.open, seen.most) == (["ann: two"], 1), "nobody had told the first that another owner settled it"
         seen.let.set()
-        await asyncio.wait_for(road.flow.hints.deliver.wait(), 5)
+        await asyncio.wait_for(road.flow.hints.deliver.wait(), HANG_S)
 
 
 async def test_a_batch_that_cannot_be_read_waits_and_comes_again() -> None:

@@ -43,6 +43,9 @@ from keepsaid.testing.model_script import (
     error_body,
 )
 
+WAIT_S = 120.0
+"""Default limit in seconds of waits for requests. It only ends a test that hangs: a busy machine is never that slow."""
+
 _KEPT_HEADERS = frozenset(("authorization", "content-type", "idempotency-key", "user-agent", "x-stainless-retry-count"))
 
 
@@ -95,12 +98,12 @@ class ModelServer:
         await self._listener.close()
         self._listener.surface(error)
 
-    async def wait_for(self, count: int, within_s: float = 20.0) -> list[ChatRequest]:
+    async def wait_for(self, count: int, within_s: float = WAIT_S) -> list[ChatRequest]:
         """Wait until `count` chat requests were seen, and return all seen; raises TimeoutError."""
         await self._wait(lambda: len(self._requests) >= count, within_s)
         return self.requests
 
-    async def wait_idle(self, within_s: float = 20.0) -> None:
+    async def wait_idle(self, within_s: float = WAIT_S) -> None:
         """Wait until no request is being answered: all were, or their clients left; raises TimeoutError."""
         await self._wait(lambda: not self._answering, within_s)
 
@@ -277,7 +280,7 @@ class ThreadedModelServer:
         if fault is not None:
             surface(fault, error)
 
-    def wait_for(self, count: int, within_s: float = 20.0) -> list[ChatRequest]:
+    def wait_for(self, count: int, within_s: float = WAIT_S) -> list[ChatRequest]:
         """Wait until `count` chat requests were seen, and return all seen; raises TimeoutError."""
         loop, _ = self._ready.result()
         return asyncio.run_coroutine_threadsafe(self._server.wait_for(count, within_s), loop).result()

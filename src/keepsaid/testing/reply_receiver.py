@@ -146,7 +146,7 @@ class ReplyReceiver:
         await self._listener.close()
         self._listener.surface(error)
 
-    async def wait_for(self, count: int, within_s: float = 5.0) -> list[Posted]:
+    async def wait_for(self, count: int, within_s: float = 120.0) -> list[Posted]:
         """Wait until `count` posts were accepted, and return all; raises TimeoutError."""
         async with asyncio.timeout(within_s), self._news:
             await self._news.wait_for(lambda: len(self.accepted) >= count)

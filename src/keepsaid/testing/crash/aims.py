@@ -38,6 +38,8 @@ _SELDOM = (
     "commit.DecideTask.",
     "commit.CreateTasks.",
     "commit.RenewTask.",
+    "commit.TellBack.",
+    "relay.",
     "block.",
 )
 """What a life comes to once, or not every few seconds: it dies at the first pass."""
@@ -63,12 +65,15 @@ class Aims:
         """What is still to be reached, each once."""
         return sorted(self._left)
 
-    def dealt(self) -> Mapping[str, int]:
-        """What the next life is given: points that one way leads to, and at which pass of each it dies."""
+    def dealt(self, *, at_once: bool = False) -> Mapping[str, int]:
+        """Return the points that the next life is given, all on one way, and at which pass of each it dies.
+
+        With `at_once` that is the first pass: the life before reached none, and may have been given too late a pass.
+        """
         first = self._chance.choice(self.left)
         way = way_to(first)
         given = [one for one in self.left if one == first or (way_to(one) == way and self._chance.random() < _GIVEN)]
-        return {name: self._at_pass(name, way) for name in given}
+        return {name: 1 if at_once else self._at_pass(name, way) for name in given}
 
     def reached(self, point: str) -> None:
         """A life has died there."""

@@ -11,7 +11,7 @@ from keepsaid.testing.crash.fork import Fork
 from keepsaid.testing.crash.report import Death
 from keepsaid.testing.crash.stage import SERVE, Stage
 
-_SPARE_S = 240.0
+_SPARE_S = 600.0
 """After many outages the next try is a minute away; so may be the one after it."""
 
 

@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol
 from keepsaid.testing.crash.order import Order
 from keepsaid.testing.crash.process import running
 
-_BIRTH_S = 30.0
+_BIRTH_S = 180.0
 
 
 class StageError(Exception):

@@ -15,7 +15,7 @@ from functools import partial
 from keepsaid.testing.crash.fork import Fork
 from keepsaid.testing.crash.stage import Stage
 
-_LIFE_S = 30.0
+_LIFE_S = 240.0
 _BRIEF = 0.7
 
 

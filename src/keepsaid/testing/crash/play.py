@@ -20,14 +20,15 @@ from keepsaid.testing.crash.report import BY_CHANCE, Report
 from keepsaid.testing.crash.stage import Cast, Judgement, Stage
 
 _REACH_S = 45.0
+"""How long a life may take to the points it is to die at. Lives that follow one that came to none get longer."""
 _DRAIN_S = 60.0
 _LONGEST_WAITS_S = 240.0
 """After mixed faults some have seen so many outages that the next is waited out for a minute."""
-_HUSH_S = 60.0
+_HUSH_S = 240.0
 """The load ends what it began, and waits for its answers."""
 
-_PATIENCE = 4
-"""So many lives one after another may come to none of the points that are left."""
+_IN_VAIN_S = 900.0
+"""Time limit for the lives that reach none of the points that are left, one after another, before the play gives up."""
 
 Tell = Callable[[int, int, str], None]
 """Hears how far the play is: kills and seconds of mixed faults done, these in all, and what is going on."""
@@ -123,20 +124,20 @@ class Play:
     def _at_points(self) -> None:
         """Each life dies at whichever point it comes to first: nobody waits for one that comes seldom."""
         aims = Aims((name for name in self._plan.aims if not name.startswith("migrate.")), self._chance)
-        in_vain = 0
-        while aims.left and in_vain < _PATIENCE:
+        last, reached = monotonic(), BY_CHANCE
+        while aims.left and monotonic() - last < _IN_VAIN_S:
             self._deaths.spare()
-            reached = self._aimed(aims.dealt())
+            reached = self._aimed(aims.dealt(at_once=not reached), _REACH_S + (monotonic() - last) / 2)
             aims.reached(reached)
-            in_vain = 0 if reached else in_vain + 1
+            last = monotonic() if reached else last
         self._deaths.missed(aims.left)
 
-    def _aimed(self, aims: Mapping[str, int]) -> str:
-        """A life that is to die at one of some points; returns where it did, "" when it came to none of them."""
+    def _aimed(self, aims: Mapping[str, int], within_s: float = _REACH_S) -> str:
+        """A life that is to die at one of some points; returns where it did, "" if it came to none in time."""
         self._say(f"at the first of {len(aims)} points" if len(aims) > 1 else min(aims))
         life = self._deaths.aimed(aims)
         try:
-            code = life.wait(_REACH_S)
+            code = life.wait(within_s)
         except subprocess.TimeoutExpired:
             life.kill()
             code = 0

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-_LEAVE_S = 10.0
+_LEAVE_S = 60.0
 
 Start = Callable[[list[str]], AbstractContextManager[subprocess.Popen[bytes]]]
 """Starts a module with arguments; its output is a pipe."""

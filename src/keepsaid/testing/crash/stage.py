@@ -25,8 +25,9 @@ from keepsaid.testing.crash.player import Player, Start
 from keepsaid.testing.crash.process import environ, running
 
 _LOOK_S = 0.01
-_READY_S = 30.0
-_STOP_S = 10.0
+_READY_S = 180.0
+_STOP_S = 60.0
+"""Ends a play that hangs. How fast a stop must be is for tests/crash/test_stop.py to say."""
 _LOOK_BACK_S = 3.0
 _TURNS_MAX = 4
 """Few turns at once, so that a kill makes few suspects, which are worked on one by one."""

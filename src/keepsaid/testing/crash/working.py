@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import SYSTEM
 from keepsaid.domain.note import NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import NewTask, TaskFilter
+from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import InputError
 from keepsaid.testing.crash.evidence import Evidence
 
@@ -35,11 +38,21 @@ async def keep_busy(instance: Instance) -> None:
     await working.run(last)
     await working.cancel(last, "nobody needs it")
     await working.decide(last, approved=False)
-    known = await working.view.find(TaskFilter(state="completed", limit=_SEEN_MAX))
-    for lane in [task.lane for task in known if task.lane is not None][:1]:
+    lane = await lane_to_tell(instance)
+    if lane is not None:
         await working.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False, priority=1))
     now = instance.clock.now_ms()
     await instance.operations.apply(NotifyOwner(ReplyDraft(instance.ids.next(), "done", True), mark, now, now))
+
+
+async def lane_to_tell(instance: Instance) -> Lane | None:
+    """Return the lane of the newest webhook that started a task; None before there is one.
+
+    A lane is told a few results only since somebody else last wrote in it. The lane of the newest task would often be
+    one in which nobody writes any more, because the task that is made here is itself the newest soon.
+    """
+    stories = await instance.operations.find(MessageFilter(channel="github", limit=_SEEN_MAX))
+    return next((one.message.lane for one in stories if one.task and one.message.inbound.origin.sender != SYSTEM), None)
 
 
 def ended_once(seen: Evidence) -> Iterator[str]:
