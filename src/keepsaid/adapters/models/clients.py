@@ -32,11 +32,15 @@ def _openai(model: str, key: str, address: str | None, resources: AsyncExitStack
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
 
     from keepsaid.adapters.models.plain_openai import PlainOpenAI  # noqa: PLC0415
+    from keepsaid.adapters.models.tool_schemas import TransformsOnce  # noqa: PLC0415
+
+    class Chat(TransformsOnce, OpenAIChatModel):
+        """Transforms tool schemas once."""
 
     http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
     client = PlainOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
     resources.push_async_callback(client.close)
-    return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
+    return Chat(model, provider=OpenAIProvider(openai_client=client))
 
 
 def _anthropic(model: str, key: str, address: str | None, resources: AsyncExitStack) -> ProviderModel:
@@ -44,7 +48,12 @@ def _anthropic(model: str, key: str, address: str | None, resources: AsyncExitSt
     from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
     from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
 
+    from keepsaid.adapters.models.tool_schemas import TransformsOnce  # noqa: PLC0415
+
+    class Chat(TransformsOnce, AnthropicModel):
+        """Transforms tool schemas once."""
+
     http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
     client = AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=http)
     resources.push_async_callback(client.close)
-    return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
+    return Chat(model, provider=AnthropicProvider(anthropic_client=client))

@@ -1,4 +1,4 @@
-"""An OpenAI client that sends the messages of a prompt as they are."""
+"""An OpenAI client that sends the messages and tools of a request as they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from openai.types.chat import ChatCompletionMessageParam
 
 class PlainOpenAI(AsyncOpenAI):
     """The library walks every message once for each type one could have, a quarter of a millisecond a message on the
-    event loop, to rename keys that have no other name. Sent as `extra_body` they are only written as JSON."""
+    event loop, and every tool's schema, to rename keys that have no other name. Sent as `extra_body` they are only
+    written as JSON."""
 
     @cached_property
     def chat(self) -> AsyncChat:
@@ -37,4 +38,6 @@ class _Completions(AsyncCompletions):
         **rest: Any,
     ) -> Any:
         body = {"messages": list(messages), **(extra_body if isinstance(extra_body, Mapping) else {})}
+        if isinstance(rest.get("tools"), list):
+            body["tools"] = rest.pop("tools")
         return await super().create(messages=[], extra_body=body, **rest)

@@ -6,15 +6,14 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Any
 
 from pydantic_ai import direct, exceptions, messages
 from pydantic_ai.models import Model as ProviderModel
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import ToolDefinition
 
 from keepsaid.adapters.models.clients import BEGUN
+from keepsaid.adapters.models.tool_schemas import definition_of
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import (
@@ -52,6 +51,7 @@ class ProviderChat:
     def __init__(self, name: str, build: Build) -> None:
         self._name = name
         self._model, self._resources = build()
+        self._unpriced: set[tuple[str | None, str | None, str | None]] = set()
 
     @property
     def name(self) -> str:
@@ -61,9 +61,9 @@ class ProviderChat:
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """One streamed call; raises a ModelError that says whether trying again can help."""
         settings = ModelSettings(max_tokens=request.tokens_max, timeout=request.limit_s)
-        offered = ModelRequestParameters(function_tools=[_definition(tool) for tool in request.tools])
         BEGUN.set(request.begun)
         try:
+            offered = ModelRequestParameters(function_tools=[definition_of(tool) for tool in request.tools])
             async with asyncio.timeout(request.limit_s):
                 response = await self._stream(_history(request), settings, offered, delta)
         except TimeoutError:
@@ -101,7 +101,18 @@ class ProviderChat:
         usage = response.usage
         if response.usage.unmeasured_requests and not calls and response.finish_reason is None:
             raise ModelMalformed(f"the answer of {self._name} broke off")
-        return Answer(text, calls, Usage(usage.input_tokens, usage.output_tokens, _cost(response)), self._name)
+        return Answer(text, calls, Usage(usage.input_tokens, usage.output_tokens, self._cost(response)), self._name)
+
+    def _cost(self, response: messages.ModelResponse) -> int | None:
+        """Return the price in millionths of a dollar; None for a model without a known price, looked up once."""
+        model = response.provider_name, response.provider_url, response.model_name
+        if model in self._unpriced:
+            return None
+        try:
+            return int(response.cost().total_price * 1_000_000)
+        except (LookupError, ValueError, AssertionError):
+            self._unpriced.add(model)
+            return None
 
     async def close(self) -> None:
         """Close the client."""
@@ -114,10 +125,6 @@ def _written(event: object) -> str:
     if isinstance(event, messages.PartDeltaEvent) and isinstance(event.delta, messages.TextPartDelta):
         return event.delta.content_delta
     return ""
-
-
-def _definition(tool: Any) -> ToolDefinition:
-    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema))
 
 
 def _history(request: ModelRequest) -> list[messages.ModelMessage]:
@@ -149,13 +156,6 @@ def _spoken(record: Record) -> list[messages.ModelResponsePart]:
 
 def _json(value: object) -> str:
     return json.dumps(value if value is not None else {})
-
-
-def _cost(response: messages.ModelResponse) -> int | None:
-    try:
-        return int(response.cost().total_price * 1_000_000)
-    except (LookupError, ValueError, AssertionError):
-        return None
 
 
 _WORDS: tuple[tuple[type[Exception], type[ModelError], str], ...] = (
