@@ -47,3 +47,9 @@ def test_another_program_that_looks_leaves_the_log_of_a_writer_that_has_readers(
         assert log.exists(), "the other program was the last to close the file, or so it seemed to it"
         writer.execute("INSERT INTO told VALUES (1)")
         assert log.exists()
+
+
+def test_a_plan_is_kept_whatever_is_bound(tmp_path: Path) -> None:
+    path = tmp_path / "one.db"
+    with closing(open_writer(path)) as writer, closing(open_reader(path)) as reader:
+        assert [db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) for db in (writer, reader)] == [1, 1]
