@@ -18,6 +18,7 @@ from keepsaid.config.maintenance import MaintenanceConfig
 from keepsaid.config.routes import RoutesConfig, Unmatched
 from keepsaid.config.schedules import SchedulesConfig
 from keepsaid.config.section import Section
+from keepsaid.config.server import ServerConfig
 from keepsaid.config.strands import SessionsConfig, SlotsConfig
 from keepsaid.config.tasks import TasksConfig
 from keepsaid.config.tools import ToolsConfig
@@ -276,17 +277,6 @@ class PriorityConfig(Section):
     def ageing(self) -> Ageing:
         """The rule as claims apply it."""
         return Ageing(tuple((upto, int(seconds * 1000)) for upto, seconds in sorted(self.age_s.items())))
-
-
-class ServerConfig(Section):
-    """The HTTP server."""
-
-    host: str = "127.0.0.1"
-    """Address to listen on; any but loopback needs a token."""
-    port: int = Field(7448, ge=0, le=65_535)
-    """Port; 0 takes a free one."""
-    token: SecretStr | None = None
-    """Bearer token for everything under /v1."""
 
 
 class RedactionConfig(Section):

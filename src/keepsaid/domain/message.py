@@ -105,13 +105,17 @@ class Inbound:
     def body_hash(self) -> bytes:
         """16 bytes over channel, account and payload: what a signature covers, whatever headers came with it."""
         place = f"{self.origin.channel}\0{self.origin.account}\0"
-        return blake2b(place.encode("utf-8", "surrogatepass") + self.content.payload, digest_size=16).digest()
+        whole = blake2b(place.encode("utf-8", "surrogatepass"), digest_size=16)
+        whole.update(self.content.payload)
+        return whole.digest()
 
     @property
     def content_hash(self) -> bytes:
         """16 bytes over what was said, by whom and where: the same key with another hash is a conflict."""
         said = f"{self.origin.sender}\0{self.origin.conversation}\0{self.content.event}\0"
-        return blake2b(said.encode("utf-8", "surrogatepass") + self.content.payload, digest_size=16).digest()
+        whole = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16)
+        whole.update(self.content.payload)
+        return whole.digest()
 
 
 class BodyKey(NamedTuple):

@@ -11,8 +11,9 @@ from starlette.responses import JSONResponse, Response
 from keepsaid.app.instance import Instance
 from keepsaid.domain.bundle import RECORDS_MAX, Entry, Record, Verdict
 from keepsaid.domain.bundle_lines import Misfit, record_in
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest
 from keepsaid.interfaces.importing import Here
 
 _BODY_BYTES_MAX = 64_000_000
@@ -24,7 +25,7 @@ async def take_records(instance: Instance, gate: Gate, request: Request) -> Resp
     `key` tells which key the tombstones are made with, and takes one over where there is none.
     """
     gate.operator(request)
-    fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+    fields = await fields_of(request, _BODY_BYTES_MAX)
     here, do = Here(instance), fields.get("do")
     if do == "key":
         given = _hex(fields.get("key", ""), "key")

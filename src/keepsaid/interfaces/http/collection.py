@@ -7,8 +7,9 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import NotFound
 
 _BODY_BYTES_MAX = 10_000
 
@@ -23,7 +24,7 @@ class CollectionRoutes:
     async def run(self, request: Request) -> Response:
         """Mark one session, or every one with unread records; the collector reads them next."""
         self._gate.operator(request)
-        named = parsed(await body_of(request, _BODY_BYTES_MAX)).get("session")
+        named = (await fields_of(request, _BODY_BYTES_MAX)).get("session")
         session_id = None if named is None else _number(str(named))
         marked = await self._instance.collecting.mark(session_id)
         return JSONResponse({"marked": marked, "stopping": self._instance.halt.asked})

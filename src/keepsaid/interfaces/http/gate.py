@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from keepsaid.config.tree import ServerConfig
+from keepsaid.config.server import ServerConfig
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.http.problems import Refused, Unauthorised
 

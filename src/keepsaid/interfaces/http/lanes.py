@@ -7,8 +7,9 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.lane import Lane
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound
 
 _BODY_BYTES_MAX = 100_000
 _FIND = "keepsaid lanes ls"
@@ -35,7 +36,7 @@ class LaneRoutes:
     async def _lane(self, request: Request) -> tuple[Lane, bool]:
         """The lane a call names, and whether it is in a hurry; raises BadRequest, NotFound for one nobody spoke in."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         given = [fields.get(part) for part in _PARTS]
         names = [part for part in given if isinstance(part, str) and part]
         if len(names) != len(_PARTS):

@@ -14,14 +14,14 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.message import Inbound, Message, Trust
 from keepsaid.domain.views import Story
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
+from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.inbound import inbound_of
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, Unauthorised, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, Unauthorised
 from keepsaid.interfaces.http.stages import RETRY_MS, SETTLED, Told, event
 from keepsaid.interfaces.shapes import receipt_shape, story_shape
 from keepsaid.ports.progress import Progress
 
-_INLINE_BYTES_MAX = 64_000
 _LOOK_S = 1.0
 """Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here.
 
@@ -51,8 +51,7 @@ class Messages:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise BadRequest("the body must be application/json")
         body = await body_of(request, self._instance.config.buffer.payload_bytes_max)
-        small = len(body) <= _INLINE_BYTES_MAX
-        return body, parsed(body) if small else await asyncio.to_thread(parsed, body)
+        return body, await fields_in(request, body)
 
     async def keep(self, request: Request, inbound: Inbound) -> Response:
         """Store a message and say so."""

@@ -9,8 +9,9 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.text import normalise
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound
 from keepsaid.interfaces.notes import note
 from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reply_shape
 
@@ -40,8 +41,7 @@ class OperatorRoutes:
         reply_id = read("reply", request.path_params["id"])
         if reply_id is None:
             raise NotFound("there is no such reply")
-        body = await body_of(request, _BODY_BYTES_MAX)
-        given = parsed(body).get("provider_id") if body else None
+        given = (await fields_of(request, _BODY_BYTES_MAX, empty=True)).get("provider_id")
         if given is not None and not (isinstance(given, str) and 0 < len(given) <= _NAME_CHARS_MAX):
             raise BadRequest(f"provider_id must be text of 1 to {_NAME_CHARS_MAX} characters")
         return JSONResponse({"seen": await self._instance.shown(reply_id, given and normalise(given))})
@@ -49,7 +49,7 @@ class OperatorRoutes:
     async def resend(self, request: Request) -> Response:
         """Send a dead reply again, or accept that it will not arrive."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         reply_id, accept = read("reply", request.path_params["id"]), fields.get("accept", False)
         if reply_id is None:
             raise NotFound("there is no such reply", hint="keepsaid inbox ls --reply dead")
@@ -70,7 +70,7 @@ class OperatorRoutes:
     async def _decided(self, request: Request, state: str) -> tuple[int, str]:
         """The batch a call decides about, and why; `state` is where such batches are listed."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         batch_id = read("batch", request.path_params["id"])
         if batch_id is None:
             raise NotFound("there is no such batch", hint=f"keepsaid inbox ls --state {state}")
@@ -91,7 +91,7 @@ class OperatorRoutes:
     async def remember(self, request: Request) -> Response:
         """Add a memory by hand."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         text, kind = fields.get("text"), "fact" if fields.get("kind") is None else fields["kind"]
         if not isinstance(text, str) or not isinstance(kind, str):
             raise BadRequest("kind must be text" if isinstance(text, str) else "a memory needs a text")

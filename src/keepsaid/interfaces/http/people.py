@@ -8,8 +8,9 @@ from starlette.responses import JSONResponse, Response
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.interfaces import people
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound
 from keepsaid.interfaces.shapes import person_shape, widened_shape
 
 _BODY_BYTES_MAX = 100_000
@@ -25,7 +26,7 @@ class PeopleRoutes:
     async def join(self, request: Request) -> Response:
         """Make one person of several identities."""
         self._gate.operator(request)
-        names = parsed(await body_of(request, _BODY_BYTES_MAX)).get("names")
+        names = (await fields_of(request, _BODY_BYTES_MAX)).get("names")
         if not isinstance(names, list):
             raise BadRequest("names must be a list of texts: CHANNEL:ACCOUNT:SENDER, or owner")
         told = [name for name in names if isinstance(name, str)]
@@ -36,7 +37,7 @@ class PeopleRoutes:
     async def split(self, request: Request) -> Response:
         """Let one identity be a person alone again."""
         self._gate.operator(request)
-        name = parsed(await body_of(request, _BODY_BYTES_MAX)).get("name")
+        name = (await fields_of(request, _BODY_BYTES_MAX)).get("name")
         if not isinstance(name, str):
             raise BadRequest("name must be text: CHANNEL:ACCOUNT:SENDER, or owner")
         return JSONResponse({"split": await people.split(self._instance, name)})
@@ -44,7 +45,7 @@ class PeopleRoutes:
     async def widen(self, request: Request) -> Response:
         """Let a memory be heard more widely."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         memory_id, to, reason = read("memory", request.path_params["id"]), fields.get("to"), fields.get("reason")
         if memory_id is None:
             raise NotFound("there is no such memory", hint="keepsaid memory ls")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from keepsaid.domain.json_reader import Unreadable, read_json
-from keepsaid.domain.text import kind_of
+from keepsaid.domain.text import cut
 from keepsaid.errors import (
     ConfigError,
     Forged,
@@ -25,6 +25,8 @@ from keepsaid.errors import (
 
 _log = logging.getLogger("keepsaid.http")
 _PAGE = "see docs/reference/http.md"
+_TITLE_CHARS_MAX = 500
+_SURROGATES = re.compile("[\ud800-\udfff]")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -58,6 +60,14 @@ class WrongMethod(KeepsaidError):
     hint = _PAGE
 
 
+class Busy(KeepsaidError):
+    """Other requests take all that the server gives to requests at the same time."""
+
+    code = "KS-HTTP-BUSY"
+    safe = "Nothing was stored."
+    hint = "send it again in some seconds"
+
+
 class BadRequest(InputError):
     """The body cannot be read as what the route takes."""
 
@@ -79,6 +89,7 @@ _STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
     (ConfigError, 422),
     (StoreError, 503),
     (Stopping, 503),
+    (Busy, 503),
 )
 """The first that fits; what fits none is 500."""
 
@@ -87,7 +98,8 @@ def problem(error: KeepsaidError, *, owner: bool = False) -> JSONResponse:
     """The response for an error; a client cannot run the commands that the owner is told to run."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
     is_command = error.hint.startswith("keepsaid ") and status < 500
-    body = {"type": "about:blank", "title": error.what, "status": status, "code": error.code}
+    title = _SURROGATES.sub("\ufffd", cut(error.what, _TITLE_CHARS_MAX))
+    body = {"type": "about:blank", "title": title, "status": status, "code": error.code}
     body |= {"safe": error.safe, "hint": _PAGE if is_command and not owner else error.hint}
     headers = {"Retry-After": "5"} if status == 503 else {}
     return JSONResponse(body, status, headers, media_type="application/problem+json")
@@ -103,7 +115,10 @@ def unrouted(request: Request, error: Exception) -> Response:
 
 
 def guarded(endpoint: Endpoint) -> Endpoint:
-    """An endpoint that answers what it raises with a problem, never a traceback; who has left is told nothing."""
+    """An endpoint that answers what it raises with a problem, never a traceback; who has left is told nothing.
+
+    What the request held of the budget for bodies is given back.
+    """
 
     async def wrapped(request: Request) -> Response:
         try:
@@ -117,29 +132,9 @@ def guarded(endpoint: Endpoint) -> Endpoint:
         except Exception as error:  # noqa: BLE001  # guard: HTTP boundary - a bug is answered and logged, not shown
             _log.error("%s failed", request.url.path, exc_info=error)
             return problem(KeepsaidError("an internal error", safe="Unknown for this request.", hint="keepsaid logs"))
+        finally:
+            claim = getattr(request.state, "claim", None)
+            if claim is not None:
+                claim.release()
 
     return wrapped
-
-
-async def body_of(request: Request, bytes_max: int) -> bytes:
-    """The raw body; raises TooLarge before more than the limit was read."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > bytes_max:
-        raise TooLarge(f"the body has {int(declared):,} bytes; {bytes_max:,} are allowed")
-    read = bytearray()
-    async for piece in request.stream():
-        read += piece
-        if len(read) > bytes_max:
-            raise TooLarge(f"the body has more than {bytes_max:,} bytes")
-    return bytes(read)
-
-
-def parsed(body: bytes, wanted: Callable[[], bool] | None = None) -> dict[str, object]:
-    """The body as a JSON object; raises BadRequest saying what is wrong with it, Abandoned once it is not `wanted`."""
-    try:
-        value = read_json(body, wanted)
-    except Unreadable as error:
-        raise BadRequest(f"the body is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise BadRequest(f"the body must be a JSON object, not {kind_of(value)}")
-    return value

@@ -9,8 +9,9 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.interfaces.absence import absence, listened
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound
 from keepsaid.interfaces.judging import judge
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
 
@@ -62,7 +63,7 @@ class ReceiptRoutes:
     async def wrong(self, request: Request) -> Response:
         """A memory was wrong for a turn, or that is withdrawn."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         memory_id, turn, undo = read("memory", request.path_params["id"]), fields.get("turn"), fields.get("undo", False)
         if memory_id is None:
             raise NotFound("there is no such memory", hint="keepsaid memory ls")

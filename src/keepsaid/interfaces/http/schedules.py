@@ -11,8 +11,9 @@ from keepsaid.app.scheduling import one_of
 from keepsaid.domain.ids import read
 from keepsaid.domain.schedule import LIVE
 from keepsaid.errors import InputError
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import NotFound, body_of, guarded, parsed
+from keepsaid.interfaces.http.problems import NotFound, guarded
 from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
 
 _BODY_BYTES_MAX = 100_000
@@ -44,7 +45,7 @@ class ScheduleRoutes:
     async def add(self, request: Request) -> Response:
         """Add one."""
         self._gate.operator(request)
-        body = parsed(await body_of(request, _BODY_BYTES_MAX))
+        body = await fields_of(request, _BODY_BYTES_MAX)
         new = asked_for(body, self._instance.config.schedules.timezone)
         return JSONResponse(schedule_shape(await self._instance.scheduling.add(new)), 201)
 

@@ -24,6 +24,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
+from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, read_aside
 from keepsaid.interfaces.http.bundles import take_records
 from keepsaid.interfaces.http.collection import CollectionRoutes
 from keepsaid.interfaces.http.events import EventRoutes
@@ -34,7 +35,7 @@ from keepsaid.interfaces.http.media import Media
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.operator import OperatorRoutes
 from keepsaid.interfaces.http.people import PeopleRoutes
-from keepsaid.interfaces.http.problems import Endpoint, NotFound, body_of, guarded, unrouted
+from keepsaid.interfaces.http.problems import Endpoint, NotFound, guarded, unrouted
 from keepsaid.interfaces.http.receipts import ReceiptRoutes
 from keepsaid.interfaces.http.reload import reload
 from keepsaid.interfaces.http.schedules import ScheduleRoutes
@@ -125,7 +126,10 @@ async def _hook(instance: Instance, request: Request) -> Response:
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    inbound = await asyncio.to_thread(hook.read, headers, body)
+    if len(body) <= FREE_BYTES:
+        inbound = await asyncio.to_thread(hook.read, headers, body)
+    else:
+        inbound = await read_aside(request, lambda _: hook.read(headers, body))
     if inbound is None:
         return JSONResponse({"ignored": "ping"})
     received = await instance.receive(inbound)
@@ -169,6 +173,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     stopping = asyncio.Event()
     app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
     app.router.redirect_slashes = False
+    bodies = app.state.bodies = Bodies(server.bodies_bytes_max)
     settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S)
     http = _QuietServer(settings)
     serving = asyncio.create_task(http.serve(sockets=[bound]))
@@ -181,6 +186,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
         instance.telling.wake()
         http.should_exit = True
         await serving
+        bodies.readers.close()
         bound.close()
 
 

@@ -9,8 +9,9 @@ from starlette.routing import Route
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, guarded, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, guarded
 from keepsaid.interfaces.tasks import task_shape, task_story_shape
 
 _BODY_BYTES_MAX = 200_000
@@ -47,7 +48,7 @@ class TaskRoutes:
     async def create(self, request: Request) -> Response:
         """Make a task by the owner's word."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         text, after = _text(fields, "task"), fields.get("after", [])
         if not text.strip():
             raise BadRequest("say in `task` what is to be done")
@@ -83,7 +84,7 @@ class TaskRoutes:
 
     async def _asked(self, request: Request) -> tuple[int, dict[str, object]]:
         task_id = self._named(request)
-        return task_id, dict(parsed(await body_of(request, _BODY_BYTES_MAX)))
+        return task_id, await fields_of(request, _BODY_BYTES_MAX)
 
     def _named(self, request: Request) -> int:
         self._gate.operator(request)

@@ -7,8 +7,9 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
+from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, body_of, parsed
+from keepsaid.interfaces.http.problems import BadRequest, NotFound
 from keepsaid.interfaces.versions import edit, merge, pin, put_away
 
 _BODY_BYTES_MAX = 100_000
@@ -42,7 +43,7 @@ class VersionRoutes:
     async def put_away(self, request: Request) -> Response:
         """Archive memories, or bring them back."""
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         back = fields.get("back", False)
         if not isinstance(back, bool):
             raise BadRequest("back must be true or false")
@@ -58,7 +59,7 @@ class VersionRoutes:
 
     async def _asked(self, request: Request) -> tuple[int, dict[str, object]]:
         self._gate.operator(request)
-        fields = parsed(await body_of(request, _BODY_BYTES_MAX))
+        fields = await fields_of(request, _BODY_BYTES_MAX)
         memory_id = read("memory", request.path_params["id"])
         if memory_id is None:
             raise NotFound("there is no such memory", hint="keepsaid memory ls")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 
 from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.batch import Window
@@ -17,6 +18,9 @@ from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.operations import Operations
+
+_INLINE_BYTES_MAX = 64_000
+"""A larger payload is hashed in a thread."""
 
 _INLINE_CHARS_MAX = 4_096
 """A longer text outside ASCII is made fit to store in a thread, so that it does not hold up the event loop."""
@@ -70,6 +74,10 @@ def _refuse_oversized(inbound: Inbound, limits: Limits) -> None:
             raise InputError(f"no name, id or URL may have more than {limits.name_chars_max} characters")
 
 
+def _hashes(inbound: Inbound, *, body: bool) -> tuple[bytes, bytes]:
+    return inbound.content_hash, inbound.body_hash if body else b""
+
+
 class Door:
     """The single way into the buffer."""
 
@@ -104,10 +112,13 @@ class Door:
         window = self._checked(inbound)
         if self._reserve is not None:
             self._reserve.check()
-        arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, inbound.content_hash)
         same_body_ms = self._limits.same_body_ms.get(inbound.origin.channel, 0)
+        large = len(inbound.content.payload) > _INLINE_BYTES_MAX
+        hashed = partial(_hashes, inbound, body=same_body_ms > 0)
+        content, body = await asyncio.to_thread(hashed) if large else hashed()
+        arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, content)
         if same_body_ms:
-            arrival = arrival._replace(body=BodyKey(inbound.body_hash, arrival.at + same_body_ms))
+            arrival = arrival._replace(body=BodyKey(body, arrival.at + same_body_ms))
         received = await self._operations.apply(Receive(arrival, window, self._lanes))
         if received.intake is Intake.CONFLICT:
             key = inbound.marks.external_id

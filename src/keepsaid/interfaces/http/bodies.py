@@ -1,0 +1,207 @@
+"""Request bodies: how many bytes of them are held at the same time, and the threads that read large ones as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+
+from keepsaid.domain.json_reader import Abandoned, Unreadable, read_json, reads_at_once
+from keepsaid.domain.text import kind_of
+from keepsaid.errors import TooLarge
+from keepsaid.interfaces.http.problems import BadRequest, Busy
+
+T = TypeVar("T")
+Wanted = Callable[[], bool]
+"""Whether anybody still waits for the result."""
+
+FREE_BYTES = 64_000
+"""Bodies up to this size are not counted: the number of connections bounds them."""
+
+_STEP_BYTES = 1_000_000
+_DIGITS_MAX = 18
+_THREADS = 2
+_WAITING_MAX = 64
+
+
+class Claim:
+    """The bytes that one request holds of the budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.size = 0
+
+    def grow(self, size: int) -> None:
+        """Hold at least `size` bytes; raises Busy when the budget does not have them."""
+        if size > self.size:
+            self._budget.take(size - self.size)
+            self.size = size
+
+    def release(self) -> None:
+        """Give all of it back."""
+        self._budget.give(self.size)
+        self.size = 0
+
+
+class Budget:
+    """Bytes that the bodies of all requests may hold together."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self.held = 0
+
+    def take(self, size: int) -> None:
+        """Hold more; raises Busy when it is too much, unless nothing is held yet."""
+        if self.held and self.held + size > self._bytes_max:
+            raise Busy(f"other requests hold {self.held:,} of {self._bytes_max:,} bytes of bodies")
+        self.held += size
+
+    def give(self, size: int) -> None:
+        """Hold less."""
+        self.held -= size
+
+
+class _Job(Generic[T]):
+    """Work for a thread, and the coroutine that waits for it."""
+
+    def __init__(self, work: Callable[[Wanted], T]) -> None:
+        self.work = work
+        self.is_wanted = True
+        self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def tell(self, result: T | None, error: BaseException | None) -> None:
+        """Hand over what it came to, on the loop."""
+        if self.future.done():
+            return
+        if error is not None:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)  # type: ignore[arg-type] # without an error there is a result
+
+
+class Readers:
+    """Threads that read bodies, with a bounded queue. They end with the process, whatever they are at."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._waiting = 0
+        self._open = True
+        self._threads: list[threading.Thread] = []
+
+    async def run(self, work: Callable[[Wanted], T]) -> T:
+        """What `work` returns; a caller that is cancelled ends it at its next look. Raises Busy at a full queue."""
+        if self._waiting >= _WAITING_MAX:
+            raise Busy(f"{self._waiting} large bodies wait to be read")
+        if len(self._threads) < _THREADS:
+            self._threads.append(threading.Thread(target=self._work, name="keepsaid-bodies", daemon=True))
+            self._threads[-1].start()
+        job = _Job(work)
+        self._waiting += 1
+        self._queue.put(job)
+        try:
+            return await job.future
+        finally:
+            self._waiting -= 1
+            job.is_wanted = False
+
+    def close(self) -> None:
+        """End the threads; what they are at ends at its next look."""
+        self._open = False
+        for _ in self._threads:
+            self._queue.put(None)
+
+    def _work(self) -> None:
+        while (job := self._queue.get()) is not None:
+            if job.is_wanted and self._open:
+                self._do(job)
+
+    def _do(self, job: _Job[Any]) -> None:
+        result, error = None, None
+        try:
+            result = job.work(lambda: job.is_wanted and self._open)
+        except Exception as failed:  # noqa: BLE001  # guard: HTTP boundary - it is raised where the request is answered
+            error = failed
+        try:
+            job.future.get_loop().call_soon_threadsafe(job.tell, result, error)
+        except RuntimeError:
+            self._open = False  # the loop is closed, and nobody waits any more
+
+
+class Bodies:
+    """The budget and the readers of one server."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.budget = Budget(bytes_max)
+        self.readers = Readers()
+
+
+async def body_of(request: Request, bytes_max: int) -> bytes:
+    """The raw body; raises TooLarge before more than the limit was read, Busy when too much is held already.
+
+    What it holds of the budget is given back when the request is answered.
+    """
+    declared = request.headers.get("content-length", "")
+    if len(declared) > _DIGITS_MAX:
+        raise TooLarge(f"the body has more than {bytes_max:,} bytes")
+    size = int(declared) if declared.isdigit() else 0
+    if size > bytes_max:
+        raise TooLarge(f"the body has {size:,} bytes; {bytes_max:,} are allowed")
+    claim = request.state.claim = Claim(_bodies(request).budget)
+    claim.grow(size if size > FREE_BYTES else 0)
+    read = bytearray()
+    async for piece in request.stream():
+        read += piece
+        if len(read) > bytes_max:
+            raise TooLarge(f"the body has more than {bytes_max:,} bytes")
+        if len(read) > max(FREE_BYTES, claim.size):
+            claim.grow(claim.size + _STEP_BYTES)
+    return bytes(read)
+
+
+async def fields_of(request: Request, bytes_max: int, *, empty: bool = False) -> dict[str, object]:
+    """The body as a JSON object; where it may be `empty`, nothing is an object without members."""
+    body = await body_of(request, bytes_max)
+    return {} if empty and not body else await fields_in(request, body)
+
+
+async def fields_in(request: Request, body: bytes) -> dict[str, object]:
+    """A body as a JSON object; raises BadRequest saying what is wrong with it."""
+    if reads_at_once(body):
+        return parsed(body)
+    return await read_aside(request, lambda wanted: parsed(body, wanted))
+
+
+async def read_aside(request: Request, work: Callable[[Wanted], T]) -> T:
+    """What `work` makes of a body that was read whole, on a reader's thread, as long as the client is there."""
+    reading = asyncio.ensure_future(_bodies(request).readers.run(work))
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((reading, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():
+            raise ClientDisconnect
+        return reading.result()
+    finally:
+        reading.cancel()
+        gone.cancel()
+
+
+def parsed(body: bytes, wanted: Wanted | None = None) -> dict[str, object]:
+    """A body as a JSON object; raises BadRequest saying what is wrong with it, ClientDisconnect when not `wanted`."""
+    try:
+        value = read_json(body, wanted)
+    except Unreadable as error:
+        raise BadRequest(f"the body is not valid JSON: {error}") from error
+    except Abandoned as error:
+        raise ClientDisconnect from error
+    if not isinstance(value, dict):
+        raise BadRequest(f"the body must be a JSON object, not {kind_of(value)}")
+    return value
+
+
+def _bodies(request: Request) -> Bodies:
+    bodies: Bodies = request.app.state.bodies
+    return bodies
