@@ -21,12 +21,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
+from keepsaid.config.server import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, read_aside
 from keepsaid.interfaces.http.bundles import take_records
 from keepsaid.interfaces.http.collection import CollectionRoutes
+from keepsaid.interfaces.http.connections import (
+    ACCEPTED_AT_ONCE,
+    HEAD_BYTES_MAX,
+    BoundedHeads,
+    Connections,
+    limits_of,
+    protocol_of,
+)
 from keepsaid.interfaces.http.events import EventRoutes
 from keepsaid.interfaces.http.forgetting import forget, settled, undo
 from keepsaid.interfaces.http.gate import Gate, client_token
@@ -42,6 +51,9 @@ from keepsaid.interfaces.http.schedules import ScheduleRoutes
 from keepsaid.interfaces.http.stopping import ending
 from keepsaid.interfaces.http.tasks import task_routes
 from keepsaid.interfaces.http.versions import VersionRoutes
+
+_WAITING_MAX = 512
+"""Connections that the kernel keeps until they are accepted."""
 
 _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""
@@ -157,6 +169,27 @@ class _QuietServer(uvicorn.Server):
     def capture_signals(self):  # type: ignore[no-untyped-def]
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen: few connections are accepted in one step, many may wait in the kernel for it."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(_WAITING_MAX)
+
+
+def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
+    return uvicorn.Config(
+        BoundedHeads(app),
+        http=protocol_of(Connections(limits_of(server))),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        backlog=ACCEPTED_AT_ONCE,
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+        timeout_keep_alive=server.idle_timeout_s,  # type: ignore[arg-type] # it is handed to call_later
+        timeout_graceful_shutdown=_STOP_S,
+    )
+
 
 @asynccontextmanager
 async def listening(instance: Instance, port: int | None = None) -> AsyncIterator[Address]:
@@ -174,8 +207,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
     app.router.redirect_slashes = False
     bodies = app.state.bodies = Bodies(server.bodies_bytes_max)
-    settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_STOP_S)
-    http = _QuietServer(settings)
+    http = _QuietServer(_settings(app, server))
     serving = asyncio.create_task(http.serve(sockets=[bound]))
     try:
         _write(instance, address, token)
@@ -197,7 +229,7 @@ def _bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-        bound.listen(512)
+        bound.listen(_WAITING_MAX)
     except OSError as error:
         bound.close()
         taken = error.errno == errno.EADDRINUSE

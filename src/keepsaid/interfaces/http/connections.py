@@ -1,0 +1,256 @@
+"""Connections: how many may be open, how long each may take, and how much of what it sent is read in one step.
+
+uvicorn reads a quarter of a megabyte in one step, in which 40,000 chunks of one byte hold the event loop for 0.4 s; it
+has no limit for a client that sends its request slowly, and none for descriptors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import h11
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from keepsaid.config.server import ServerConfig
+from keepsaid.errors import InputError
+from keepsaid.interfaces.http.gate import is_loopback
+from keepsaid.interfaces.http.problems import problem
+
+_log = logging.getLogger("keepsaid.http")
+
+ACCEPTED_AT_ONCE = 4
+"""Connections accepted in one step; each takes a descriptor until it is refused."""
+
+HEAD_BYTES_MAX = 16_384
+_HEADERS_MAX = 100
+_KEPT_DESCRIPTORS = 24
+"""Descriptors that connections leave to the stores, the log and calls to the outside."""
+
+_LEAST = 4
+_STEP_BYTES = 4_096
+_PLAIN_STEP_BYTES = 65_536
+_PROGRESS_BYTES = 65_536
+_LOOK_S = 1.0
+_HEAD = b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\nretry-after: 5\r\n"
+_TOO_MANY = b"too many connections are open; nothing was stored; try again in some seconds\n"
+_TOO_SLOW = b"the request did not come in time; nothing was stored\n"
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\n%bcontent-length: %d\r\n\r\n%b" % (_HEAD, len(_TOO_MANY), _TOO_MANY)
+_LATE = b"HTTP/1.1 408 Request Timeout\r\n%bcontent-length: %d\r\n\r\n%b" % (_HEAD, len(_TOO_SLOW), _TOO_SLOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much connections may take: how many of them, and how many seconds each."""
+
+    open_max: int
+    per_address_max: int
+    header_s: float
+    body_s: float
+
+
+def limits_of(server: ServerConfig) -> Limits:
+    """The limits of a server whose listening socket is open; the limit of open files is raised as far as it may be."""
+    open_now = sum(1 for _ in Path("/dev/fd").iterdir())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = open_now + _KEPT_DESCRIPTORS + server.connections_max
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        soft = raised
+    left = server.connections_max if soft == resource.RLIM_INFINITY else soft - open_now - _KEPT_DESCRIPTORS
+    open_max = max(_LEAST, min(server.connections_max, left))
+    if open_max < server.connections_max:
+        _log.warning("%d connections at most: the process may open %d files (ulimit -n)", open_max, soft)
+    return Limits(open_max, server.connections_per_address_max, server.header_timeout_s, server.body_timeout_s)
+
+
+class Connections:
+    """Every open connection of a server: whether another is admitted, and which takes too long."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._open: set[Connection] = set()
+        self._look: asyncio.TimerHandle | None = None
+
+    def admit(self, new: Connection) -> bool:
+        """Take a connection in, closing the one that has waited longest for a request where there are too many."""
+        if self._is_crowded(new.address):
+            return False
+        if len(self._open) >= self._limits.open_max:
+            waiting = [one for one in self._open if one.waits]
+            if not waiting:
+                _log.warning("a connection was refused: all %d are busy", len(self._open))
+                return False
+            oldest = min(waiting, key=lambda one: one.since)
+            self._open.discard(oldest)
+            oldest.transport.abort()
+        self._open.add(new)
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK_S, self._sweep)
+        return True
+
+    def forget(self, one: Connection) -> None:
+        """Take a connection out."""
+        self._open.discard(one)
+
+    def _is_crowded(self, address: str) -> bool:
+        if is_loopback(address):
+            return False
+        if sum(one.address == address for one in self._open) < self._limits.per_address_max:
+            return False
+        _log.warning("a connection was refused: its address has %d open", self._limits.per_address_max)
+        return True
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        for one in list(self._open):
+            one.end_if_late(loop.time(), self._limits)
+        self._look = loop.call_later(_LOOK_S, self._sweep) if self._open else None
+
+
+class _Flow(FlowControl):
+    """Flow control that reads nothing more while earlier bytes wait to be looked at."""
+
+    is_feeding = False
+
+    def resume_reading(self) -> None:
+        """Read on, unless bytes wait."""
+        if not self.is_feeding:
+            super().resume_reading()
+
+
+class Connection(H11Protocol):
+    """One connection, under the limits of its server; what it sends is looked at in short steps."""
+
+    registry: ClassVar[Connections]
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._unread = bytearray()
+        self._is_new = True
+        self._came = 0
+        self._wrote_at = 0.0
+        self._watched: object = None
+        self.since = self.loop.time()
+        """When the present wait began: for a request, or for progress of its body."""
+
+    @property
+    def address(self) -> str:
+        """The other side's address."""
+        return self.client[0] if self.client else ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request is at work on it."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+        """Begin, or refuse to."""
+        super().connection_made(transport)
+        self.flow = _Flow(transport)
+        if not self.registry.admit(self):
+            transport.write(_FULL)
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self.registry.forget(self)
+        self._unread.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Look at bytes, a step at a time."""
+        if self.waits and not self._is_new:
+            self._is_new, self.since = True, self.loop.time()
+        self._came += len(data)
+        if self._came >= _PROGRESS_BYTES:
+            self._came, self.since = 0, self.loop.time()
+        if not self._unread and len(data) <= _STEP_BYTES:
+            super().data_received(data)
+            return
+        is_fed_already = bool(self._unread)
+        self._unread += data
+        if not is_fed_already:
+            self._feed()
+
+    def _feed(self) -> None:
+        if self.transport.is_closing():
+            self._unread.clear()
+        if not self._unread:
+            return
+        size = self._step()
+        piece = bytes(self._unread[:size])
+        del self._unread[:size]
+        flow = cast(_Flow, self.flow)
+        if self._unread:
+            flow.is_feeding = True
+            flow.pause_reading()
+            self.loop.call_soon(self._feed)
+        super().data_received(piece)
+        if not self._unread and flow.is_feeding:
+            flow.is_feeding = False
+            flow.resume_reading()
+
+    def _step(self) -> int:
+        """The bytes of one step: many of a body whose size was declared, few of what has to be parsed."""
+        in_body = self.conn.their_state is h11.SEND_BODY
+        is_plain = in_body and all(name != b"transfer-encoding" for name, _ in self.headers)
+        return _PLAIN_STEP_BYTES if is_plain else _STEP_BYTES
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self._is_new, self._came, self.since = False, 0, self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Wait until the other side reads."""
+        self._wrote_at = self.loop.time()
+        super().pause_writing()
+
+    def end_if_late(self, now: float, limits: Limits) -> None:
+        """Close it when it takes longer than it may."""
+        if self.transport.is_closing():
+            return
+        if self.waits:
+            if self._is_new and now - self.since > limits.header_s:
+                self._end()
+        elif self.cycle.more_body and not self.cycle.response_started:
+            if self.flow.read_paused or self._watched is not self.cycle:
+                self._watched, self.since = self.cycle, now
+            elif now - self.since > limits.body_s:
+                self._end()
+        elif self.flow.write_paused and now - self._wrote_at > limits.body_s:
+            self.transport.abort()
+
+    def _end(self) -> None:
+        self.transport.write(_LATE)
+        self.transport.close()
+
+
+def protocol_of(connections: Connections) -> type[Connection]:
+    """The protocol of one server."""
+    return type("ServerConnection", (Connection,), {"registry": connections})
+
+
+class BoundedHeads:
+    """Refuses a request with more than a hundred headers before anything looks at them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer it, or pass it on."""
+        if len(scope["headers"]) <= _HEADERS_MAX:
+            await self._app(scope, receive, send)
+            return
+        hint = "see docs/reference/http.md"
+        response = problem(InputError(f"a request has at most {_HEADERS_MAX} headers", hint=hint))
+        response.headers["connection"] = "close"
+        await response(scope, receive, send)
