@@ -21,7 +21,7 @@ from keepsaid.engine.forgetter import Forgetter, Stores
 from keepsaid.memory.collect import Collection
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.record import Recorder
-from keepsaid.ports.extractor import Extracted
+from keepsaid.ports.extractor import Extracted, Extractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT
@@ -59,11 +59,15 @@ class World:
         redactor = PatternRedactor()
         deeds = Deeds(memories, memories.truth)
         self.recorder = Recorder(operations, memories, operations, self.clock, redactor, deeds)
-        time = self.clock, self.ids
-        self.collection = Collection(operations, memories, EachSentence(), time, redactor)
-        self.collector = Collector(self.collection)
+        self.read_with(EachSentence())
         stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside)
         self.forgetter = Forgetter(stores, self.clock, self.ids)
+
+    def read_with(self, extractor: Extractor) -> None:
+        """Collect with this extractor."""
+        time = self.clock, self.ids
+        collection = Collection(self.operations, self.memories, extractor, time, PatternRedactor())
+        self.collector = Collector(collection)
 
     async def say(self, text: str, room: str = "room", sender: str = "ann", answer: str = "fine") -> int:
         """Walk a message to the end of its turn, and record it; returns its id."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from tests.unit.echo_cast import NoEchoes
+
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.collection import Passage
@@ -39,6 +41,10 @@ class Learnings:
         for one in memories:
             self.known.setdefault(one.key, one)
         return tuple(Learnt(n, How.NEW) for n, _ in enumerate(memories, 1))
+
+    @property
+    def echoes(self) -> NoEchoes:
+        return NoEchoes()
 
     @property
     def texts(self) -> list[str]:

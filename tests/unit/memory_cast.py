@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from tests.unit.echo_cast import NoEchoes
+
 from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
@@ -110,6 +112,10 @@ class ListedMemories:
 
     async def counts(self) -> dict[str, int]:
         return {}
+
+    @property
+    def echoes(self) -> NoEchoes:
+        return NoEchoes()
 
     async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
         return tuple(Learnt(id_, How.NEW) for id_ in await self.keep(memories, at))

@@ -81,6 +81,11 @@ def told_in(text: str) -> tuple[Told, ...]:
     return tuple(dict.fromkeys(one for sentence in _sentences(text) for one in _told(sentence)))
 
 
+def asks_to_remember(text: str) -> bool:
+    """Whether a message asks outright, in English, that something be remembered."""
+    return any(_REMEMBER_TO.fullmatch(one) or _REMEMBER.fullmatch(one) for one in _sentences(text))
+
+
 def _sentences(text: str) -> Iterator[str]:
     pieces = (" ".join(piece.split()) for piece in _SENTENCE.split(text[:_CHARS_MAX], _SENTENCES_MAX))
     return (piece for piece in pieces if piece and not piece.endswith("?"))

@@ -62,7 +62,7 @@ class Wanted:
 
     `messages` lose what was said; `turns` all they left but what people said in them; `traces` are turns of which
     only trace and steps go. `words` are those that nothing that stays says: what holds one goes too. `digests` name
-    what must not come back. `lanes` are those whose prompts held it, as rows of the operational store name them.
+    what must not come back, `echoes` the sentences that are not remembered when they are said again.
     """
 
     memories: tuple[int, ...] = ()
@@ -71,6 +71,7 @@ class Wanted:
     traces: tuple[int, ...] = ()
     words: frozenset[str] = frozenset()
     digests: tuple[bytes, ...] = ()
+    echoes: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Forgetting:
 class Traced(NamedTuple):
     """A memory with what it was made from; `refs` are its sources as `kind:ref`, `digests` its tombstones.
 
-    Memories with the same digest in `said` say the same, to the same listeners; a reply has none.
+    Memories with the same digest in `said` say the same, to the same listeners; a reply has none. `person` said it.
     """
 
     id: int
@@ -108,6 +109,7 @@ class Traced(NamedTuple):
     refs: tuple[str, ...]
     digests: tuple[bytes, ...]
     said: tuple[bytes, ...] = ()
+    person: str = ""
 
 
 class Held(NamedTuple):

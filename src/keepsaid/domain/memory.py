@@ -156,7 +156,8 @@ class NewMemory:
     else `said_at`, until `valid_to` where it says so itself. One that `corrects` is a person's own word on its slot.
     `speaker_id` is the person who said it and `subject_id` whom it is about, each as `person_of` names them; `speaker`
     and `subject` are what they are called, which identifies nobody. `chat_of` is the person with whom it was said in a
-    direct chat, "" for what was said before others.
+    direct chat, "" for what was said before others. What a person `asked` to have remembered is, even if the same was
+    forgotten before; this is not stored.
     """
 
     key: str
@@ -182,6 +183,7 @@ class NewMemory:
     speaker_id: str = ""
     subject_id: str = ""
     chat_of: str = ""
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,9 @@ class Forgetter:
 
     async def _hide(self, one: Forgetting) -> bool:
         wanted = await self._view.wanted(one.id)
-        counts = await self._memory.hide(wanted.memories, wanted.digests, self._clock.now_ms(), _kept(one))
+        now = self._clock.now_ms()
+        await self._memory.echoes.silence(wanted.echoes, now, _kept(one))
+        counts = await self._memory.hide(wanted.memories, wanted.digests, now, _kept(one))
         if (await self._scrubbed(one.id)).left:
             return False
         return await self._move(one, "hide", counts)

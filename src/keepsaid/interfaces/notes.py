@@ -37,4 +37,5 @@ def note(text: str, kind: str, now_ms: int) -> NewMemory:
         importance=IMPORTANCE[Kind(kind)],
         sources=(Source("note", key),),
         speaker_id=OWNER,
+        asked=True,
     )

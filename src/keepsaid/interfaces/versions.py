@@ -37,6 +37,7 @@ async def edit(instance: Instance, memory_id: int, text: str, value: str) -> Lea
         said_at=now,
         value=normalise(value).strip(),
         sources=(Source("person", key),),
+        asked=True,
     )
     done = await instance.memories.truth.correct(memory_id, word, now)
     if done.how is How.REFUSED:

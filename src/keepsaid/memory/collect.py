@@ -20,10 +20,11 @@ from keepsaid.domain.collection import (
     fitted,
     may_state,
 )
+from keepsaid.domain.explicit import asks_to_remember
 from keepsaid.domain.finding import Finding, kept
 from keepsaid.domain.redaction import masked
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
-from keepsaid.memory.finding import links_of, memories_of, without_secrets
+from keepsaid.memory.finding import links_of, memories_of, speaker_of, without_secrets
 from keepsaid.memory.spending import Spending
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.collection import CollectionView
@@ -133,7 +134,15 @@ class Collection:
         heard = tuple(one for one in passage.utterances if one.heard)
         found = await marks_of(self._redactor, [one.text for one in heard])
         plain = tuple(replace(one, text=masked(one.text, marks)) for one, marks in zip(heard, found, strict=True))
-        return fitted(replace(passage, utterances=plain), self._reading.tokens_max)
+        kept = await self._unforgotten(replace(passage, utterances=plain))
+        return fitted(kept, self._reading.tokens_max)
+
+    async def _unforgotten(self, passage: Passage) -> Passage:
+        """The passage without texts that repeat a sentence that was forgotten, unless they ask to remember it."""
+        lane, said = passage.lane, passage.utterances
+        echoes = await self._learning.echoes.in_texts([(speaker_of(one, lane), one.text) for one in said])
+        left = [one for one, echo in zip(said, echoes, strict=True) if not echo or asks_to_remember(one.text)]
+        return replace(passage, utterances=tuple(left))
 
     async def _found(self, claimed: Collecting, passage: Passage) -> Finding:
         if self.thorough:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from keepsaid.domain.explicit import asks_to_remember
 from keepsaid.domain.memory import IMPORTANCE, NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.provenance import least
@@ -82,6 +83,7 @@ def _memory(wishes: Wishes, deed: StageMemory) -> NewMemory:
         importance=IMPORTANCE[deed.kind],
         sources=(Source("turn", str(wishes.turn_id)), *(Source("message", str(one.id)) for one in wishes.messages)),
         derived=True,
+        asked=any(asks_to_remember(message.text) for message in wishes.messages),
     )
 
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.domain.collection import Utterance
+from keepsaid.domain.echo import AGENT
+from keepsaid.domain.explicit import asks_to_remember
 from keepsaid.domain.finding import Finding, Link, Statement
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Origin
+from keepsaid.domain.prompt import Role
 from keepsaid.domain.provenance import Parent, shares
 
 _WEIGHT_LEAST = 0.1
@@ -83,7 +86,13 @@ def _of_statement(finding: Finding, n: int, one: Statement, told: Mapping[int, U
             valid_from=one.valid_from,
             valid_to=one.valid_to,
             confidence=one.confidence,
+            asked=any(asks_to_remember(heard.text) for heard in said),
         )
+
+
+def speaker_of(one: Utterance, lane: Lane) -> str:
+    """The person who said something, or AGENT."""
+    return person_of(_origin(one, lane)) if one.role is Role.USER else AGENT
 
 
 def _origin(one: Utterance, lane: Lane) -> Origin:

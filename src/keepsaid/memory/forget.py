@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from keepsaid.domain.echo import AGENT, sentence_digest, sentences
 from keepsaid.domain.forgetting import (
     Counts,
     Held,
@@ -148,6 +149,7 @@ class Reaching:
         digests = {digest for one in reach.memories.values() for digest in one.digests}
         digests |= {name_digest(message_name(number)) for number in reach.messages}
         digests |= {name_digest(reply_name(number)) for number in reach.turns}
+        echoes = await self._echoes(reach)
         return Wanted(
             tuple(sorted(reach.memories)),
             tuple(sorted(reach.messages)),
@@ -155,7 +157,18 @@ class Reaching:
             tuple(sorted(reach.traces)),
             reach.words,
             tuple(sorted(digests)),
+            echoes,
         )
+
+    async def _echoes(self, reach: _Reach) -> tuple[bytes, ...]:
+        """Digests of the sentences that go and that no memory repeats that stays, for the same person and the agent."""
+        said = [(one.person, one.text) for one in reach.memories.values() if one.said and one.kind not in _SUMMARIES]
+        said += await self._view.spoken(tuple(reach.messages))
+        each = {(who, one): None for who, text in said if who for one in sentences(text)}
+        stays = await self._memory.echoes.repeated(sorted({one for _, one in each}), tuple(reach.memories))
+        known = {who: {who, *await self._memory.joined(who), AGENT} for who in sorted({who for who, _ in each})}
+        found = {sentence_digest(name, one) for who, one in each if one not in stays for name in known[who]}
+        return tuple(sorted(found))
 
 
 def fresh(found: Wanted, known: Wanted) -> Wanted:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from keepsaid.domain.forgetting import Counts, Forgetting, Held, Traced, Wanted, Wish
 from keepsaid.domain.lane import Lane
+from keepsaid.ports.echoes import Echoes
 
 
 class Forgets(Protocol):
@@ -71,6 +72,10 @@ class ReachView(Protocol):
         """What was said in these messages."""
         ...
 
+    async def spoken(self, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        """Who said these messages, as persons are named, and what."""
+        ...
+
     async def lanes(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
         """The lanes in which they stand."""
         ...
@@ -106,6 +111,11 @@ class MemoryAside(Protocol):
 
 class ForgetfulMemory(Protocol):
     """Memory as forgetting needs it. It hears everything: who may ask is decided before."""
+
+    @property
+    def echoes(self) -> Echoes:
+        """The sentences that were forgotten."""
+        ...
 
     async def joined(self, person: str) -> tuple[str, ...]:
         """All identities of a person, who is named by one of them or by the id that joined them."""

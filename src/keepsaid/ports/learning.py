@@ -7,12 +7,18 @@ from typing import Protocol
 
 from keepsaid.domain.learnt import How, Learnt
 from keepsaid.domain.memory import NewMemory
+from keepsaid.ports.echoes import Echoes
 
 __all__ = ["How", "Learning", "Learnt"]
 
 
 class Learning(Protocol):
     """Learns what is true, each thing once."""
+
+    @property
+    def echoes(self) -> Echoes:
+        """The sentences that were forgotten."""
+        ...
 
     async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
         """Learn memories, all of a call or none; says of each, in order, what became of it.

@@ -54,7 +54,7 @@ def _keep(state: State, number: int, wanted: Wanted) -> None:
     items: list[tuple[str, int | str | bytes]] = [("memory", one) for one in wanted.memories]
     items += [("message", one) for one in wanted.messages] + [("turn", one) for one in wanted.turns]
     items += [("trace", one) for one in wanted.traces] + [("word", one) for one in wanted.words]
-    items += [("digest", one) for one in wanted.digests]
+    items += [("digest", one) for one in wanted.digests] + [("echo", one) for one in wanted.echoes]
     known = state.forgotten_items[number]
     known |= dict.fromkeys((item for item in items if item not in known), False)
 
@@ -67,8 +67,12 @@ def wanted_of(state: State, number: int) -> Wanted:
         return tuple(sorted(ref for one, ref in items if one == kind and isinstance(ref, int)))
 
     words = frozenset(ref for kind, ref in items if kind == "word" and isinstance(ref, str))
-    digests = tuple(sorted(ref for kind, ref in items if kind == "digest" and isinstance(ref, bytes)))
-    return Wanted(ids("memory"), ids("message"), ids("turn"), ids("trace"), words, digests)
+
+    def hashes(kind: str) -> tuple[bytes, ...]:
+        return tuple(sorted(ref for one, ref in items if one == kind and isinstance(ref, bytes)))
+
+    what = ids("memory"), ids("message"), ids("turn"), ids("trace")
+    return Wanted(*what, words, hashes("digest"), hashes("echo"))
 
 
 def move_on(state: State, commit: MoveForgetting) -> bool:

@@ -110,6 +110,11 @@ class RamReach:
         texts += [said for _, ref, said in self._said() if ref in names]
         return tuple(dict.fromkeys(text for text in texts if text))
 
+    async def spoken(self, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        """Who said these messages, as persons are named, and what."""
+        found = [self._state.messages[number] for number in messages if number in self._state.messages]
+        return tuple((person_of(one.inbound.origin), one.text) for one in found if one.text)
+
     async def lanes(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
         """The lanes in which they stand."""
         names, found = {f"message:{number}" for number in messages}, dict[Lane, None]()

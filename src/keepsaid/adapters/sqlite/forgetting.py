@@ -110,6 +110,7 @@ def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
         ("trace", wanted.traces),
         ("word", sorted(wanted.words)),
         ("digest", wanted.digests),
+        ("echo", wanted.echoes),
     ):
         for ref in refs:
             yield kind, ref
@@ -124,9 +125,12 @@ def wanted_of(db: apsw.Connection, number: int) -> Wanted:
     def ids(kind: str) -> tuple[int, ...]:
         return tuple(ref for ref in found.get(kind, ()) if isinstance(ref, int))
 
+    def hashes(kind: str) -> tuple[bytes, ...]:
+        return tuple(ref for ref in found.get(kind, ()) if isinstance(ref, bytes))
+
     words = frozenset(str(word) for word in found.get("word", ()))
-    digests = tuple(one for one in found.get("digest", ()) if isinstance(one, bytes))
-    return Wanted(ids("memory"), ids("message"), ids("turn"), ids("trace"), words, digests)
+    what = ids("memory"), ids("message"), ids("turn"), ids("trace")
+    return Wanted(*what, words, hashes("digest"), hashes("echo"))
 
 
 def move_on(db: apsw.Connection, commit: MoveForgetting) -> bool:

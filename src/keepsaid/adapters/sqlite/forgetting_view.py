@@ -86,6 +86,10 @@ class SqliteReach:
         """What was said in these messages."""
         return await self._readers.run(_said, tuple(messages))
 
+    async def spoken(self, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        """Who said these messages, as persons are named, and what."""
+        return await self._readers.run(_spoken, tuple(messages))
+
     async def lanes(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
         """The lanes in which they stand."""
         return await self._readers.run(_lanes, tuple(messages), tuple(turns))
@@ -157,6 +161,14 @@ def _answering(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[int, ...
 
 def _said(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[str, ...]:
     return tuple({row[0]: None for number in messages for row in every(db, SQL["said_in"], (number,)) if row[0]})
+
+
+def _spoken(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+    rows = [row for number in messages for row in every(db, SQL["spoken_in"], (number,))]
+    return tuple(
+        (person_of(Origin(channel, account, "", sender, trust=Trust(trust))), text)
+        for channel, account, sender, trust, text in rows
+    )
 
 
 def _lanes(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:

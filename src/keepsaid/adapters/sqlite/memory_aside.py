@@ -15,7 +15,7 @@ from keepsaid.ports.operations import Operations
 
 SQL = load("memory_forget")
 TABLES = ("memory", "memory_source", "memory_statement", "association", "entity", "mention", "memory_widened")
-GRAVES = ("memory_tombstone",)
+GRAVES = ("memory_tombstone", "memory_echo")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite import memory_uses
+from keepsaid.adapters.sqlite import memory_echo, memory_uses
 from keepsaid.adapters.sqlite.ledger import CommitTable, emptied
 from keepsaid.adapters.sqlite.memory_aside import (
     DropMemoriesAside,
@@ -93,11 +93,14 @@ def slot_hash(memory: NewMemory) -> bytes:
 
 def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
+    echoes = memory_echo.any_echoes(db)
     drafts = [
-        draft(memory, memory_id, commit.at)
+        draft(memory, memory_id, commit.at) | ({"echoes": memory_echo.digests_of(memory)} if echoes else {})
         for commit in commits
         for memory_id, memory in zip(commit.ids, commit.memories, strict=True)
     ]
+    for memory in [memory for commit in commits for memory in commit.memories if memory.asked]:
+        memory_echo.lift(db, memory)
     bound = {"drafts": json.dumps(drafts, ensure_ascii=False)}
     for statement in ("keep_audiences", "keep", "keep_sources"):
         rows(db, statement, bound)
@@ -147,6 +150,7 @@ def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "subject": normalise(memory.subject),
         "speaker": normalise(memory.speaker),
         "derived": memory.derived,
+        "asked": memory.asked,
         "speaker_id": storable(memory.speaker_id),
         "subject_id": storable(memory.subject_id),
         "chat_of": storable(memory.chat_of),

@@ -11,6 +11,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.aside import kept_aside
 from keepsaid.adapters.sqlite.memory_aside import GRAVES, TABLES
+from keepsaid.adapters.sqlite.memory_echo import REMADE
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_people import joined_with
 from keepsaid.adapters.sqlite.memory_rows import storable
@@ -33,11 +34,10 @@ from keepsaid.domain.forgetting import (
 from keepsaid.domain.memory import OWNER, Kind, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
+from keepsaid.ports.echoes import Echoes
 from keepsaid.ports.operations import Operations
 
 SQL = load("memory_forget")
-_REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
-"""Kinds that are made again under their name, from what stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class HideMemories(Commit[Counts]):
     hashes: tuple[bytes, ...]
     at: int
     aside: int = 0
+    echoes: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,16 @@ class EraseMemories(Commit[Counts]):
 class SqliteForgetful:
     """Memory as forgetting needs it."""
 
-    def __init__(self, writer: Operations, readers: Readers, tombs: Tombs) -> None:
+    def __init__(self, writer: Operations, readers: Readers, tombs: Tombs, echoes: Echoes) -> None:
         self._writer = writer
         self._readers = readers
         self._tombs = tombs
+        self._echoes = echoes
+
+    @property
+    def echoes(self) -> Echoes:
+        """The sentences that were forgotten."""
+        return self._echoes
 
     async def joined(self, person: str) -> tuple[str, ...]:
         """All identities of a person, who is named by one of them or by the id that joined them."""
@@ -135,6 +142,7 @@ def hide(db: apsw.Connection, commit: HideMemories) -> Counts:
 def _hidden(db: apsw.Connection, commit: HideMemories) -> Counts:
     counts: Counter[str] = Counter()
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
+    db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
     for memory_id in commit.ids:
         row = one(db, SQL["state"], (memory_id,))
         if row is None or row[0] == "forgotten":
@@ -214,12 +222,13 @@ def _lineage(db: apsw.Connection, ids: tuple[int, ...], refs: tuple[str, ...]) -
 
 
 def _traced(*row: object) -> Traced:
-    number, key, kind, derived, text, said, subject, attribute, value, refs = row
+    number, key, kind, derived, text, said, subject, attribute, value, person, refs = row
     hash_ = bytes(said) if isinstance(said, bytes) else b""
     digests = _digests(str(key), str(kind), hash_, (subject, attribute, value))
     assert isinstance(number, int), "memories are named by numbers"
     same = () if str(key).startswith("reply:") else (hash_,)
-    return Traced(number, str(key), str(kind), bool(derived), str(text), tuple(json.loads(str(refs))), digests, same)
+    sources = tuple(json.loads(str(refs)))
+    return Traced(number, str(key), str(kind), bool(derived), str(text), sources, digests, same, str(person))
 
 
 def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tuple[bytes, ...]:
@@ -227,7 +236,7 @@ def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tupl
     subject, attribute, value = map(str, slot)
     if key.startswith("reply:"):
         return (name_digest(key),)  # others may be answered in the same words
-    named = () if kind in _REMADE else (name_digest(key),)
+    named = () if kind in REMADE else (name_digest(key),)
     return (said, *named, *((slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
@@ -249,8 +258,11 @@ def _by_word(db: apsw.Connection, statement: str, word: str, *bound: int | None)
 
 
 def _revived(db: apsw.Connection, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+    buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
-    for number, key, kind, said, *slot in db.execute(SQL["all_named"]):
-        if not hashes.isdisjoint(tombs.buried(_digests(key, kind, said, tuple(slot)))):
+    for number, key, kind, said, *slot, recorded_at in db.execute(SQL["all_named"]):
+        # one that was recorded later was asked for
+        at = [buried_at[one] for one in tombs.buried(_digests(key, kind, said, tuple(slot))) if one in buried_at]
+        if at and recorded_at <= max(at):
             found.append(int(number))
     return tuple(found)

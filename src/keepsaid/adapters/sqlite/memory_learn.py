@@ -9,12 +9,14 @@ from typing import Any
 
 import apsw
 
+from keepsaid.adapters.sqlite import memory_echo
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import storable
 from keepsaid.adapters.sqlite.memory_truth import SQL, hold, statements_of
 from keepsaid.domain.attributes import single, slot_of, value_name
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.forgetting import name_digest, source_name
 from keepsaid.domain.learnt import LEARNABLE, How, Learnt, adds_evidence, refused
 from keepsaid.domain.likeness import say_the_same, telling
 from keepsaid.domain.memory import NewMemory, Source
@@ -26,6 +28,9 @@ SPARE_IDS = 4
 
 _LOOKED_AT = 1_000
 """So many pieces that share a telling word are compared, the newest first."""
+
+
+_SAID = frozenset({"message", "reply", "turn"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,11 @@ def learned(db: apsw.Connection, memory: NewMemory, ids: tuple[int, ...], at: in
     if why:
         return Learnt(0, How.REFUSED, why)
     hashes = json.dumps([one.hex() for one in (key_hash(memory.key), content_hash(memory), slot_hash(memory))])
-    if db.execute(SQL["buried"], {"hashes": hashes}).fetchall():
+    if db.execute(SQL["buried"], {"hashes": _hashes(memory)}).fetchall():
+        return Learnt(0, How.FORGOTTEN)
+    if memory.asked:
+        memory_echo.lift(db, memory)
+    elif db.execute(SQL["buried"], {"hashes": hashes}).fetchall() or memory_echo.repeats(db, memory):
         return Learnt(0, How.FORGOTTEN)
     known: list[tuple[Any, ...]] = db.execute(SQL["known"], {"key": storable(memory.key)}).fetchall()
     for id_, state in known:
@@ -67,6 +76,12 @@ def learned(db: apsw.Connection, memory: NewMemory, ids: tuple[int, ...], at: in
         return _in_slot(db, memory, (slot, ids), at)
     there = None if anew else _same_words(db, memory)
     return _founded(db, memory, ids[0], at) if there is None else _proven(db, memory, there)
+
+
+def _hashes(memory: NewMemory) -> str:
+    """The names of the messages and turns that a memory was made of: it is not learned once one is forgotten."""
+    refs = [f"{one.kind}:{one.ref}" for one in memory.sources if one.kind in _SAID]
+    return json.dumps([name_digest(source_name(ref)).hex() for ref in refs])
 
 
 def _in_slot(db: apsw.Connection, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> Learnt:

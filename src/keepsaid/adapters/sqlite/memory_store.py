@@ -20,6 +20,7 @@ from keepsaid.adapters.sqlite.memory_audit import SqliteAuditing
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
 from keepsaid.adapters.sqlite.memory_bundle import SqliteBundles
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
+from keepsaid.adapters.sqlite.memory_echoes import SqliteEchoes
 from keepsaid.adapters.sqlite.memory_forget import SqliteForgetful
 from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
 from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
@@ -87,7 +88,8 @@ class SqliteMemories(SqliteReminding):
         self.auditing = SqliteAuditing(readers)
         self.upkeep = SqliteUpkeep(writer, readers)
         tombs = tombs or tombs_beside(readers.path)
-        self.forgetful = SqliteForgetful(writer, readers, tombs)
+        self.echoes = SqliteEchoes(writer, readers, tombs)
+        self.forgetful = SqliteForgetful(writer, readers, tombs, self.echoes)
         self.bundles = SqliteBundles(writer, readers, ids, tombs, redactor)
         self.aside = SqliteAside(writer)
 

@@ -155,13 +155,15 @@ def add(
 
         memory = note(said, kind, instance.clock.now_ms())
         left_out = counted_kinds(instance.redactor.marks(memory.text))
-        return {"id": name("memory", await instance.remember(memory)), "redacted": left_out}
+        lifted = await instance.memories.echoes.in_memory(memory)
+        return {"id": name("memory", await instance.remember(memory)), "redacted": left_out, "lifted": lifted}
 
     noted, _ = either(lambda remote: dict(remote.post("/v1/memories", body)), kept)
     added, left_out = str(noted["id"]), dict(noted["redacted"])
-    if read("memory", added) == 0:
-        raise InputError("this was forgotten, and what was forgotten is not learned again", hint="keepsaid memory ls")
-    show({"id": added, "redacted": left_out}, f"{added}  remembered")
+    lifted = bool(noted.get("lifted"))
+    show({"id": added, "redacted": left_out, "lifted": lifted}, f"{added}  remembered")
+    if lifted:
+        say("this had been forgotten; because you asked for it, it may be remembered again from now on")
     if left_out:
         kinds = ", ".join(counted(n, kind) for kind, n in left_out.items())
         say(f"left out: {kinds}; memory keeps no secrets")

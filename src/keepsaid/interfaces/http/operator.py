@@ -97,4 +97,6 @@ class OperatorRoutes:
             raise BadRequest("kind must be text" if isinstance(text, str) else "a memory needs a text")
         memory = note(text, kind, self._instance.clock.now_ms())
         left_out = counted_kinds(self._instance.redactor.marks(memory.text))
-        return JSONResponse({"id": show("memory", await self._instance.remember(memory)), "redacted": left_out}, 201)
+        lifted = await self._instance.memories.echoes.in_memory(memory)
+        number = show("memory", await self._instance.remember(memory))
+        return JSONResponse({"id": number, "redacted": left_out, "lifted": lifted}, 201)

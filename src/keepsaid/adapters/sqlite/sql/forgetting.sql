@@ -180,6 +180,10 @@ SELECT text FROM message WHERE id = ?1 AND forgotten_at IS NULL
 UNION ALL
 SELECT text FROM transcript WHERE ref = 'message:' || ?1 AND ref <> ''
 
+-- name: spoken_in
+SELECT lane.channel, lane.account, sender, trust, text
+FROM message JOIN lane ON lane.id = message.lane_id WHERE message.id = ?1 AND forgotten_at IS NULL
+
 -- name: lanes_of_message
 SELECT lane_id FROM message WHERE id = ?1 UNION SELECT lane_id FROM transcript WHERE ref = 'message:' || ?1 AND ref <> ''
 

@@ -33,12 +33,16 @@ SELECT
   draft.value ->> 'stated_to', draft.value ->> 'confidence', draft.value ->> 'corrects',
   draft.value ->> 'speaker_id', draft.value ->> 'subject_id', draft.value ->> 'chat_of'
 FROM json_each(:drafts) AS draft
-WHERE NOT EXISTS (
+WHERE (draft.value ->> 'asked' OR NOT EXISTS (
   SELECT 1 FROM memory_tombstone
   WHERE hash IN (
     buried(unhex(draft.value ->> 'key_hash')), buried(unhex(draft.value ->> 'content_hash')),
     buried(unhex(draft.value ->> 'slot_hash'))
   )
+))
+AND NOT EXISTS (
+  SELECT 1 FROM json_each(draft.value -> 'echoes') AS echo
+  CROSS JOIN memory_echo ON memory_echo.hash = buried(unhex(echo.value))
 )
 ON CONFLICT (key) DO UPDATE SET audience = excluded.audience, scope = excluded.scope, trust = excluded.trust, said_at = excluded.said_at,
   recorded_at = excluded.recorded_at, content_hash = excluded.content_hash, version = excluded.version,

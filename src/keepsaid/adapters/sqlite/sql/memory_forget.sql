@@ -27,7 +27,7 @@ SELECT id FROM merged
 
 -- the sources of a merged memory stand with the memory that it was merged into, under its key
 -- name: traced
-SELECT id, key, kind, derived, text, content_hash, subject, attribute, value, (
+SELECT id, key, kind, derived, text, content_hash, subject, attribute, value, speaker_id, (
   WITH RECURSIVE stands (id) AS (
     SELECT memory.id
     UNION
@@ -59,6 +59,24 @@ SELECT id, text FROM memory WHERE kind = 'bulletin' AND state = 'active'
 -- name: bury
 INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
 
+-- name: any_echoes
+SELECT 1 FROM memory_echo LIMIT 1
+
+-- name: echoed
+SELECT 1 FROM memory_echo WHERE hash IN (SELECT buried(unhex(value)) FROM json_each(?1)) LIMIT 1
+
+-- name: has_tombstone
+SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT unhex(value) FROM json_each(?1)) LIMIT 1
+
+-- name: silenced
+SELECT 1 FROM memory_echo WHERE hash IN (SELECT unhex(value) FROM json_each(?1)) LIMIT 1
+
+-- name: lift
+DELETE FROM memory_echo WHERE hash IN (SELECT buried(unhex(value)) FROM json_each(?1))
+
+-- name: bury_echo
+INSERT INTO memory_echo (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
+
 -- name: keep_aside
 INSERT INTO memory_aside (forgetting_id, images) VALUES (?, ?)
 
@@ -71,8 +89,11 @@ DELETE FROM memory_aside WHERE forgetting_id = ?
 -- name: tombstones
 SELECT hash FROM memory_tombstone ORDER BY hash
 
+-- name: buried_at
+SELECT hash, created_at FROM memory_tombstone
+
 -- name: all_named
-SELECT id, key, kind, content_hash, subject, attribute, value FROM memory WHERE state <> 'forgotten'
+SELECT id, key, kind, content_hash, subject, attribute, value, recorded_at FROM memory WHERE state <> 'forgotten'
 
 -- name: state
 SELECT state, text, speaker FROM memory WHERE id = ?
