@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from keepsaid.adapters.sqlite.graves import carry
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.system.history import HistoryFile
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.engine.forgetter import Forgetter, Stores
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 _BACKUPS = "backups.jsonl"
 
 
-def forgetter_of(operations: Store, memories: SqliteMemories, clock: Clock, ids: Ids, halt: Halt) -> Forgetter:
-    """What forgets in these stores, until the halt is asked."""
-    stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside)
-    return Forgetter(stores, clock, ids, halt)
+def forgetter_of(
+    operations: Store, memories: SqliteMemories, time: tuple[Clock, Ids], halt: Halt, home: Home
+) -> Forgetter:
+    """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
+    typed = HistoryFile(home.typed_file)
+    stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside, typed)
+    return Forgetter(stores, *time, halt)
 
 
 async def forget(instance: Instance, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:

@@ -162,7 +162,7 @@ class Instance:
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
         collecting = collecting_of(config, stores, (model, self._guests), (self.clock, self.ids), self.redactor)
         self.collecting = replace(collecting, halt=self.halt)
-        self.forgetter = forgetter_of(self.operations, self.memories, self.clock, self.ids, self.halt)
+        self.forgetter = forgetter_of(self.operations, self.memories, (self.clock, self.ids), self.halt, home)
         self._early = Early(config, self.recall, self.memories, self.recorder, self.clock)
         have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
         system = self.clock, self.ids

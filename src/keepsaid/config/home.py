@@ -57,6 +57,11 @@ class Home:
         return self.state / "keepsaid.log"
 
     @property
+    def typed_file(self) -> Path:
+        """The lines that were typed in the interactive chat."""
+        return self.state / "history"
+
+    @property
     def runtime_file(self) -> Path:
         """Address and token of the running instance, mode 0600."""
         return self.run / "runtime.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keepsaid.domain.forgetting import (
     Counts,
@@ -20,11 +20,12 @@ from keepsaid.domain.forgetting import (
     Wish,
 )
 from keepsaid.domain.ids import show
-from keepsaid.memory.forget import Reaching, fresh
+from keepsaid.memory.forget import Reaching, fresh, repeats
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, ReachView
 from keepsaid.ports.halt import Halt
 from keepsaid.ports.operations import Operations
+from keepsaid.ports.typed import NoTypedLines, TypedLines
 
 _log = logging.getLogger("keepsaid.forget")
 _AGAIN_MS = 500
@@ -40,6 +41,7 @@ class Stores:
     reach: ReachView
     memory: ForgetfulMemory
     aside: MemoryAside
+    typed: TypedLines = field(default_factory=NoTypedLines)
 
 
 class Forgetter:
@@ -50,6 +52,7 @@ class Forgetter:
         self._view = stores.view
         self._memory = stores.memory
         self._aside = stores.aside
+        self._typed = stores.typed
         self._clock = clock
         self._ids = ids
         self._halt = halt or Halt()
@@ -199,7 +202,8 @@ class Forgetter:
         lanes = await self._reaching.lanes(known)
         if left.left or left.waiting or await self._reach.at_work(one.requested_at, lanes):
             return False
-        return await self._move(one, "scrub")
+        lines = await self._typed.forget(lambda line: repeats(line, known))
+        return await self._move(one, "scrub", (("lines", lines),) if lines else ())
 
     async def _scrubbed(self, number: int) -> Scrubbed:
         for _ in range(_ROUNDS_MAX):

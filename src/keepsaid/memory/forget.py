@@ -182,6 +182,13 @@ def fresh(found: Wanted, known: Wanted) -> Wanted:
     )
 
 
+def repeats(text: str, wanted: Wanted) -> bool:
+    """Whether a text holds a word that only what goes says, or a sentence of it."""
+    if not wanted.words.isdisjoint(words_in(text)):
+        return True
+    return any(sentence_digest(AGENT, one) in wanted.echoes for one in sentences(text))
+
+
 def counted(wanted: Wanted) -> Counts:
     """How much goes, by what it is."""
     counts = Counter(

@@ -25,7 +25,7 @@ _LATE_S = 1.0
 
 async def converse(talk: Talk, conversation: str) -> None:
     """Ask, answer, ask again, until the person ends it."""
-    prompt: PromptSession[str] = PromptSession(history=_history(session().home.state / "history"))
+    prompt: PromptSession[str] = PromptSession(history=_history(session().home.typed_file))
     while True:
         await _show_unseen(talk)
         text = await _asked(prompt, talk)
