@@ -36,7 +36,7 @@ async def test_only_entries_that_hold_it_are_removed(tmp_path: Path) -> None:
 
 
 async def test_a_home_without_a_history_has_nothing_to_lose(tmp_path: Path) -> None:
-    assert await HistoryFile(tmp_path / "history").forget(lambda text: bool(text)) == 0
+    assert await HistoryFile(tmp_path / "history").forget(bool) == 0
     assert not (tmp_path / "history").exists()
 
 
