@@ -16,6 +16,7 @@ from keepsaid.config.context import ContextConfig
 from keepsaid.config.extensions import ExtensionConfig
 from keepsaid.config.maintenance import MaintenanceConfig
 from keepsaid.config.routes import RoutesConfig, Unmatched
+from keepsaid.config.runtime import RuntimeConfig
 from keepsaid.config.schedules import SchedulesConfig
 from keepsaid.config.section import Section
 from keepsaid.config.server import ServerConfig
@@ -339,6 +340,7 @@ class Config(BaseSettings):
     tasks: TasksConfig = TasksConfig()
     priority: PriorityConfig = PriorityConfig()
     server: ServerConfig = ServerConfig()
+    runtime: RuntimeConfig = RuntimeConfig()
     redaction: RedactionConfig = RedactionConfig()
     log: LogConfig = LogConfig()
     extensions: dict[str, ExtensionConfig] = Field(default_factory=dict)

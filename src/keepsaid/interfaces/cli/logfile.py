@@ -15,7 +15,7 @@ from keepsaid.domain.ids import PREFIXES, show
 from keepsaid.interfaces.cli.escapes import json_line
 from keepsaid.ports.redactor import Redactor
 
-EXTRAS = ("code", "turn", "batch", "message", "reply", "channel", "how", "took_ms")
+EXTRAS = ("code", "turn", "batch", "message", "reply", "channel", "how", "took_ms", "held_s")
 """Fields a record may carry; anything else is left out."""
 
 _BYTES_MAX = 5_000_000
@@ -44,6 +44,8 @@ class JsonLines(logging.Formatter):
             "msg": self._redactor.redacted(record.getMessage()),
         }
         line |= {name: self._extra(name, getattr(record, name)) for name in EXTRAS if hasattr(record, name)}
+        if isinstance(stack := getattr(record, "stack", None), list):
+            line["trace"] = stack
         if record.exc_info and record.exc_info[1] is not None:
             line |= self._exception(record.exc_info[1])
         return json_line(line, str)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,11 +42,14 @@ def bound_to(config: Config, host: str) -> Config:
 
 async def _serve(config: Config, port: int | None) -> None:
     from keepsaid.app.instance import opened  # noqa: PLC0415
+    from keepsaid.app.watching import watched  # noqa: PLC0415
     from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
 
     home = session().home
-    async with opened(home, config) as instance:
+    async with AsyncExitStack() as closing:
+        systemd = closing.enter_context(watched(config))
+        instance = await closing.enter_async_context(opened(home, config))
         stop = stop_asked()
         keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
         for line in await recovered(instance):
@@ -55,8 +58,10 @@ async def _serve(config: Config, port: int | None) -> None:
         reload_when_asked(instance)
         async with listening(instance, port) as address:
             await _tell(instance, address)
+            systemd.ready()
             async with unbroken(instance):
                 await stop.wait()
+            systemd.stopping()
             say("stopping: running turns end or return to the queue")
             await instance.stop()
     say("stopped; what waits is on disk")

@@ -1,0 +1,92 @@
+"""The watchdog: logs where the event loop stands if it stands still, and tells systemd that it runs.
+
+While the loop is held nothing is received, answered or stopped, and no coroutine can say so: a thread does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from time import monotonic, process_time
+
+_log = logging.getLogger("keepsaid.watchdog")
+_BEAT_S = 1.0
+"""How often the loop says that it runs: its only cost while nothing happens."""
+
+_FRAMES_MAX = 25
+
+
+class Watchdog:
+    """Watches the running event loop from a thread of its own; make it and end it on that loop.
+
+    The loop notes the time every `beat_s` seconds, and calls `feed` then. If it has not for `limit_s` seconds, its
+    thread's stack is logged, once for each hold: functions, files and lines, no values. When it runs again, how long
+    it was held is logged. With a `limit_s` of 0 there is no thread, and `feed` is called all the same.
+
+    The thread needs the interpreter to run Python code, as the loop does. If one call into C code keeps the
+    interpreter for long, both lines are logged when that call ends.
+    """
+
+    def __init__(self, limit_s: float, feed: Callable[[], None], feed_s: float | None = None) -> None:
+        self._limit_s = limit_s
+        self._feed = feed
+        self._beat_s = min(_BEAT_S, limit_s / 4 or _BEAT_S, feed_s or _BEAT_S)
+        self._loop = asyncio.get_running_loop()
+        self._loops_thread = threading.get_ident()
+        self._beaten, self._used = monotonic(), process_time()
+        self._lively, self._ended = threading.Event(), threading.Event()
+        self._next = self._loop.call_soon(self._beat)
+        self._thread = threading.Thread(target=self._watch, name="keepsaid-watchdog", daemon=True)
+        if limit_s:
+            self._thread.start()
+
+    def end(self) -> None:
+        """Watch no more."""
+        self._next.cancel()
+        self._ended.set()
+        self._lively.set()
+
+    def _beat(self) -> None:
+        self._beaten, self._used = monotonic(), process_time()
+        self._lively.set()
+        self._feed()
+        self._next = self._loop.call_later(self._beat_s, self._beat)
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            last = self._beaten
+            stale_s = monotonic() - last
+            if stale_s < self._limit_s:
+                self._ended.wait(self._limit_s - stale_s)
+            else:
+                self._held(last)
+
+    def _held(self, last: float) -> None:
+        """Log where the loop stands, wait until it runs again, and log for how long it was held."""
+        self._lively.clear()
+        stack = _stack_of(self._loops_thread)
+        if self._beaten != last:
+            return  # it has just gone on, and what it does now has held nobody
+        held_s, used_s = monotonic() - last, process_time() - self._used
+        _log.warning(
+            "the event loop has been held for %.1f s (%.1f s of processor time): nothing is received or answered now; "
+            "what was acknowledged is on disk",
+            held_s,
+            used_s,
+            extra={"stack": stack, "held_s": round(held_s, 1)},
+        )
+        self._lively.wait()
+        if not self._ended.is_set():
+            held_s = self._beaten - last
+            _log.warning("the event loop runs again after %.1f s", held_s, extra={"held_s": round(held_s, 1)})
+
+
+def _stack_of(thread: int) -> list[str]:
+    """Return where a thread is, the innermost call last; empty once it has ended."""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented, and the only way to another thread's stack
+    frames = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False) if frame else []
+    return [f"{one.filename}:{one.lineno} in {one.name}" for one in list(frames)[:_FRAMES_MAX][::-1]]
