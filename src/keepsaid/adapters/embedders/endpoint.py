@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from keepsaid.domain.addresses import without_passwords
 from keepsaid.domain.space import VectorSpace
 from keepsaid.domain.text import digest
 from keepsaid.errors import EmbedderError
@@ -21,6 +22,7 @@ class Endpoint:
 
     def __init__(self, base_url: str, model: str, key: str | None = None) -> None:
         self._base_url = base_url.rstrip("/")
+        self._shown = without_passwords(self._base_url)
         self._model = model
         self._key = key
         self._client: Any = None
@@ -61,13 +63,13 @@ class Endpoint:
             data = sorted(answer.json()["data"], key=lambda one: one["index"])
             made = [_unit(one["embedding"]) for one in data]
         except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
-            what = f"{self._base_url} gave no vectors ({type(error).__name__})"
+            what = f"{self._shown} gave no vectors ({type(error).__name__})"
             raise EmbedderError(what, hint="keepsaid config show") from error
         if len(made) != len(texts) or len({len(one) for one in made}) != 1:
-            raise EmbedderError(f"{self._base_url} gave {len(made)} vectors for {len(texts)} texts")
+            raise EmbedderError(f"{self._shown} gave {len(made)} vectors for {len(texts)} texts")
         self._dimension = self._dimension or len(made[0]) // 4
         if len(made[0]) // 4 != self._dimension:
-            raise EmbedderError(f"{self._base_url} gave vectors of another size than before")
+            raise EmbedderError(f"{self._shown} gave vectors of another size than before")
         return made
 
 

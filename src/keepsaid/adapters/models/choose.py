@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from keepsaid.config.tree import ModelsConfig
+from keepsaid.domain.addresses import without_passwords
 from keepsaid.errors import ConfigError, ModelAuth
 from keepsaid.ports.model import Delta, Model, ModelRequest
 
@@ -48,7 +49,7 @@ def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Found]:
     at_hand = []
     if models.base_url:
         name = models.chat if "/" in models.chat else f"openai/{DEFAULTS['openai']}"
-        at_hand.append(Found(name, f"models.base_url {models.base_url}"))
+        at_hand.append(Found(name, f"models.base_url {without_passwords(models.base_url)}"))
     for provider, variable in _KEYS.items():
         if environment.get(variable):
             at_hand.append(Found(f"{provider}/{DEFAULTS[provider]}", f"{variable} is set"))

@@ -9,6 +9,8 @@ from keepsaid.adapters.redaction.cards import card_marks
 from keepsaid.adapters.redaction.formats import token_marks
 from keepsaid.adapters.redaction.masks import Masks
 from keepsaid.adapters.redaction.own import OwnSecrets
+from keepsaid.adapters.redaction.placed import placed_marks
+from keepsaid.adapters.redaction.prefixed import prefixed_marks
 from keepsaid.adapters.redaction.spoken import spoken_marks
 from keepsaid.domain.redaction import Mark, masked, merged
 
@@ -43,6 +45,8 @@ class PatternRedactor:
     def _by_table(self, text: str) -> Iterator[Mark]:
         yield from token_marks(text)
         yield from card_marks(text)
+        yield from placed_marks(text)
         yield from spoken_marks(text)
+        yield from prefixed_marks(text)
         for pattern in self._patterns:
             yield from (Mark(*found.span(), "pattern") for found in pattern.finditer(text) if found.group())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import log2
 
 from keepsaid.adapters.redaction.masks import Masks
+from keepsaid.adapters.redaction.randomness import is_made, is_random
 from keepsaid.adapters.redaction.words import CAMEL, CJK, COMMON, KEYWORD, STEMS
 from keepsaid.domain.redaction import MASK, Mark
 
@@ -45,8 +45,13 @@ _NO_SECRET = re.compile(
     r"""[*•.…x_-]+$|<|\$|%|\{|\[|\(|@\w+$|https?://|(?:your|my|the|some|new|old)[_ -]|.{0,40}(?:example|placeholder)
     |(?:os|process|self|cls|this|config|settings|env|request|req|ctx|args|secrets|options|opts|data|user|params?)[.\[]
     |.{0,80}\w\(|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Z][A-Z_]+$|[a-z]+(?:_[a-z]+)+$|[A-Z][a-z]+(?:[A-Z][a-z]+)+$
-    |[a-z]+(?:[A-Z][a-z]+)+$|\d{1,4}(?:[.,:/-]\d{1,4})*[%a-z]{0,3}$|[\w.+-]+@[\w-]+\.\w+$|(?:\w+/)+\w+\.\w{1,4}$""",
+    |[a-z]+(?:[A-Z][a-z]+)+$|\d{1,4}(?:[.,:/-]\d{1,4})*[%a-z]{0,3}$|[\w.+-]+@[\w-]+\.\w+$|(?:\w+/)+\w+\.\w{1,4}$
+    |~?(?:/[\w.:@+-]{0,100}){2,20}$|[A-Za-z_]\w{0,60}\[|[A-Za-z_]\w{0,60}=(?i:true|false|none|null|\d{1,6})$""",
     re.VERBOSE,
+)
+_KEY = re.compile(
+    r"""\bkeys?["'`*]{0,2}(?:[ ]is|[ ]?[:=])[ ]{0,2}["'`*]{0,2}(?P<bare>[A-Za-z0-9_+/=.~-]{20,400})(?![\w/])""",
+    re.IGNORECASE,
 )
 _REACH = 4_000
 
@@ -61,8 +66,17 @@ def spoken_marks(text: str) -> Iterator[Mark]:
     for pattern, kind in ((_BEARER, "credential"), (_SEED, "seed phrase")):
         for found in pattern.finditer(text):
             start, end = found.span("bare")
-            if kind == "seed phrase" or _is_random(text[start:end], 16):
+            if kind == "seed phrase" or is_random(text[start:end], 16):
                 yield Mark(start, end, kind)
+    for found in _KEY.finditer(text):
+        if _is_key(found["bare"]):
+            yield Mark(*found.span("bare"), "credential")
+
+
+def _is_key(value: str) -> bool:
+    """Whether what is only called a key looks made by a machine, and like no hash or path."""
+    cases = any(one.isupper() for one in value) and any(one.islower() for one in value)
+    return cases and is_made(value) and not _NO_SECRET.match(value) and value.count("/") < 3
 
 
 class _Words:
@@ -113,7 +127,7 @@ class _Words:
             return None
         value = run.group()
         mixed = any(one.isupper() for one in value) and any(one.islower() for one in value)
-        if not _is_random(value, 16) or (not mixed and len(value) < 24) or _NO_SECRET.match(value):
+        if not is_random(value, 16) or (not mixed and len(value) < 24) or _NO_SECRET.match(value):
             return None
         return Mark(*run.span(), kind)
 
@@ -128,7 +142,7 @@ def _value(text: str, start: int, kind: str, *, sure: bool, said: bool) -> Mark 
     if group == "bare":
         value = _trimmed(value)
         end = begin + len(value)
-    if _is_secret(value, quoted=group == "quoted", sure=sure, said=said):
+    if is_secret(value, quoted=group == "quoted", sure=sure, said=said):
         return Mark(begin, end, kind)
     return None
 
@@ -139,12 +153,14 @@ def _trimmed(value: str) -> str:
     return stripped or value
 
 
-def _is_secret(value: str, *, quoted: bool, sure: bool, said: bool) -> bool:
+def is_secret(value: str, *, quoted: bool, sure: bool, said: bool) -> bool:
     """Whether a value that follows a word for a secret is one.
 
     `sure`: it was assigned to a password. `said`: it only follows in a sentence, and must look like more than a word.
     """
-    if len(value) < 4 or value.lower() in COMMON or _NO_SECRET.match(value) or MASK.search(value):
+    if len(value) < 4 or value.lower() in COMMON or MASK.search(value):
+        return False
+    if _NO_SECRET.match(value) and not is_made(value):
         return False
     if quoted and value.count(" ") > 5:
         return False
@@ -155,17 +171,4 @@ def _is_secret(value: str, *, quoted: bool, sure: bool, said: bool) -> bool:
         return (letters and (digits or signs)) or (len(value) >= 6 and (quoted or value.isdigit()))
     if said:
         return len(value) >= 6 and letters and (digits or (quoted and signs))
-    return _is_random(value, 8)
-
-
-def _is_random(value: str, chars_min: int) -> bool:
-    """Whether a value has letters and digits as nothing written for people has them."""
-    if len(value) < chars_min or not any(one.isdigit() for one in value) or not any(one.isalpha() for one in value):
-        return False
-    return _entropy(value) >= (3.0 if len(value) >= 16 else 2.5)
-
-
-def _entropy(value: str) -> float:
-    """Bits a character, by how often each occurs."""
-    size = len(value)
-    return -sum(count / size * log2(count / size) for count in map(value.count, set(value)))
+    return is_random(value, 8)

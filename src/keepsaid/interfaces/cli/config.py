@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from keepsaid.domain.addresses import masked_addresses
 from keepsaid.errors import ConfigError, NotRunning
 from keepsaid.interfaces.cli.failure import WARNINGS
 from keepsaid.interfaces.cli.output import Table, counted, show
@@ -24,9 +25,9 @@ Key = tuple[str, ...]
 def show_all(
     section: Annotated[str, typer.Argument(help="Only this part: models, channels.github, ...")] = "",
 ) -> None:
-    """Show every setting as it stands and where it comes from; secrets are masked."""
+    """Show every setting as it stands and where it comes from; secrets and passwords in addresses are masked."""
     config = session().config()
-    values = dict(_leaves(config.model_dump(mode="json")))
+    values = dict(_leaves(masked_addresses(config.model_dump(mode="json"))))
     wanted = {key: value for key, value in values.items() if _inside(key, section)}
     if not wanted:
         sections = sorted({key[0] for key in values})
