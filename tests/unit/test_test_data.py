@@ -59,6 +59,15 @@ def test_true_deliveries_are_signed_and_forged_ones_are_not() -> None:
     assert 40 < sum(delivery.forged for delivery in made) < 120
 
 
+def test_only_a_repeat_has_the_body_of_another_delivery() -> None:
+    """As at GitHub: the runtime takes the same body under another id for a replay."""
+    true = [one for one in deliveries(1, 5_000, SECRET) if not one.forged]
+    ids_of: dict[bytes, set[str]] = {}
+    for one in true:
+        ids_of.setdefault(one.body, set()).add(one.id)
+    assert {len(ids) for ids in ids_of.values()} == {1}
+
+
 def test_repeats_repeat_a_true_delivery() -> None:
     made = list(deliveries(1, 600, SECRET))
     repeats = [delivery for delivery in made if delivery.repeat_of is not None]

@@ -234,7 +234,8 @@ def _push(chance: random.Random) -> dict[str, object]:
 
 def _release(chance: random.Random) -> dict[str, object]:
     minor = chance.randrange(4)
-    release = {"id": 61_000 + minor, "tag_name": f"v1.{minor}", "name": None, "draft": False, "author": _person(chance)}
+    number = 61_000 + chance.getrandbits(40)
+    release = {"id": number, "tag_name": f"v1.{minor}", "name": None, "draft": False, "author": _person(chance)}
     return {
         "action": chance.choice(("created", "published", "released")),
         "release": release | {"body": chance.choice(_BODIES)},
