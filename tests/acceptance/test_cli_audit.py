@@ -115,14 +115,15 @@ def test_one_of_each_is_found_and_its_command_puts_it_right(
         program,
         "memory",
         # what was shown says the same as what was learned from the reply
-        "UPDATE memory SET text = 'The owner keeps bees on the roof of the house' WHERE key = 'message:98'",
-        "UPDATE memory SET recorded_at = said_at WHERE key = 'u1'",
-        "INSERT INTO association VALUES (1, 2, 'related_to', 1, 0)",
-        "INSERT INTO mention VALUES (1, 2, 'x', 'x', 1, 0)",
-        "INSERT INTO entity VALUES (7, 'thing', 0)",
-        "INSERT INTO memory_source VALUES (1, 0, 'message', '1', '')",
-        "INSERT INTO memory_statement VALUES ('gone', 1, 0, 0, NULL, 0, 1)",
-        "UPDATE memory SET superseded_by = 4 WHERE key = 'h2'",
+        "UPDATE memory SET text = 'The owner keeps bees on the roof of the house', row_seal = NULL"
+        " WHERE key = 'message:98'",
+        "UPDATE memory SET recorded_at = said_at, row_seal = NULL WHERE key = 'u1'",
+        "INSERT INTO association VALUES (1, 2, 'related_to', 1, 0, NULL)",
+        "INSERT INTO mention VALUES (1, 2, 'x', 'x', 1, 0, NULL)",
+        "INSERT INTO entity VALUES (7, 'thing', 0, NULL)",
+        "INSERT INTO memory_source VALUES (1, 0, 'message', '1', '', NULL)",
+        "INSERT INTO memory_statement VALUES ('gone', 1, 0, 0, NULL, 0, 1, NULL)",
+        "UPDATE memory SET superseded_by = 4, row_seal = NULL WHERE key = 'h2'",
         "INSERT INTO vector (space, piece_id, memory_id, audience, vector) VALUES (1, 999999, 1, 1, x'00')",
         "DELETE FROM memory_stale",
     )
@@ -132,7 +133,7 @@ def test_one_of_each_is_found_and_its_command_puts_it_right(
         "INSERT INTO transcript (lane_id, position, session_id, turn_id, role, text, created_at)"
         " VALUES (1, 1, 1, 99, 'assistant', '', 0)",
         f"ATTACH '{program.home / 'data' / 'memory.db'}' AS m",
-        "INSERT INTO injection SELECT 99, id, 1, 'text' FROM m.memory WHERE key = 'message:98'",
+        "INSERT INTO injection SELECT 99, id, 1, 'text', NULL FROM m.memory WHERE key = 'message:98'",
     )
     said = inside(program, capsys, "memory", "audit", code=5)
     assert _TOKEN not in said.out

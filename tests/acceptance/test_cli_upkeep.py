@@ -15,7 +15,10 @@ DAY_MS = 86_400_000
 def aged(program: Program, days: int) -> None:
     """Let everything that is remembered have been said so long ago."""
     with closing(apsw.Connection(str(program.home / "data" / "memory.db"))) as db:
-        db.execute("UPDATE memory SET said_at = said_at - ?1, recorded_at = recorded_at - ?1", (days * DAY_MS,))
+        db.execute(
+            "UPDATE memory SET said_at = said_at - ?1, recorded_at = recorded_at - ?1, row_seal = NULL",
+            (days * DAY_MS,),
+        )
 
 
 def test_what_nobody_used_is_archived_and_found_where_the_archive_is_searched(

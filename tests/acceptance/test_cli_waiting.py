@@ -55,7 +55,8 @@ def test_an_error_that_was_overcome_is_not_held_against_a_message(answered: Prog
 
 def test_a_dead_reply_says_why_and_is_settled_by_a_person(answered: Program, capsys: Capture) -> None:
     answered.run("chat", "-m", "another one")
-    dead = "UPDATE reply SET state = 'dead', detail = 'HTTP 410', attempts = 20 WHERE id = (SELECT min(id) FROM reply)"
+    died = "UPDATE reply SET state = 'dead', detail = 'HTTP 410', attempts = 20, row_seal = NULL"
+    dead = f"{died} WHERE id = (SELECT min(id) FROM reply)"
     change(answered, dead)
     assert "1 reply that could not be delivered" in inside(answered, capsys, "status").out
     [message] = inside(answered, capsys, "inbox", "ls", "--reply", "dead", "--json").json["messages"]
@@ -83,7 +84,7 @@ def test_what_can_be_listed_is_said(answered: Program, capsys: Capture) -> None:
 
 
 def test_beside_a_runtime_it_settles_the_reply(answered: Program, capsys: Capture) -> None:
-    change(answered, "UPDATE reply SET state = 'dead', detail = 'HTTP 410'")
+    change(answered, "UPDATE reply SET state = 'dead', detail = 'HTTP 410', row_seal = NULL")
     with answered.serving():
         [message] = inside(answered, capsys, "inbox", "ls", "--reply", "dead", "--json").json["messages"]
         inside(answered, capsys, "inbox", "resend", message["id"], "--accept")
@@ -117,7 +118,7 @@ def test_a_memory_of_an_impossible_time_breaks_no_list(answered: Program, capsys
     program = answered
     program.run("memory", "add", "The lantern is in the boathouse.")
     db = apsw.Connection(str(program.home / "data" / "memory.db"))
-    db.execute("UPDATE memory SET said_at = ? WHERE kind = 'fact'", (10**17,))
+    db.execute("UPDATE memory SET said_at = ?, row_seal = NULL WHERE kind = 'fact'", (10**17,))
     db.close()
     program.run("memory", "add", "The lamp is in the cellar.")
     for command in (["ls", "--kind", "fact"], ["search", "lantern"]):

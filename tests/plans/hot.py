@@ -175,7 +175,7 @@ HOT = (
     Hot("tasks", "of", (numbers((400,)),)),
     Hot("tasks", "due", ("worker", LATER, 5), 500),
     Hot("tasks", "next_ready", ("worker",), 40_000, "1,000 wait"),
-    Hot("tasks", "claim", (760_240, "running", "me", LATER, LATER)),
+    Hot("tasks", "claim", (760_240, "running", "me", LATER, LATER), steps=350),  # its row is sealed anew
     Hot("tasks", "renew", (760_040, 1, LATER)),
     Hot("tasks", "held", (760_040, 1)),
     Hot("tasks", "freed", (360,)),

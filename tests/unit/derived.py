@@ -100,7 +100,7 @@ def lose_spaces(db: apsw.Connection) -> None:
 
 
 def false_blocks(db: apsw.Connection) -> None:
-    db.execute("INSERT INTO vector_block SELECT id, 9, 1, x'', x'', x'', x'' FROM space")
+    db.execute("INSERT INTO vector_block SELECT id, 9, 1, x'', x'', x'', x'', NULL FROM space")
 
 
 def lose_everything(db: apsw.Connection) -> None:

@@ -144,7 +144,10 @@ async def test_a_dead_reply_is_sent_again_or_accepted(one: Site) -> None:
         story = await one.settled((await one.say("hello", f"dead {conversation}")).json()["id"])
         reply_id = story["replies"][0]["id"]
         with one.database(writing=True) as db:
-            db.execute("UPDATE reply SET state = 'dead', detail = 'HTTP 410' WHERE id = ?", (read("reply", reply_id),))
+            db.execute(
+                "UPDATE reply SET state = 'dead', detail = 'HTTP 410', row_seal = NULL WHERE id = ?",
+                (read("reply", reply_id),),
+            )
         path = f"/v1/replies/{reply_id}/resend"
         answers = [(await one.client.post(path, json=body, headers=one.owner)).json() for _ in range(2)]
         assert answers == [{"done": True}, {"done": False}]

@@ -289,7 +289,7 @@ async def test_readers_cannot_write(tmp_path: Path) -> None:
         readers = Readers(tmp_path / "buffer.db", 1)
         for statement in (
             "DELETE FROM message",
-            "INSERT INTO tombstone VALUES (x'00', 1)",
+            "INSERT INTO tombstone (hash, created_at) VALUES (x'00', 1)",
             "CREATE TABLE theirs (x)",
             "PRAGMA user_version = 5",
             "DROP TABLE message",

@@ -37,11 +37,11 @@ def store(folder: Path) -> Iterator[apsw.Connection]:
     """A memory store with two spaces and an audience that hears what is global."""
     with closing(open_writer(path := folder / "memory.db")) as db:
         migrate(db, path, "memory")
-        db.execute("INSERT INTO memory_audience VALUES (1, 'global', 0, 0, 0, '', '', '', '')")
-        db.execute("INSERT INTO memory_audience VALUES (2, 'person:x', 0, 0, 0, '', '', '', '')")
+        db.execute("INSERT INTO memory_audience VALUES (1, 'global', 0, 0, 0, '', '', '', '', NULL)")
+        db.execute("INSERT INTO memory_audience VALUES (2, 'person:x', 0, 0, 0, '', '', '', '', NULL)")
         for n, space in enumerate(SPACES, start=1):
             row = (n, space.model, space.revision, space.dimension, space.weights_hash)
-            db.execute("INSERT INTO space VALUES (?, ?, ?, ?, ?, 0, 0)", row)
+            db.execute("INSERT INTO space VALUES (?, ?, ?, ?, ?, 0, 0, NULL)", row)
         yield db
 
 

@@ -207,6 +207,12 @@ TABLES: Mapping[str, Moves] = MappingProxyType(
 )
 
 
+STATES = frozenset(
+    state for table in TABLES.values() for (before, _), after in table.items() for state in (before, after)
+)
+"""Every state that anything can be in."""
+
+
 class IllegalMove(Exception):
     """A thing was asked to make a move its table does not list; nothing was changed."""
 

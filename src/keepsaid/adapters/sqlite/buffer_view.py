@@ -62,7 +62,7 @@ def story(db: apsw.Connection, message_id: int) -> Story | None:
         return Story(message, message_state(None), placed=why)
     batch, stored = batch_of(db, found[0])
     turn = one(db, SQL["turn_of_batch"], (batch.id,))
-    replies = tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch.id,)))
+    replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
     task = one(db, SQL["task"], (stored[19],))
     spawned = Spawned(*task) if task else None
     return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)

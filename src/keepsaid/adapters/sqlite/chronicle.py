@@ -73,7 +73,7 @@ def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
     batch, _ = batch_of(db, batch_id)
     ahead = one(db, SQL["ahead"], (lane_id, first)) if batch.state == "queued" else None
     task = one(db, VIEWS["task"], (task_id,))
-    replies = (rows.reply(reply) for reply in every(db, VIEWS["replies_of_batch"], (batch_id,)))
+    replies = rows.replies(db, VIEWS["replies_of_batch"], (batch_id,))
     messages = rows.messages_of(db, batch_id)
     return Chronicle(
         messages,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import apsw
 
 from keepsaid.adapters.sqlite.files import Identity, identity
+from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreLocked
 
@@ -20,8 +22,8 @@ BUSY_MS = 2_000
 """How long another program that holds a file is waited for."""
 
 _CACHED_STATEMENTS = 512
-_opened: set[Identity] = set()
-"""Files whose headers this process has read, or that it has made."""
+_open_files: WeakKeyDictionary[apsw.Connection, Identity] = WeakKeyDictionary()
+"""Which file each connection has open; a connection that works in another thread cannot be asked."""
 
 _OLDEST_SAFE = (3, 51, 3)
 
@@ -68,10 +70,9 @@ def open_writer(path: Path) -> apsw.Connection:
     check_header(path)
     with translated(path):
         fresh = not path.exists()
-        db = apsw.Connection(str(path), statementcachesize=_CACHED_STATEMENTS)
+        db = _opened(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         if fresh:
             path.chmod(0o600)
-            _note_opened(path)
         db.set_busy_timeout(BUSY_MS)
         _checked_owner(db, path)
         db.pragma("journal_mode", "wal")
@@ -85,6 +86,7 @@ def open_writer(path: Path) -> apsw.Connection:
         _plan_once(db)
         db.wal_autocheckpoint(0)
         tombs_beside(path).attach(db)
+        register(db)
         return db
 
 
@@ -92,11 +94,11 @@ def open_reader(path: Path) -> apsw.Connection:
     """A connection that cannot write or checkpoint."""
     check_header(path)
     with translated(path):
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        db = apsw.Connection(path.absolute().as_uri() + "?mode=ro", flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        db = _opened(path, apsw.SQLITE_OPEN_READONLY)
         db.set_busy_timeout(BUSY_MS)
         _checked_owner(db, path)
         db.pragma("query_only", True)
+        register(db)
         db.pragma("cache_size", -16_000)
         _plan_once(db)
         return db
@@ -115,10 +117,10 @@ def check_header(path: Path) -> None:
     """Refuse a file that is not SQLite's, before SQLite may touch it.
 
     Beside a journal or a log SQLite itself has to say: the power may have gone while it wrote the first page.
-    A file is read once in a process, before its first connection: closing a file gives up all locks of the process
-    on it, also those of SQLite, and then another program deletes the log when it ends.
+    A file that is open here already is not read: closing a file gives up all locks of the process on it, also those
+    of SQLite, and then another program that closes the database deletes the log.
     """
-    if identity(path) in _opened:
+    if _is_open(path):
         return
     try:
         with path.open("rb") as file:
@@ -130,13 +132,20 @@ def check_header(path: Path) -> None:
     beside = (path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal"))
     if head and head != _HEADER and not any(one.exists() for one in beside):
         raise ForeignStore(f"{path} is not a keepsaid database")
-    _note_opened(path)
 
 
-def _note_opened(path: Path) -> None:
+def _is_open(path: Path) -> bool:
+    """Whether a connection of this process has, or had until lately, the file open."""
+    found = identity(path)
+    return found is not None and found in list(_open_files.values())
+
+
+def _opened(path: Path, flags: int) -> apsw.Connection:
+    db = apsw.Connection(str(path), flags=flags, statementcachesize=_CACHED_STATEMENTS)
     found = identity(path)
     if found is not None:
-        _opened.add(found)
+        _open_files[db] = found
+    return db
 
 
 def _checked_owner(db: apsw.Connection, path: Path) -> None:

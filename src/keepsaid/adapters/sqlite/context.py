@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.query import Row, every, one, only
+from keepsaid.adapters.sqlite.query import Row, every, every_replaced, one, only
 from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.telling import tell
@@ -49,11 +50,11 @@ def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
     if lane_id is None:
         return LaneTail()
     head = _head(db, lane_id)
-    found = list(reversed(every(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))))
+    found = list(reversed(every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))))
     while found and found[0][0] == Role.TOOL:
         found.pop(0)
     return LaneTail(
-        recent=Recent(tuple(rows.record(row) for row in found), tuple(row[6] for row in found)),
+        recent=Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found)),
         positions=tuple(row[7] for row in found),
         summary=None if head.summary is None else _summary(db, lane_id, head.summary),
         summarised_until=head.summarised_until,
@@ -77,8 +78,10 @@ def _posts(db: apsw.Connection, lane_id: int, head: _Head) -> tuple[Post, ...]:
 def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:
     """The oldest records after a position."""
     lane_id = lane_id_of(db, lane)
-    found = [] if lane_id is None else every(db, SQL["span"], (lane_id, after, max(0, limit)))
-    return Span(tuple(rows.record(row) for row in found), tuple(row[7] for row in found))
+    if lane_id is None:
+        return Span((), ())
+    found = every_replaced(db, SQL["span"], (lane_id, after, max(0, limit)))
+    return Span(rows.records(db, lane_id, found), tuple(row[7] for row in found))
 
 
 def past(db: apsw.Connection, lane: Lane) -> tuple[Stretch, ...]:
@@ -93,7 +96,9 @@ def _head(db: apsw.Connection, lane_id: int) -> _Head:
 
 def _summary(db: apsw.Connection, lane_id: int, version: int) -> Summary | None:
     row = one(db, SQL["summary"], (lane_id, version))
-    return None if row is None else summary_of(row)
+    if row is None or altered(db, "lane_summary", [version], lane_id):
+        return None
+    return summary_of(row)
 
 
 def summary_of(row: Row) -> Summary:

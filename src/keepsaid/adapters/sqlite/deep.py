@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,9 +14,11 @@ from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.migrate import check
-from keepsaid.adapters.sqlite.query import every, only
+from keepsaid.adapters.sqlite.query import every, every_replaced, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
+from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_all, sealed_tables, unsealed
 from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.states import STATES
 
 SQL = load("deep")
 _MESSAGES_EACH = 1_000
@@ -27,12 +30,14 @@ _WHOLE = [("ok",)]
 class DeepLook:
     """What a deep look found in one file; `mended` is derived and was made anew, `damage` needs a person.
 
-    `damaged` are the ids of messages that are not what was stored; they are quarantined when next read.
+    `damaged` are the ids of messages that are not what was stored; they are quarantined when next read. `altered` are
+    rows of other tables that are not what was written, each named.
     """
 
     path: Path
     messages: int
     damaged: tuple[int, ...]
+    altered: tuple[str, ...]
     damage: tuple[str, ...]
     astray: tuple[str, ...]
     mended: bool
@@ -46,11 +51,13 @@ def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
     with closing(open_writer(path) if mend else open_reader(path)) as db, translated(path):
         for part in parts:
             check(db, path, part)
-        found = db.execute(f"PRAGMA integrity_check({_SHOWN_MAX})").fetchall()
+        if mend:
+            keep_sealed(db)
+        found = every(db, f"PRAGMA integrity_check({_SHOWN_MAX})")
+        astray: list[str] = [*_unsealed(db, mend=mend)]
         damage = () if found == _WHOLE else tuple(str(row[0]) for row in found)
         messages = 0
         damaged: list[int] = []
-        astray: list[str] = []
         if "buffer" in parts:
             for message_id, is_damaged in _messages(db):
                 messages += 1
@@ -61,13 +68,33 @@ def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
         if "memory" in parts:
             astray += _text(db, mend=mend)
             astray += _vectors(db, mend=mend)
-        return DeepLook(path, messages, tuple(damaged), damage, tuple(astray), mend)
+        altered = [str(row) for row in every_altered(db)]
+        altered += [f"{table} {key}: its state is {state!r}" for table, key, state in _states(db)]
+        return DeepLook(path, messages, tuple(damaged), tuple(altered), damage, tuple(astray), mend)
+
+
+def _states(db: apsw.Connection) -> Iterator[tuple[str, str, str]]:
+    """States that there are not: the checksums of rows leave states out, because they move."""
+    known = json.dumps(sorted(STATES))
+    for table in sealed_tables(db).values():
+        if table.has_state:
+            yield from (
+                (table.name, str(key), state) for key, state in every_replaced(db, table.sql("states"), (known,))
+            )
+
+
+def _unsealed(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+    """Tables whose rows have no checksums yet."""
+    for table in unsealed(db):
+        yield f"the rows of {table} have no checksums yet"
+    if mend:
+        seal_all(db)
 
 
 def _messages(db: apsw.Connection) -> Iterator[tuple[int, bool]]:
     after = 0
     while True:
-        found = every(db, SQL["messages"], (after, _MESSAGES_EACH))
+        found = every_replaced(db, SQL["messages"], (after, _MESSAGES_EACH))
         yield from ((row[0], rows.message(row).damaged) for row in found)
         if len(found) < _MESSAGES_EACH:
             return

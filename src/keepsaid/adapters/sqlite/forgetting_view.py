@@ -130,7 +130,7 @@ def _messages(db: apsw.Connection, wish: Wish) -> tuple[int, ...]:
             found |= dict.fromkeys(_named(every(db, SQL["refs_of_lane"], (lane_id,))))
     if wish.person or wish.text:
         wanted = wish.text.casefold()
-        for message_id, channel, account, sender, trust, text in db.execute(SQL["all_messages"]):
+        for message_id, channel, account, sender, trust, text in every(db, SQL["all_messages"]):
             origin = Origin(channel, account, "", sender, trust=Trust(trust))
             by_person = bool(wish.persons) and (person_of(origin) in wish.persons or sender == wish.person)
             if by_person or (wanted and wanted in text.casefold()):
@@ -206,14 +206,14 @@ def _holding(db: apsw.Connection, lanes: tuple[Lane, ...], words: frozenset[str]
     shown = frozenset(row[0] for number in memories for row in every(db, SQL["shown_to"], (number,)))
     search = _Search(words, tuple(show("memory", number) for number in memories), _ids(db, lanes), shown)
     turns = dict.fromkeys(
-        row[0] for page in ("all_records", "all_replies") for row in db.execute(SQL[page]) if search.holds(*row)
+        row[0] for page in ("all_records", "all_replies") for row in every(db, SQL[page]) if search.holds(*row)
     )
     ids = [f'"id":{number},'.encode() for number in memories]
     traces = dict.fromkeys(sorted(shown))
-    traces |= dict.fromkeys(row[0] for row in db.execute(SQL["all_steps"]) if search.holds(*row))
+    traces |= dict.fromkeys(row[0] for row in every(db, SQL["all_steps"]) if search.holds(*row))
     traces |= dict.fromkeys(
         turn_id
-        for turn_id, body, lane_id in db.execute(SQL["all_traces"])
+        for turn_id, body, lane_id in every(db, SQL["all_traces"])
         if search.traced(turn_id, zlib.decompress(body), lane_id, ids)
     )
     return Held(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
@@ -224,8 +224,8 @@ def _at_work(db: apsw.Connection, since: int, lanes: tuple[Lane, ...]) -> int:
 
 
 def _revived(db: apsw.Connection, graves: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
-    there = dict.fromkeys(row[0] for row in db.execute(SQL["all_messages"]))
-    there |= dict.fromkeys(_named(row for row in db.execute(SQL["all_said"]) if row[1]))
+    there = dict.fromkeys(row[0] for row in every(db, SQL["all_messages"]))
+    there |= dict.fromkeys(_named(row for row in every(db, SQL["all_said"]) if row[1]))
     return tuple(number for number in there if not graves.isdisjoint(tombs.buried([name_digest(message_name(number))])))
 
 

@@ -55,7 +55,7 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         messages,
         tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,))),
         tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
-        tuple(rows.reply(reply) for reply in every(db, SQL["replies_of_batch"], (batch_id,))),
+        tuple(rows.replies(db, SQL["replies_of_batch"], (batch_id,))),
         rows.trace(db, turn_id),
         Usage(tokens_in, tokens_out, cost),
         started_at,
@@ -81,7 +81,7 @@ def next_ready(db: apsw.Connection) -> int | None:
 
 def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
     """Replies that nobody has pulled yet."""
-    return [rows.reply(row) for row in every(db, SQL["unseen"], (channel, conversation))]
+    return rows.replies(db, SQL["unseen"], (channel, conversation))
 
 
 def last_id(db: apsw.Connection) -> int:

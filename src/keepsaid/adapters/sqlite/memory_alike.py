@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.statements import load
 
 SQL = load("memory_alike")
@@ -18,7 +19,7 @@ def alike(db: apsw.Connection, ids: tuple[int, ...], above: float) -> tuple[tupl
 
     Compared in the newest space in which both have vectors; a memory that has none is like no other.
     """
-    found: list[tuple[Any, ...]] = db.execute(SQL["vectors_of"], {"ids": json.dumps(sorted(set(ids)))}).fetchall()
+    found: list[tuple[Any, ...]] = every(db, SQL["vectors_of"], {"ids": json.dumps(sorted(set(ids)))})
     pairs: set[tuple[int, int]] = set()
     for _, rows in groupby(found, key=lambda row: row[0]):
         there, same = _compared(list(rows), above)

@@ -8,7 +8,8 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import bound, memory, statements
+from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Found, Listener, Memory
 from keepsaid.domain.words import root, spelled, topic
@@ -37,10 +38,10 @@ class SqliteArchive:
 def _search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
     wanted = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
-    rows: list[tuple[Any, ...]] = db.execute(SQL["archived"], wanted).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, SQL["archived"], wanted)
     return tuple(Found(id_, shared / len(stems)) for id_, shared in rows)
 
 
 def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
-    return tuple(memory(row) for row in db.execute(SQL["fetch"], wanted))
+    return tuple(memories(db, SQL["fetch"], wanted))

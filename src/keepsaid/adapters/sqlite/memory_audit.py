@@ -58,7 +58,7 @@ class SqliteAuditing:
 
 
 def _entries(db: apsw.Connection, statement: str, wanted: dict[str, Any]) -> Sequence[Entry]:
-    rows: list[Row] = db.execute(SQL[statement], {**wanted, "kinds": _KINDS}).fetchall()
+    rows: list[Row] = every(db, SQL[statement], {**wanted, "kinds": _KINDS})
     return tuple(_entry(row) for row in rows)
 
 
@@ -72,7 +72,7 @@ def _entry(row: Row) -> Entry:
 
 
 def _texts(db: apsw.Connection, after: int, limit: int) -> Sequence[tuple[int, str]]:
-    rows: list[Row] = db.execute(SQL["texts"], {"after": after, "limit": limit}).fetchall()
+    rows: list[Row] = every(db, SQL["texts"], {"after": after, "limit": limit})
     return tuple((int(row[0]), str(row[1])) for row in rows)
 
 

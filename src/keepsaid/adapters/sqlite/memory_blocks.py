@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.ports.points import point
 
@@ -28,7 +28,7 @@ def pack(db: apsw.Connection, finish: bool) -> None:
 
     While maintenance archives, it takes vectors out of the same blocks step by step: they are made anew after it.
     """
-    while finish or not db.execute(_SQL["archiving"]).fetchall():
+    while finish or not every(db, _SQL["archiving"]):
         (spaces, ranges, blocks) = only(db, _SQL["block_counts"], (_RANGE,))
         if spaces * ranges <= blocks:
             return
@@ -50,7 +50,7 @@ def opened(db: apsw.Connection, space: int, dimension: int) -> Codes:
     packed_numbers = _numbers(db, space)
     rest = [number for number in range(ranges + 1) if number not in packed_numbers]
     codes = Codes(dimension, packed + _RANGE * len(rest))
-    for row in db.execute(_SQL["blocks"], (space,)):
+    for row in every(db, _SQL["blocks"], (space,)):
         codes.add(_signs(row, dimension))
     for number in rest:
         for signs in _of_rows(db, space, dimension, number):
@@ -60,14 +60,14 @@ def opened(db: apsw.Connection, space: int, dimension: int) -> Codes:
 
 def _unpacked(db: apsw.Connection, ranges: int) -> Iterator[tuple[int, int, int]]:
     """Spaces, their dimensions, and the ranges they have no block of."""
-    spaces: list[tuple[Any, ...]] = db.execute(_SQL["dimensions"]).fetchall()
+    spaces: list[tuple[Any, ...]] = every(db, _SQL["dimensions"])
     for space, dimension in spaces:
         there = _numbers(db, space)
         yield from ((space, dimension, number) for number in range(ranges) if number not in there)
 
 
 def _numbers(db: apsw.Connection, space: int) -> set[int]:
-    return {int(str(row[0])) for row in db.execute(_SQL["block_numbers"], (space,))}
+    return {int(str(row[0])) for row in every(db, _SQL["block_numbers"], (space,))}
 
 
 def _block(db: apsw.Connection, space: int, dimension: int, number: int) -> tuple[object, ...]:
@@ -82,7 +82,7 @@ def _of_rows(db: apsw.Connection, space: int, dimension: int, number: int) -> It
     from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy
 
     bound = (space, number * _RANGE, (number + 1) * _RANGE)
-    rows: list[tuple[Any, ...]] = db.execute(_SQL["vectors_between"], bound).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], bound)
     if rows:
         yield signs_of(rows, dimension)
 

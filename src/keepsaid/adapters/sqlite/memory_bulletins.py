@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import Row, bound, memory, statements, storable
-from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.memory_rows import Row, bound, memories, statements, storable
+from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.memory import IMPORTANCE, Listener, Memory
@@ -41,13 +41,13 @@ class SqliteBulletins:
 
 
 def _standing(db: apsw.Connection, listener: Listener, now: int) -> tuple[Bulletin, ...]:
-    heard = db.execute(SQL["heard_scopes"], bound(listener)).fetchall()
+    heard = every(db, SQL["heard_scopes"], bound(listener))
     return _of(db, tuple(dict.fromkeys(str(scope) for (scope,) in heard)), now)
 
 
 def _of(db: apsw.Connection, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
     keys = json.dumps([storable(bulletin_key(scope)) for scope in scopes], ensure_ascii=False)
-    rows: list[Row] = db.execute(SQL["standing"], {"keys": keys, "now": now}).fetchall()
+    rows: list[Row] = every(db, SQL["standing"], {"keys": keys, "now": now})
     found: dict[str, Bulletin] = {}
     for scope, text, version, at, metadata, there in rows:
         edition = edition_in(metadata)
@@ -59,10 +59,10 @@ def _of(db: apsw.Connection, scopes: tuple[str, ...], now: int) -> tuple[Bulleti
 def _material(db: apsw.Connection, scope: str, now: int) -> Material:
     (revision,) = only(db, SQL["revision"])
     known: dict[int, Memory] = {}
-    for (audience,) in db.execute(SQL["audience"], (storable(scope),)).fetchall():
+    for (audience,) in every(db, SQL["audience"], (storable(scope),)):
         for kind in IMPORTANCE:
             wanted = {"audience": audience, "kind": kind, "now": now, "limit": _LIMIT}
             for statement in ("newest", "weightiest"):
-                found = [memory(row) for row in db.execute(SQL[statement], wanted).fetchall()]
+                found = memories(db, SQL[statement], wanted)
                 known.update({one.id: one for one in found})
     return Material(tuple(known[id_] for id_ in sorted(known)), revision)

@@ -13,9 +13,10 @@ from keepsaid.adapters.sqlite.memory_commits import content_hash
 from keepsaid.adapters.sqlite.memory_masked import without_secrets
 from keepsaid.adapters.sqlite.memory_people import joined_with
 from keepsaid.adapters.sqlite.memory_people import listed as people_listed
-from keepsaid.adapters.sqlite.memory_rows import bound, memory, statements
+from keepsaid.adapters.sqlite.memory_rows import bound, intact, memory, statements
 from keepsaid.adapters.sqlite.memory_take import judged
 from keepsaid.adapters.sqlite.migrate import version
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.bundle import SPARE_IDS, Edge, Entry, Named, Record, Said, TakeIn, Tombstone, Verdict, key_print
@@ -71,7 +72,7 @@ class SqliteBundles:
     def _buried(self, db: apsw.Connection) -> Callable[[Sequence[bytes]], bool]:
         def buried(hashes: Sequence[bytes]) -> bool:
             stones = json.dumps([stone.hex() for stone in self._tombs.buried(hashes)])
-            return bool(db.execute(SQL["entombed"], {"hashes": stones}).fetchall())
+            return bool(every(db, SQL["entombed"], {"hashes": stones}))
 
         return buried
 
@@ -89,12 +90,12 @@ def _clean(entry: Entry, new: NewMemory) -> Entry:
 
 
 def _told(db: apsw.Connection, listeners: tuple[Listener, ...], mark: str) -> Told:
-    ids = sorted({int(row[0]) for listener in listeners for row in db.execute(SQL["told"], bound(listener))})
+    ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], bound(listener))})
     heard = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
     people = [person for person in people_listed(db) if everything or _named(db, person, listeners)]
-    stones: list[tuple[Any, ...]] = db.execute(SQL["tombstones"]).fetchall() if everything else []
-    edges = sum(1 for row in db.execute(SQL["edges"]) if row[0] in heard and row[1] in heard)
+    stones: list[tuple[Any, ...]] = every(db, SQL["tombstones"]) if everything else []
+    edges = sum(1 for row in every(db, SQL["edges"]) if row[0] in heard and row[1] in heard)
     counts = {"tombstones": len(stones), "people": len(people), "memories": len(ids), "associations": edges}
 
     def records() -> Iterator[Record]:
@@ -102,8 +103,8 @@ def _told(db: apsw.Connection, listeners: tuple[Listener, ...], mark: str) -> To
         yield from people
         for start in range(0, len(ids), _READ_AT_ONCE):
             wanted = {"ids": json.dumps(ids[start : start + _READ_AT_ONCE])}
-            yield from (_entry(row, heard) for row in db.execute(SQL["entries"], wanted).fetchall())
-        yield from (Edge(*row[2:]) for row in db.execute(SQL["edges"]) if row[0] in heard and row[1] in heard)
+            yield from (_entry(row, heard) for row in intact(db, every(db, SQL["entries"], wanted)))
+        yield from (Edge(*row[2:]) for row in every(db, SQL["edges"]) if row[0] in heard and row[1] in heard)
 
     return Told(version(db, "memory"), counts, mark if stones else "", records())
 

@@ -26,6 +26,7 @@ from keepsaid.adapters.sqlite.memory_people import join, split
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
 from keepsaid.adapters.sqlite.memory_upkeep import maintain
 from keepsaid.adapters.sqlite.memory_words import pack_words
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
@@ -116,12 +117,12 @@ def keep_vectors(db: apsw.Connection, commit: KeepVectors) -> int:
 
     named = {**space_names(commit.space), "at": commit.at}
     db.execute(VECTORS["open_space"], named)
-    [(space,)] = db.execute(VECTORS["space"], named).fetchall()
-    before = db.total_changes()
+    [(space,)] = every(db, VECTORS["space"], named)
+    kept = 0
     for one in commit.vectors:
         short = np.frombuffer(one.vector, np.float32).astype(np.float16).tobytes()
         db.execute(VECTORS["keep_vector"], {"space": space, "piece_id": one.piece_id, "vector": short})
-    kept = db.total_changes() - before
+        kept += db.changes()
     if commit.reached:
         db.execute(VECTORS["reach"], {"space": space, "reached": commit.reached})
     return kept

@@ -187,7 +187,7 @@ def _named(db: apsw.Connection, wish: Wish) -> tuple[int, ...]:
         found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
     if wish.person or wish.text:
         text = wish.text.casefold()
-        for row in db.execute(SQL["everything"]):
+        for row in every(db, SQL["everything"]):
             said = text and (text in row[1].casefold() or text in row[2].casefold())
             if said or any(_of_person(row, person) for person in wish.persons):
                 found[row[0]] = None
@@ -254,13 +254,13 @@ def _holding(db: apsw.Connection, words: frozenset[str]) -> tuple[int, ...]:
 
 def _by_word(db: apsw.Connection, statement: str, word: str, *bound: int | None) -> set[int]:
     """The memories that hold a word as it is, found by its stem."""
-    return {row[0] for row in db.execute(SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
+    return {row[0] for row in every(db, SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
 
 
 def _revived(db: apsw.Connection, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
     buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
-    for number, key, kind, said, *slot, recorded_at in db.execute(SQL["all_named"]):
+    for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):
         # one that was recorded later was asked for
         at = [buried_at[one] for one in tombs.buried(_digests(key, kind, said, tuple(slot))) if one in buried_at]
         if at and recorded_at <= max(at):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from keepsaid.adapters.sqlite.memory_rows import bound, statements, storable
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import (
@@ -98,7 +99,7 @@ def relate(db: apsw.Connection, commit: Relate) -> int:
         "at": commit.at,
     }
     db.execute(SQL["name_entities"], told)
-    return sum(len(db.execute(SQL[statement], told).fetchall()) for statement in ("associate", "mention"))
+    return sum(len(every(db, SQL[statement], told)) for statement in ("associate", "mention"))
 
 
 class _Node(NamedTuple):
@@ -129,7 +130,7 @@ _Edge = Sequence[Any]
 
 def walk(db: apsw.Connection, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
     """The best way to each memory counts, times its importance; of equal ones the larger id first."""
-    [(related,)] = db.execute(SQL["related"]).fetchall()
+    [(related,)] = every(db, SQL["related"])
     if not related:
         return ()
     bindings = bound(listener)
@@ -239,7 +240,7 @@ def _strongest(edge: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    return db.execute(SQL[statement], bindings).fetchall()
+    return every(db, SQL[statement], bindings)
 
 
 def _json(values: Iterable[object]) -> str:

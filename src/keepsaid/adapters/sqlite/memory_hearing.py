@@ -9,7 +9,8 @@ import apsw
 
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_people import joined_with
-from keepsaid.adapters.sqlite.memory_rows import audience, bound, memory, statements, storable
+from keepsaid.adapters.sqlite.memory_rows import audience, bound, memories, statements, storable
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.redaction import masked
@@ -43,10 +44,10 @@ class SqliteHearing:
 
 def widen(db: apsw.Connection, commit: WidenMemory) -> Widened | Refusal:
     """Apply one commit; what is heard as far already is left as it is, and noted no more."""
-    found = db.execute(SQL["whole"], {"id": commit.memory_id}).fetchall()
+    found = memories(db, SQL["whole"], {"id": commit.memory_id})
     if not found:
         return Refusal.GONE
-    new = memory(found[0]).new
+    new = found[0].new
     speakers = joined_with(db, new.speaker_id) if new.speaker_id else ()
     if storable(commit.by) not in (OWNER, *speakers):
         return Refusal.NOT_THEIRS
@@ -66,4 +67,4 @@ def widen(db: apsw.Connection, commit: WidenMemory) -> Widened | Refusal:
 
 
 def _widened(db: apsw.Connection, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
-    return tuple(Widened(*row) for row in db.execute(SQL["widened"], {**bound(listener), "id": memory_id}))
+    return tuple(Widened(*row) for row in every(db, SQL["widened"], {**bound(listener), "id": memory_id}))

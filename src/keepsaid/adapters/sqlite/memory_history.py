@@ -13,8 +13,9 @@ from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_learn import SPARE_IDS, learned
 from keepsaid.adapters.sqlite.memory_masked import without_secrets
-from keepsaid.adapters.sqlite.memory_rows import bound, memory, statements
+from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements
 from keepsaid.adapters.sqlite.memory_truth import hold, statements_of
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.attributes import single
 from keepsaid.domain.commits import Commit
@@ -125,31 +126,30 @@ class SqliteTruth:
 
 
 def _history(db: apsw.Connection, listener: Listener, memory_id: int) -> Sequence[Memory]:
-    return [memory(row) for row in db.execute(SQL["history"], {**bound(listener), "id": memory_id})]
+    return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
 
 
 def pin(db: apsw.Connection, commit: Pin) -> bool:
     """Apply one commit."""
-    return bool(db.execute(SQL["pin"], {"id": commit.memory_id, "pinned": commit.pinned}).fetchall())
+    return bool(every(db, SQL["pin"], {"id": commit.memory_id, "pinned": commit.pinned}))
 
 
 def confirm(db: apsw.Connection, commit: Confirm) -> bool:
     """Apply one commit."""
-    return bool(db.execute(SQL["confirm"], {"id": commit.memory_id, "at": commit.at}).fetchall())
+    return bool(every(db, SQL["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
 def put_away(db: apsw.Connection, commit: PutAway) -> tuple[int, ...]:
     """Apply one commit."""
     wanted = {"ids": json.dumps(commit.memory_ids), "kinds": json.dumps(sorted(LEARNABLE)), "at": commit.at}
-    rows = db.execute(SQL["bring_back" if commit.back else "put_away"], wanted).fetchall()
+    rows = every(db, SQL["bring_back" if commit.back else "put_away"], wanted)
     settle(db)
     return tuple(sorted(int(str(row[0])) for row in rows))
 
 
 def correct(db: apsw.Connection, commit: Correct) -> Learnt:
     """Apply one commit."""
-    rows = db.execute(SQL["corrected"], {"id": commit.memory_id}).fetchall()
-    old = next((memory(row) for row in rows), None)
+    old = next(iter(memories(db, SQL["corrected"], {"id": commit.memory_id})), None)
     if old is None or old.new.kind not in LEARNABLE:
         return Learnt(0, How.REFUSED, "there is no such memory to be corrected")
     slotted = bool(old.new.attribute and (old.new.subject_id or old.new.subject) and old.new.value)
@@ -179,7 +179,7 @@ def merge(db: apsw.Connection, commit: Merge) -> bool:
     """Apply one commit."""
     wanted = (commit.into, *commit.others)
     rows: list[tuple[Any, ...]]
-    rows = [row for id_ in wanted for row in db.execute(SQL["standing"], {"id": id_}).fetchall()]
+    rows = [row for id_ in wanted for row in every(db, SQL["standing"], {"id": id_})]
     mergeable = len({*wanted}) == len(rows) == len(wanted) > 1 and all(row[0] in LEARNABLE for row in rows)
     if not mergeable or len({row[2:] for row in rows}) > 1:
         return False

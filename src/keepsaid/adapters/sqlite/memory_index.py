@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.memory_terms import numbers, own_terms, stems
-from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.pieces import grams, pieces, said_words
 
@@ -40,11 +40,11 @@ class _Stale:
 
 def settle(db: apsw.Connection) -> None:
     """Make the pieces of all that changed anew, in the transaction that changed it."""
-    rows: list[tuple[Any, ...]] = db.execute(_SQL["stale"]).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, _SQL["stale"])
     stale = [_Stale(*row) for row in rows]
     for memory in stale:
         wanted = list(_made(db, memory))
-        there = db.execute(_SQL["pieces_of"], {"memory_id": memory.memory_id}).fetchall()
+        there = every(db, _SQL["pieces_of"], {"memory_id": memory.memory_id})
         if [row[2:] for row in there] == [(one["body"], one["speaker"], one["said"]) for one in wanted]:
             changed = [one for one, row in zip(wanted, there, strict=True) if one["terms"] != row[1]]
             db.executemany(_SQL["change_piece"], changed)
@@ -84,14 +84,14 @@ def _made(db: apsw.Connection, memory: _Stale) -> Iterator[dict[str, Any]]:
 
 def _beside(db: apsw.Connection, memory: _Stale) -> tuple[list[str], list[str]]:
     place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
-    before = [str(text) for (text,) in db.execute(_SQL["before"], {**place, "count": BEFORE})]
-    after = [str(text) for (text,) in db.execute(_SQL["after"], {**place, "count": AFTER})]
+    before = [str(text) for (text,) in every(db, _SQL["before"], {**place, "count": BEFORE})]
+    after = [str(text) for (text,) in every(db, _SQL["after"], {**place, "count": AFTER})]
     return before[::-1], after
 
 
 def settled(db: apsw.Connection, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
     """Upkeep: what another program changed is settled too, and terms are counted, some at a time."""
-    if db.execute(_SQL["any_stale"]).fetchall():
+    if every(db, _SQL["any_stale"]):
         with db:
             settle(db)
     counted, reached = only(db, _SQL["counted"])

@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, 
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import storable
 from keepsaid.adapters.sqlite.memory_truth import SQL, hold, statements_of
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.domain.attributes import single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
@@ -62,13 +63,13 @@ def learned(db: apsw.Connection, memory: NewMemory, ids: tuple[int, ...], at: in
     if why:
         return Learnt(0, How.REFUSED, why)
     hashes = json.dumps([one.hex() for one in (key_hash(memory.key), content_hash(memory), slot_hash(memory))])
-    if db.execute(SQL["buried"], {"hashes": _hashes(memory)}).fetchall():
+    if every(db, SQL["buried"], {"hashes": _hashes(memory)}):
         return Learnt(0, How.FORGOTTEN)
     if memory.asked:
         memory_echo.lift(db, memory)
-    elif db.execute(SQL["buried"], {"hashes": hashes}).fetchall() or memory_echo.repeats(db, memory):
+    elif every(db, SQL["buried"], {"hashes": hashes}) or memory_echo.repeats(db, memory):
         return Learnt(0, How.FORGOTTEN)
-    known: list[tuple[Any, ...]] = db.execute(SQL["known"], {"key": storable(memory.key)}).fetchall()
+    known: list[tuple[Any, ...]] = every(db, SQL["known"], {"key": storable(memory.key)})
     for id_, state in known:
         return Learnt(0, How.FORGOTTEN) if state == "forgotten" else Learnt(id_, How.KNOWN)
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
@@ -154,7 +155,7 @@ def _proven(db: apsw.Connection, memory: NewMemory, id_: int) -> Learnt:
 
 
 def _sources(db: apsw.Connection, ids: Sequence[int]) -> list[Source]:
-    return [Source(*row) for row in db.execute(SQL["sources_of"], {"ids": json.dumps(sorted(set(ids)))})]
+    return [Source(*row) for row in every(db, SQL["sources_of"], {"ids": json.dumps(sorted(set(ids)))})]
 
 
 def _same_words(db: apsw.Connection, memory: NewMemory) -> int | None:
@@ -170,7 +171,7 @@ def _same_words(db: apsw.Connection, memory: NewMemory) -> int | None:
         "start": _start(memory),
     }
     about = value_name(memory.subject)
-    rows: list[tuple[Any, ...]] = db.execute(SQL["same_words"], wanted).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, SQL["same_words"], wanted)
     for id_, text, subject in rows:
         named = value_name(subject)
         if (not about or not named or about == named) and say_the_same(memory.text, text):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import bound, memory, statements, storable
+from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, storable
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.narrowing import Narrowing
@@ -36,13 +37,13 @@ class SqliteLibrary:
 
 def _narrowed(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], to: Narrowing) -> Sequence[int]:
     limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of}
-    return [row[0] for row in db.execute(SQL["narrowed"], {**bound(listener), **limits, "ids": json.dumps(ids)})]
+    return [row[0] for row in every(db, SQL["narrowed"], {**bound(listener), **limits, "ids": json.dumps(ids)})]
 
 
 def _sources(db: apsw.Connection, listener: Listener, of: Memory, limit: int) -> Sequence[Memory]:
     keys = [of.new.key] if of.new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in of.new.sources]
     wanted = {"keys": json.dumps([storable(key) for key in keys]), "limit": max(0, limit)}
-    return [memory(row) for row in db.execute(SQL["sources"], {**bound(listener), **wanted})]
+    return memories(db, SQL["sources"], {**bound(listener), **wanted})
 
 
 def _around(db: apsw.Connection, listener: Listener, of: Memory, each: int) -> Sequence[Memory]:
@@ -51,4 +52,4 @@ def _around(db: apsw.Connection, listener: Listener, of: Memory, each: int) -> S
     names = ("of_channel", "of_account", "of_conversation", "of_key")
     place = dict(zip(names, map(storable, of.new.lane), strict=True))
     wanted = {**place, "said_at": of.new.said_at, "id": of.id, "each": max(0, each)}
-    return [memory(row) for row in db.execute(SQL["around"], {**bound(listener), **wanted})]
+    return memories(db, SQL["around"], {**bound(listener), **wanted})

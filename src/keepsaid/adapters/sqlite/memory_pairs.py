@@ -11,7 +11,7 @@ import apsw
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_history import Merge, merge
 from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.attributes import value_name
@@ -57,7 +57,7 @@ class _Standing(NamedTuple):
 
 def _undecided(db: apsw.Connection, after: int, limit: int) -> Undecided:
     wanted = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
-    rows: list[tuple[Any, ...]] = db.execute(SQL["undecided"], wanted).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, SQL["undecided"], wanted)
     found: list[Pair] = []
     for row in rows:
         found.extend(_pairs(row))
@@ -83,7 +83,7 @@ def rule(db: apsw.Connection, commit: RulePairs) -> int:
     new = 0
     for one in commit.rulings:
         told = {"older": one.older, "newer": one.newer, "ruling": str(one.ruling), "by": one.by, "at": commit.at}
-        if db.execute(SQL["keep_ruling"], told).fetchall():
+        if every(db, SQL["keep_ruling"], told):
             new += 1
             _do(db, one, commit.at)
     settle(db)

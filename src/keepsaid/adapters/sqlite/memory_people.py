@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.memory_rows import storable
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.ids import show
@@ -53,21 +54,21 @@ class SqlitePeople:
 def join(db: apsw.Connection, commit: JoinPeople) -> Person | None:
     """Apply one commit: who is in a person already brings all of it along."""
     names = json.dumps([storable(name) for name in commit.names], ensure_ascii=False)
-    had = [str(row[0]) for row in db.execute(SQL["persons"], (names,))]
-    whole = {*commit.names, *(str(row[0]) for row in db.execute(SQL["together"], (names,)))}
+    had = [str(row[0]) for row in every(db, SQL["persons"], (names,))]
+    whole = {*commit.names, *(str(row[0]) for row in every(db, SQL["together"], (names,)))}
     if OWNER in whole and commit.by != OWNER:
         return None
     person = (*had, commit.id)[0]
     told = {"names": names, "person": person, "by": storable(commit.by), "at": commit.at}
     db.execute(SQL["absorb"], told)
     db.execute(SQL["join"], told)
-    [joined] = _persons(db.execute(SQL["person"], (person,)).fetchall())
+    [joined] = _persons(every(db, SQL["person"], (person,)))
     return joined
 
 
 def split(db: apsw.Connection, commit: SplitPerson) -> bool:
     """Apply one commit: who is left alone is no person of several any more."""
-    left = db.execute(SQL["leave"], (storable(commit.name),)).fetchall()
+    left = every(db, SQL["leave"], (storable(commit.name),))
     for row in left:
         db.execute(SQL["alone"], row)
     return bool(left)
@@ -75,12 +76,12 @@ def split(db: apsw.Connection, commit: SplitPerson) -> bool:
 
 def joined_with(db: apsw.Connection, name: str) -> tuple[str, ...]:
     """All that are the same person, sorted, itself among them."""
-    return tuple(str(row[0]) for row in db.execute(SQL["same"], (storable(name),))) or (storable(name),)
+    return tuple(str(row[0]) for row in every(db, SQL["same"], (storable(name),))) or (storable(name),)
 
 
 def listed(db: apsw.Connection) -> tuple[Person, ...]:
     """All persons that were joined, in the order of their ids."""
-    return tuple(_persons(db.execute(SQL["everybody"]).fetchall()))
+    return tuple(_persons(every(db, SQL["everybody"])))
 
 
 def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
@@ -89,5 +90,5 @@ def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
 
 
 def _seen(db: apsw.Connection, limit: int) -> tuple[Seen, ...]:
-    rows: list[tuple[Any, ...]] = db.execute(SQL["seen"], {"limit": max(1, limit)}).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, SQL["seen"], {"limit": max(1, limit)})
     return tuple(Seen(*row) for row in rows[: max(0, limit)])

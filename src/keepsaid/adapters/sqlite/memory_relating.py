@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.memory_rows import space_names
-from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import IMPORTANCE
@@ -43,7 +43,7 @@ def _unrelated(db: apsw.Connection, space: VectorSpace, after: int, limit: int) 
     import numpy as np  # noqa: PLC0415 - a program that associates nothing starts without
 
     wanted = {**space_names(space), "after": after, "limit": limit, "kinds": _KINDS}
-    rows: list[tuple[Any, ...]] = db.execute(SQL["unrelated"], wanted).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, SQL["unrelated"], wanted)
     found: list[Unrelated] = []
     for memory_id, short, episodes in rows:
         if short is None:
@@ -54,5 +54,5 @@ def _unrelated(db: apsw.Connection, space: VectorSpace, after: int, limit: int) 
 
 
 def _among_learned(db: apsw.Connection, ids: tuple[int, ...]) -> tuple[int, ...]:
-    found = db.execute(SQL["among_learned"], {"ids": json.dumps(ids), "kinds": _KINDS}).fetchall()
+    found = every(db, SQL["among_learned"], {"ids": json.dumps(ids), "kinds": _KINDS})
     return tuple(int(str(row[0])) for row in found)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import apsw
 
 from keepsaid.adapters.sqlite import memory_alike, memory_text
-from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
+from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memories
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.rarity import Rarity
@@ -33,4 +33,4 @@ class SqliteReminding:
 
 def _important(db: apsw.Connection, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
-    return tuple(memory(row) for row in rows(db, "find_important", wanted))
+    return tuple(memories(db, SQL["find_important"], wanted))

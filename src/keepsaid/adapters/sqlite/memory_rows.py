@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import apsw
 
+from keepsaid.adapters.sqlite.query import every
+from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.space import VectorSpace
+from keepsaid.errors import MessageDamaged
 
 Row = tuple[Any, ...]
+_log = logging.getLogger("keepsaid.store")
 
 _KINDS = {str(kind): kind for kind in Kind}
 _TRUSTS = {str(trust): trust for trust in Trust}
@@ -38,7 +43,20 @@ SQL = statements("memory")
 
 def rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     """All rows of a named statement of memory."""
-    return db.execute(SQL[statement], bindings).fetchall()
+    return every(db, SQL[statement], bindings)
+
+
+def memories(db: apsw.Connection, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
+    """The memories that a statement finds, without those that are not what was written: these are logged."""
+    return [memory(row) for row in intact(db, every(db, sql, bindings))]
+
+
+def intact(db: apsw.Connection, found: Sequence[Row]) -> list[Row]:
+    """The rows that begin with the id of a memory, without those of memories that are not what was written."""
+    damaged = altered(db, "memory", [row[0] for row in found])
+    for id_ in damaged:
+        _log.error("memory %d is not what was stored: it is left out", id_, extra={"code": MessageDamaged.code})
+    return [row for row in found if row[0] not in damaged] if damaged else list(found)
 
 
 def storable(name: str) -> str:

@@ -33,7 +33,7 @@ from keepsaid.adapters.sqlite.memory_pairs import SqlitePairs
 from keepsaid.adapters.sqlite.memory_people import SqlitePeople
 from keepsaid.adapters.sqlite.memory_relating import SqliteRelating
 from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
-from keepsaid.adapters.sqlite.memory_rows import bound, memory, rows
+from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memories, rows
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.memory_upkeep import SqliteUpkeep
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
@@ -193,20 +193,20 @@ def _open(path: Path) -> apsw.Connection:
 def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limit: int) -> tuple[Memory, ...]:
     wanted: dict[str, Any] = {**bound(listener), "limit": max(0, limit)}
     if not kinds:
-        return tuple(memory(row) for row in rows(db, "find", wanted))
+        return tuple(memories(db, SQL["find"], wanted))
     # one ordered walk of an index for each kind: a rare kind is not looked for among all memories
-    found = [memory(row) for kind in set(kinds) for row in rows(db, "find_kind", {**wanted, "kind": kind})]
+    found = [one for kind in set(kinds) for one in memories(db, SQL["find_kind"], {**wanted, "kind": kind})]
     found.sort(key=lambda one: (one.new.said_at, one.id), reverse=True)
     return tuple(found[: wanted["limit"]])
 
 
 def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | None:
-    return next((memory(row) for row in rows(db, "get", {**bound(listener), "id": memory_id})), None)
+    return next(iter(memories(db, SQL["get"], {**bound(listener), "id": memory_id})), None)
 
 
 def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
-    return tuple(memory(row) for row in rows(db, "fetch", wanted))
+    return tuple(memories(db, SQL["fetch"], wanted))
 
 
 def _counts(db: apsw.Connection) -> dict[str, int]:

@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import Row, audience, memory, statements, storable
 from keepsaid.adapters.sqlite.memory_truth import SQL as TRUTH
 from keepsaid.adapters.sqlite.memory_truth import hold, statements_of
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.domain.attributes import single
 from keepsaid.domain.bundle import (
     FORGOTTEN,
@@ -58,7 +59,7 @@ def judged(db: apsw.Connection, record: Record, buried: Buried) -> Verdict:
 
 
 def _rows(db: apsw.Connection, statement: str, **bound: Any) -> list[Row]:
-    return db.execute(SQL[statement], bound).fetchall()
+    return every(db, SQL[statement], bound)
 
 
 def _judged_entry(db: apsw.Connection, entry: Entry, buried: Buried) -> Verdict:
@@ -144,7 +145,7 @@ def take(db: apsw.Connection, commit: TakeIn) -> tuple[Verdict, ...]:
     """Apply one commit."""
 
     def buried(hashes: Sequence[bytes]) -> bool:
-        return bool(db.execute(TRUTH["buried"], {"hashes": json.dumps([one.hex() for one in hashes])}).fetchall())
+        return bool(every(db, TRUTH["buried"], {"hashes": json.dumps([one.hex() for one in hashes])}))
 
     verdicts: list[Verdict] = []
     touched: dict[bytes, tuple[str, Sequence[int]]] = {}
@@ -214,7 +215,7 @@ def _write_entry(db: apsw.Connection, entry: Entry, spare: int) -> None:
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
     place = audience(new)
     db.execute(SQL["open_audience"], place)
-    [[heard]] = db.execute(SQL["audience"], place).fetchall()
+    [[heard]] = every(db, SQL["audience"], place)
     standing = {
         "audience": heard,
         "state": found.state,

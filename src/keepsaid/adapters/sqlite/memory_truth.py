@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.attributes import value_name
 from keepsaid.domain.graph import Association, Relation
@@ -19,7 +20,7 @@ SQL = load("memory_truth")
 
 def statements_of(db: apsw.Connection, slot: bytes) -> list[Told]:
     """All that was told of a slot and is not forgotten."""
-    rows: list[tuple[Any, ...]] = db.execute(SQL["told"], {"slot": slot}).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, SQL["told"], {"slot": slot})
     return [_told(*row) for row in rows]
 
 
@@ -72,7 +73,7 @@ def _move(db: apsw.Connection, told: Told, id_: int) -> None:
 
 def _hold(db: apsw.Connection, period: Period, after: int | None, at: int) -> None:
     id_ = period.founder.memory_id
-    [(start, ends, until, before, state, said_at)] = db.execute(SQL["held"], {"id": id_}).fetchall()
+    [(start, ends, until, before, state, said_at)] = every(db, SQL["held"], {"id": id_})
     begins = None if start is None and said_at == period.start else period.start
     due = after is not None and period.until is not None and period.until <= at
     wanted = (begins, period.ends, period.until, after, "superseded" if due else "active")

@@ -146,7 +146,7 @@ def _sweep(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Steppe
 
 def loose_in(db: apsw.Connection, task: Task, after: int, upto: int) -> list[Row]:
     """What leads to nothing in one stretch of a table; each row begins with the id it is known by."""
-    found: list[Row] = db.execute(LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto}).fetchall()
+    found: list[Row] = every(db, LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto})
     return found
 
 
@@ -166,7 +166,7 @@ def _spaces(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepp
 def _former(db: apsw.Connection, space: VectorSpace | None) -> list[int]:
     if space is None:
         return []
-    found: list[tuple[Any, ...]] = db.execute(SQL["former"], space_names(space)).fetchall()
+    found: list[tuple[Any, ...]] = every(db, SQL["former"], space_names(space))
     return [int(row[0]) for row in found]
 
 

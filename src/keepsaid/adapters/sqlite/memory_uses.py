@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import Used
 
@@ -22,7 +23,7 @@ def count(db: apsw.Connection, uses: Sequence[Used]) -> None:
     }
     if not told:
         return
-    counted = db.execute(SQL["count_turns"], {"uses": json.dumps(list(told.values()))}).fetchall()
+    counted = every(db, SQL["count_turns"], {"uses": json.dumps(list(told.values()))})
     new = {row[0] for row in counted}
     if new:
         uses_now = [use for turn_id, use in told.items() if turn_id in new]

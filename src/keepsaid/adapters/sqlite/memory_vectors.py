@@ -12,7 +12,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.memory_blocks import opened
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
-from keepsaid.adapters.sqlite.query import numbers, only
+from keepsaid.adapters.sqlite.query import every, numbers, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.space import Reached, Unembedded, VectorSpace
@@ -67,7 +67,7 @@ class VectorIndex:
         A score is how much nearer a memory is to the query than what is heard is on the whole, in cosines; one that
         is no nearer is not found.
         """
-        found = db.execute(_SQL["space"], space_names(space)).fetchall()
+        found = every(db, _SQL["space"], space_names(space))
         if not found or limit < 1:
             return ()
         import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
@@ -75,7 +75,7 @@ class VectorIndex:
         asked, depth = np.frombuffer(query, np.float32), max(_READ_BACK, int(limit * _READ_BACK_EACH))
         audiences = None
         if not listener.everything:
-            audiences = tuple(int(str(row[0])) for row in db.execute(SQL["audiences"], bound(listener)))
+            audiences = tuple(int(str(row[0])) for row in every(db, SQL["audiences"], bound(listener)))
         with self._lock:
             held = self._follow(db, int(str(found[0][0])), space.dimension)
             heard = held.codes.heard(audiences)
@@ -102,15 +102,13 @@ class VectorIndex:
             return held
         # a snapshot may be older than what another reader saw already
         if changes > held.changes:
-            gone = [int(str(row[0])) for row in db.execute(_SQL["changed"], (held.changes,))]
+            gone = [int(str(row[0])) for row in every(db, _SQL["changed"], (held.changes,))]
             if gone:
                 held.codes.drop(gone)
             held.changes = changes
         while newest > held.newest:
             reached = min(newest, held.newest + _READ_EACH)
-            rows: list[tuple[Any, ...]] = db.execute(
-                _SQL["vectors_between"], (space, held.newest + 1, reached + 1)
-            ).fetchall()
+            rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], (space, held.newest + 1, reached + 1))
             if rows:
                 held.codes.add(signs_of(rows, dimension))
             held.newest = reached
@@ -149,7 +147,7 @@ def _read(db: apsw.Connection, ids: Sequence[int]) -> tuple[list[int], Any]:
     """Vectors read back, with their ids: those that are gone in this snapshot are not there to be read."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    rows: list[tuple[Any, ...]] = db.execute(_SQL["vectors_by_id"], (numbers(ids),)).fetchall() if ids else []
+    rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_by_id"], (numbers(ids),)) if ids else []
     stored = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
     return [row[0] for row in rows], stored.reshape(len(rows), -1 if rows else 0)
 
@@ -157,11 +155,11 @@ def _read(db: apsw.Connection, ids: Sequence[int]) -> tuple[list[int], Any]:
 def unembedded(db: apsw.Connection, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:
     """Pieces without a vector in a space, by id."""
     named = {**space_names(space), "after": after, "limit": limit}
-    rows: list[tuple[Any, ...]] = db.execute(_SQL["unembedded"], named).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, _SQL["unembedded"], named)
     return tuple(Unembedded(*row) for row in rows)
 
 
 def spaces(db: apsw.Connection) -> tuple[Reached, ...]:
     """The spaces there are, and how far each reached; the furthest first."""
-    rows: list[tuple[Any, ...]] = db.execute(_SQL["spaces"]).fetchall()
+    rows: list[tuple[Any, ...]] = every(db, _SQL["spaces"])
     return tuple(Reached(VectorSpace(*row[:4]), row[4]) for row in rows)

@@ -60,7 +60,7 @@ _making: WeakKeyDictionary[apsw.Connection, _Making] = WeakKeyDictionary()
 
 def pack_words(db: apsw.Connection, finish: bool) -> None:
     """Upkeep: a step towards the blocks of a full stretch that has none, or all of them; waits for the archive."""
-    while finish or not db.execute(_SQL["archiving"]).fetchall():
+    while finish or not every(db, _SQL["archiving"]):
         full, there = only(db, _SQL["full"], (STRETCH,))
         if full <= there:
             return

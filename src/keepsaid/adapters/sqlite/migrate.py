@@ -10,6 +10,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, translated
 from keepsaid.adapters.sqlite.query import one
+from keepsaid.adapters.sqlite.sealing import keep_sealed
 from keepsaid.adapters.sqlite.statements import load, migrations
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.points import point
@@ -65,6 +66,8 @@ def migrate(db: apsw.Connection, path: Path, part: str, until: int | None = None
             point(f"migrate.{part}.{number}.before")
             _step(db, part, number, script)
             point(f"migrate.{part}.{number}.after")
+        if found or due:
+            keep_sealed(db)
 
 
 def _step(db: apsw.Connection, part: str, number: int, script: str) -> None:

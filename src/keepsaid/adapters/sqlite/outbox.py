@@ -10,6 +10,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
@@ -18,6 +19,7 @@ from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyD
 from keepsaid.domain.states import move
 
 SQL = load("outbox")
+_DAMAGED = "what is on disk of it is not what was stored: keepsaid doctor --deep"
 _FINAL = (Delivered.CONFIRMED, Delivered.DEAD, Delivered.REFUSED)
 
 
@@ -62,10 +64,15 @@ def _keep_notice(db: apsw.Connection, batch_id: int, draft: ReplyDraft, at: int)
 def take(db: apsw.Connection, commit: TakeReplies) -> tuple[Reply, ...]:
     """Take the first unsettled reply of each conversation that is due."""
     due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
+    damaged = altered(db, "reply", [reply_id for reply_id, _ in due])
     for reply_id, state in due:
         db.execute(SQL["take"], (reply_id, move("reply", state, "take"), commit.owner))
         _keep_move(db, reply_id, "take", commit.at)
-    return tuple(rows.reply(row) for reply_id, _ in due for row in every(db, rows.SQL["reply"], (reply_id,)))
+        if reply_id in damaged:
+            dead = Settle(reply_id, 0, Delivered.DEAD, commit.at, _DAMAGED)
+            _move(db, reply_id, ("sending", Delivered.DEAD), dead)
+    sendable = [reply_id for reply_id, _ in due if reply_id not in damaged]
+    return tuple(rows.reply(row) for reply_id in sendable for row in every(db, rows.SQL["reply"], (reply_id,)))
 
 
 def _keep_move(db: apsw.Connection, reply_id: int, verb: str, at: int, detail: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +12,9 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.query import every_replaced, one
 from keepsaid.adapters.sqlite.seal import whole
+from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
@@ -21,8 +23,13 @@ from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Step, StepKind, Usage
+from keepsaid.errors import MessageDamaged
 
 SQL = load("rows")
+WITHHELD = "[withheld: what is on disk is not what was stored; see keepsaid doctor --deep]"
+"""Stands for a text whose row does not match its checksum."""
+
+_log = logging.getLogger("keepsaid.store")
 Row = Sequence[Any]
 
 
@@ -56,13 +63,34 @@ def _origin(named: tuple[str, str, str, str, str, int, str]) -> Origin:
 
 def messages_of(db: apsw.Connection, batch_id: int) -> tuple[Message, ...]:
     """The messages of a batch, in order."""
-    return tuple(message(row) for row in every(db, SQL["range"], (batch_id,)))
+    return tuple(message(row) for row in every_replaced(db, SQL["range"], (batch_id,)))
 
 
 def step(row: Row) -> Step:
     """A row of the statement `steps`."""
     output = None if row[5] is None else json.loads(row[5])
     return Step(row[0], StepKind(row[1]), row[2], row[3], row[4], output, Usage(row[6], row[7], row[8]), bool(row[9]))
+
+
+def replies(db: apsw.Connection, sql: str, bound: Sequence[object]) -> list[Reply]:
+    """The replies that a statement finds; one that is not what was written has WITHHELD for its text."""
+    found = every_replaced(db, sql, bound)
+    damaged = altered(db, "reply", [row[0] for row in found])
+    return [_withheld(reply(row)) if row[0] in damaged else reply(row) for row in found]
+
+
+def _withheld(damaged: Reply) -> Reply:
+    _log.error("reply %d is not what was stored: it is withheld", damaged.id, extra={"code": MessageDamaged.code})
+    return replace(damaged, draft=replace(damaged.draft, text=WITHHELD))
+
+
+def records(db: apsw.Connection, lane_id: int, found: Sequence[Row]) -> tuple[Record, ...]:
+    """Rows of `records_after` of one lane; one that is not what was written has WITHHELD for its text."""
+    damaged = altered(db, "transcript", [row[7] for row in found], lane_id)
+    for position in damaged:
+        told = "record %d of lane %d is not what was stored: it is withheld"
+        _log.error(told, position, lane_id, extra={"code": MessageDamaged.code})
+    return tuple(record((row[0], WITHHELD, *row[2:]) if row[7] in damaged else row) for row in found)
 
 
 def reply(row: Row) -> Reply:

@@ -50,7 +50,7 @@ def doctor(
 ) -> None:
     """Check everything, and say what to do about it.
 
-    A deep look compares every message with its hash, lanes with their messages and the full text with the
+    A deep look compares every row with its checksum, lanes with their messages and the full text with the
     memories. While nothing else holds the home, it makes anew what is derived.
 
     The exit code is 0 when all is well, 5 with warnings, 6 with errors.
@@ -162,10 +162,14 @@ def _deep() -> Iterator[Finding]:
             some = ", ".join(show_id("message", one) for one in found.damaged[:_SHOWN_MAX])
             what = f"{counted(len(found.damaged), 'message')} not what was stored: {some}"
             yield Finding("fail", what, "their rows stay as they are; a backup may hold them whole")
+        if found.altered:
+            some = ", ".join(found.altered[:_SHOWN_MAX]) + (", ..." if len(found.altered) > _SHOWN_MAX else "")
+            what = f"{found.path}: {counted(len(found.altered), 'row')} not what was stored: {some}"
+            yield Finding("fail", what, "they are served nowhere; a backup may hold them whole")
         for one in found.astray:
             fix = "made anew" if found.mended else "stop the runtime, then keepsaid doctor --deep makes it anew"
             yield Finding("warn", f"{found.path}: {one}", fix)
-        if not (found.damage or found.damaged or found.astray):
+        if not (found.damage or found.damaged or found.altered or found.astray):
             rows = f"{counted(found.messages, 'message')} whole, " if found.messages else ""
             yield Finding("ok", f"{found.path}: {rows}nothing astray")
 

@@ -20,3 +20,46 @@ CREATE TRIGGER message_forgotten_redelivered AFTER UPDATE OF forgotten_at ON mes
 WHEN new.forgotten_at IS NOT NULL BEGIN
   DELETE FROM redelivery WHERE message_id = new.id;
 END;
+
+-- Checksums of rows: see sealing.py. `columns` are those that a table's checksums are made of.
+CREATE TABLE IF NOT EXISTS sealed_table (
+  name TEXT PRIMARY KEY,
+  columns TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+ALTER TABLE lane ADD COLUMN row_seal INTEGER;
+ALTER TABLE redaction ADD COLUMN row_seal INTEGER;
+ALTER TABLE placed ADD COLUMN row_seal INTEGER;
+ALTER TABLE batch ADD COLUMN row_seal INTEGER;
+ALTER TABLE turn ADD COLUMN row_seal INTEGER;
+ALTER TABLE step ADD COLUMN row_seal INTEGER;
+ALTER TABLE trace ADD COLUMN row_seal INTEGER;
+ALTER TABLE injection ADD COLUMN row_seal INTEGER;
+ALTER TABLE feedback ADD COLUMN row_seal INTEGER;
+ALTER TABLE session ADD COLUMN row_seal INTEGER;
+ALTER TABLE finding ADD COLUMN row_seal INTEGER;
+ALTER TABLE note ADD COLUMN row_seal INTEGER;
+ALTER TABLE daily_run ADD COLUMN row_seal INTEGER;
+ALTER TABLE personality ADD COLUMN row_seal INTEGER;
+ALTER TABLE calibration ADD COLUMN row_seal INTEGER;
+ALTER TABLE slot ADD COLUMN row_seal INTEGER;
+ALTER TABLE transcript ADD COLUMN row_seal INTEGER;
+ALTER TABLE lane_context ADD COLUMN row_seal INTEGER;
+ALTER TABLE lane_summary ADD COLUMN row_seal INTEGER;
+ALTER TABLE lane_cut ADD COLUMN row_seal INTEGER;
+ALTER TABLE summary_due ADD COLUMN row_seal INTEGER;
+ALTER TABLE reply ADD COLUMN row_seal INTEGER;
+ALTER TABLE reply_move ADD COLUMN row_seal INTEGER;
+ALTER TABLE task ADD COLUMN row_seal INTEGER;
+ALTER TABLE task_after ADD COLUMN row_seal INTEGER;
+ALTER TABLE journal ADD COLUMN row_seal INTEGER;
+ALTER TABLE subscription ADD COLUMN row_seal INTEGER;
+ALTER TABLE delivery ADD COLUMN row_seal INTEGER;
+ALTER TABLE schedule ADD COLUMN row_seal INTEGER;
+ALTER TABLE schedule_run ADD COLUMN row_seal INTEGER;
+ALTER TABLE episode_due ADD COLUMN row_seal INTEGER;
+ALTER TABLE staged_memory ADD COLUMN row_seal INTEGER;
+ALTER TABLE tombstone ADD COLUMN row_seal INTEGER;
+ALTER TABLE forgetting ADD COLUMN row_seal INTEGER;
+ALTER TABLE forgotten_aside ADD COLUMN row_seal INTEGER;
+ALTER TABLE forgetting_item ADD COLUMN row_seal INTEGER;
+ALTER TABLE redelivery ADD COLUMN row_seal INTEGER;

@@ -3,3 +3,31 @@ CREATE TABLE memory_echo (
   hash BLOB PRIMARY KEY,
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Checksums of rows: see sealing.py. `columns` are those that a table's checksums are made of.
+CREATE TABLE IF NOT EXISTS sealed_table (
+  name TEXT PRIMARY KEY,
+  columns TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+ALTER TABLE memory_audience ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_source ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_statement ADD COLUMN row_seal INTEGER;
+ALTER TABLE association ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_pair ADD COLUMN row_seal INTEGER;
+ALTER TABLE entity ADD COLUMN row_seal INTEGER;
+ALTER TABLE mention ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_change ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_use ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_upkeep ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_tombstone ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_aside ADD COLUMN row_seal INTEGER;
+ALTER TABLE identity ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_widened ADD COLUMN row_seal INTEGER;
+ALTER TABLE space ADD COLUMN row_seal INTEGER;
+ALTER TABLE vector ADD COLUMN row_seal INTEGER;
+ALTER TABLE vector_block ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_piece ADD COLUMN row_seal INTEGER;
+ALTER TABLE word_block ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_untold ADD COLUMN row_seal INTEGER;
+ALTER TABLE memory_echo ADD COLUMN row_seal INTEGER;

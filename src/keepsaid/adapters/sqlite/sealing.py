@@ -1,0 +1,203 @@
+"""Row checksums: each content table has a column `row_seal`, a hash over the other columns of its row.
+
+SQLite does not detect a bit that flips inside a value. The writer's connection keeps the column up to date by temporary
+triggers, so that no statement has to. An update of a row whose checksum does not match leaves the checksum as it is: it
+must not make an altered row look intact. Rows without a checksum, written before there were any, count as intact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from weakref import WeakKeyDictionary
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import every, numbers, one, only
+from keepsaid.adapters.sqlite.statements import load
+
+SQL = load("sealing")
+COLUMN = "row_seal"
+_SEAL_BYTES = 8
+_AT_OPEN_MAX = 50_000
+"""Rows of a table that are sealed when a store is opened, some 0.2 s; larger tables are sealed by `doctor --deep`."""
+
+_MOVING = frozenset(
+    (
+        *("state", "collection", "owner", "lease_until", "fence", "attempts", "crashes", "deferrals", "deferred_from"),
+        *("alone", "next_at", "due_at", "ready_at", "collect_at", "held_until", "quiet_since", "active_at", "ended_at"),
+    )
+)
+"""Columns of states and leases: a state is compared with those there are, a lease runs out."""
+
+_UNSEALED = {
+    "lane": frozenset(
+        (
+            *("head", "batched", "priority", "oldest_at", "newest_at", "last_id", "before_id", "due_at"),
+            *("chars", "transcript", "pruned", "external_from"),
+        )
+    ),
+    "memory": frozenset(("access_count", "last_access_at", "last_decayed_at")),
+}
+"""Counters and marks that change with every message or recall; those of lanes are compared with their messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedTable:
+    """A table with checksums: the columns of its key, and those that are sealed with their declared types."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    has_state: bool = False
+
+    def values(self, prefix: str = "") -> str:
+        """The sealed columns as arguments; text as bytes, because it need not be UTF-8 any more."""
+        return ", ".join(
+            f"{prefix}{name}" if kind in ("INTEGER", "REAL", "BLOB") else f"CAST({prefix}{name} AS BLOB)"
+            for name, kind in self.columns
+        )
+
+    def sql(self, statement: str) -> str:
+        """A statement of sealing.sql for this table."""
+        words = [f"CAST({name} AS BLOB)" for name, kind in self.columns if kind in ("TEXT", "ANY")]
+        parts = {
+            "table": self.name,
+            "values": self.values(),
+            "new": self.values("new."),
+            "old": self.values("old."),
+            "names": ", ".join(name for name, _ in self.columns),
+            "key": ", ".join(self.key),
+            "shown": ", ".join(f"CAST({name} AS BLOB)" for name in self.key),
+            "same": " AND ".join(f"{name} = new.{name}" for name in self.key),
+            "before": "".join(f"{name} = ? AND " for name in self.key[:-1]),
+            "last": self.key[-1],
+            "text": ", ".join(words) or "NULL",
+        }
+        text = SQL[statement]
+        for name, part in parts.items():
+            text = text.replace(f"/*{name}*/", part)
+        return text
+
+
+_tables: WeakKeyDictionary[apsw.Connection, dict[str, SealedTable]] = WeakKeyDictionary()
+
+
+def seal_of(*values: apsw.SQLiteValue) -> int:
+    """The checksum of a row's values: 8 bytes of BLAKE2b, as a signed integer. Text and its bytes have the same."""
+    digest = blake2b(b"\xff".join(map(_bytes, values)), digest_size=_SEAL_BYTES).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _bytes(value: apsw.SQLiteValue) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if value is None:
+        return b"\xfe"
+    return value.encode() if isinstance(value, str) else repr(value).encode()
+
+
+def register(db: apsw.Connection) -> None:
+    """Let statements of a connection say `seal_of(...)`."""
+    db.create_scalar_function("seal_of", seal_of, deterministic=True)
+
+
+def sealed_tables(db: apsw.Connection) -> dict[str, SealedTable]:
+    """The tables of an open database that have checksums, by name; read once for each connection."""
+    found = _tables.get(db)
+    if found is None:
+        found = {}
+        for table, name, kind, place in every(db, SQL["columns"]):
+            there = found.get(table, SealedTable(table, (), ()))
+            key = (*there.key, name) if place else there.key
+            is_sealed = name != COLUMN and name not in _MOVING | _UNSEALED.get(table, frozenset())
+            columns = (*there.columns, (name, kind)) if is_sealed else there.columns
+            found[table] = SealedTable(table, key, columns, there.has_state or name == "state")
+        _tables[db] = found
+    return found
+
+
+def keep_sealed(db: apsw.Connection) -> None:
+    """Keep the checksums of an open, migrated database from now on, and make those that are missing."""
+    register(db)
+    former, tables = _tables.pop(db, {}), sealed_tables(db).values()
+    for table in tables:
+        _settle(db, table, _AT_OPEN_MAX)
+    there = {name for (name,) in every(db, SQL["triggers"])} if former else set()
+    with db:  # one change of the temporary schema, not two a table
+        for table in tables:
+            if f"seal_insert_{table.name}" in there:
+                db.execute(table.sql("drop_on_insert"))
+                db.execute(table.sql("drop_on_update"))
+            db.execute(table.sql("on_insert"))
+            db.execute(table.sql("on_update"))
+
+
+def seal_all(db: apsw.Connection) -> int:
+    """Make every checksum that is missing; returns how many tables lacked some."""
+    return sum(_settle(db, table) for table in sealed_tables(db).values())
+
+
+def unsealed(db: apsw.Connection) -> list[str]:
+    """Names of tables that have rows without a checksum, because they are too large to be sealed at a start."""
+    return [table.name for table in sealed_tables(db).values() if _sealed_as(db, table) != table.values()]
+
+
+def _sealed_as(db: apsw.Connection, table: SealedTable) -> str | None:
+    row = one(db, SQL["sealed_as"], (table.name,))
+    return None if row is None else str(row[0])
+
+
+def _settle(db: apsw.Connection, table: SealedTable, most: int | None = None) -> bool:
+    """Seal the rows of a table that were sealed over other columns, or not at all; altered ones stay as they are."""
+    before = _sealed_as(db, table)
+    if before == table.values():
+        return False
+    if most is not None and only(db, table.sql("count"))[0] > most:
+        return False
+    db.execute(table.sql("reseal").replace("/*before_values*/", before or "NULL"))
+    db.execute(SQL["note_sealed"], (table.name, table.values()))
+    return True
+
+
+def altered(db: apsw.Connection, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
+    """Those of the rows, by the last column of their key, that are not what was written.
+
+    `outer` are the values of the columns before it.
+    """
+    sealed = sealed_tables(db).get(table)
+    if sealed is None or not keys:
+        return frozenset()
+    return frozenset(row[0] for row in every(db, sealed.sql("altered"), (*outer, numbers(keys))))
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredRow:
+    """A row that is not what was written: where it stands, and whether its text is no UTF-8."""
+
+    table: str
+    key: str
+    undecodable: bool
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.key}" + (" (not UTF-8)" if self.undecodable else "")
+
+
+def every_altered(db: apsw.Connection) -> Iterator[AlteredRow]:
+    """Every row of every table that is not what was written. Reads the whole database."""
+    for table in sealed_tables(db).values():
+        for row in db.execute(table.sql("every_altered")):
+            key, text = row[: len(table.key)], row[len(table.key) :]
+            yield AlteredRow(table.name, "/".join(map(_shown, key)), not all(map(_is_text, text)))
+
+
+def _shown(value: apsw.SQLiteValue) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _is_text(value: apsw.SQLiteValue) -> bool:
+    try:
+        return not isinstance(value, bytes) or value.decode() is not None
+    except UnicodeDecodeError:
+        return False
