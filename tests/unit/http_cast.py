@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,3 +118,10 @@ def refused(response: httpx2.Response, status: int) -> dict[str, Any]:
     for inside in ("Traceback", 'File "', "Error:", "apsw", "keepsaid/"):
         assert inside not in response.text
     return told
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    """Close a connection at once, and wait until it is closed: its loop may end next."""
+    writer.transport.abort()
+    with suppress(OSError):
+        await writer.wait_closed()

@@ -11,7 +11,7 @@ from time import thread_time
 
 import httpx2
 import pytest
-from tests.unit.http_cast import Site, refused, site
+from tests.unit.http_cast import Site, hang_up, refused, site
 
 from keepsaid.config import Config
 from keepsaid.interfaces.http.bodies import Readers, parsed
@@ -135,7 +135,7 @@ def large(size: int) -> bytes:
 async def half_sent(stack: AsyncExitStack, one: Site, size: int) -> asyncio.StreamWriter:
     """A request whose body is declared with that size and never ends."""
     _, writer = await asyncio.open_connection(one.address.host, one.address.port)
-    stack.callback(writer.close)
+    stack.push_async_callback(hang_up, writer)
     head = (
         f"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n"
     )

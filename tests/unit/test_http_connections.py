@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.unit.http_cast import Site, refused, site
+from tests.unit.http_cast import Site, hang_up, refused, site
 from tests.unit.loop_cast import holds
 
 from keepsaid.interfaces.http.connections import Connections, Limits
@@ -30,7 +30,7 @@ async def serving(root: Path, **server: object) -> AsyncIterator[Site]:
 async def connect(stack: AsyncExitStack, one: Site, sent: bytes = b"") -> Pipe:
     """A connection that sends some bytes and then nothing."""
     reader, writer = await asyncio.open_connection(one.address.host, one.address.port)
-    stack.callback(writer.close)
+    stack.push_async_callback(hang_up, writer)
     writer.write(sent)
     return reader, writer
 

@@ -49,11 +49,14 @@ def tool(name: str, schema: dict[str, Json] | None = None) -> Tool:
 
 def plain(provider: str, url: str) -> tuple[ProviderModel, AsyncExitStack]:
     """The model of the library as it is."""
+    resources = AsyncExitStack()
     if provider == "openai":
         openai = AsyncOpenAI(api_key="k", base_url=url, max_retries=0)
-        return OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai)), AsyncExitStack()
+        resources.push_async_callback(openai.close)
+        return OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai)), resources
     anthropic = AsyncAnthropic(api_key="k", base_url=url, max_retries=0)
-    return AnthropicModel("m", provider=AnthropicProvider(anthropic_client=anthropic)), AsyncExitStack()
+    resources.push_async_callback(anthropic.close)
+    return AnthropicModel("m", provider=AnthropicProvider(anthropic_client=anthropic)), resources
 
 
 async def ask(chat: ProviderChat, *tools: Tool) -> None:
@@ -73,6 +76,7 @@ async def test_requests_contain_what_they_contained_before(provider: str) -> Non
             await ask(chat, *tools)
         await ask(ours)
         await ours.close()
+        await theirs.close()
         before, first, second, bare = [dict(posted.json) for posted in receiver.accepted]
     sent: Any = before["tools"]
     assert len(sent) == 3
