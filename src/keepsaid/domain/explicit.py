@@ -50,7 +50,7 @@ _NO_VALUE = re.compile(
     re.IGNORECASE,
 )
 _ENDS = re.compile(
-    r"\s*(?:;|\s[-–—]\s|,?\s(?:but|because|since|so|which|who|where|while|although|though|if|when|until|unless)\s"
+    r"(?:;|\s[-–—]\s|,?\s(?:but|because|since|so|which|who|where|while|although|though|if|when|until|unless)\s"
     r"|,\s(?:and\s|i\b|my\b|we\b|you\b|he\b|she\b|it\b|not\b)|\sand\s(?=[a-z]))",
 )
 

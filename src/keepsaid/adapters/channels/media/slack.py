@@ -9,7 +9,7 @@ from keepsaid.adapters.channels.media.fields import Fields, attached, lines, siz
 from keepsaid.domain.posted import EDITED, Posted, Unsaid
 
 _SAID = (None, "file_share", "thread_broadcast", "me_message")
-_ESCAPED = re.compile(r"<([@#!]?)([^|>]*)(?:\|([^>]*))?>")
+_ESCAPED = re.compile(r"<([@#!]?)([^|<>]*)(?:\|([^<>]*))?>")
 _SIGNS = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 
