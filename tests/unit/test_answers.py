@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from time import thread_time
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -161,3 +162,14 @@ def test_tomorrow_is_the_day_after_the_one_it_is_there(at: int, zone: str) -> No
     value = read_answer(Question("?", Expected.DATE_TIME), heard)
     assert value is not None
     assert (datetime.fromisoformat(value).date() - heard.now.date()).days == 1
+
+
+@pytest.mark.parametrize("expected", [Expected.LOCATION, Expected.NUMBER, Expected.DATE_TIME])
+def test_an_answer_of_two_thousand_spaces_is_read_in_little_time(expected: Expected) -> None:
+    def took(spaces: int) -> float:
+        began = thread_time()
+        for text in (f"1{' ' * spaces}x", f"52 N{' ' * spaces}x", f"about{' ' * spaces}5{' ' * spaces}kg, x"):
+            read_answer(Question("?", expected), Heard(text, 0))
+        return thread_time() - began
+
+    assert min(took(900) for _ in range(3)) < 6 * min(took(225) for _ in range(3)) + 0.01

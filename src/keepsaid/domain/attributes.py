@@ -56,6 +56,8 @@ def _names() -> dict[str, str]:
 NAMES = _names()
 """The ways to write an attribute, and its one name."""
 
+_WORDS_MAX = max(len(name.split()) for name in NAMES)
+
 MANY = frozenset(_MANY.split())
 """Attributes that have several values at a time: a new one closes none."""
 
@@ -63,11 +65,16 @@ MANY = frozenset(_MANY.split())
 def slot_name(attribute: str) -> str:
     """The one name of an attribute, whatever its case, accents, hyphens or small words; "" for none."""
     words = [fold(word) for word in spelled(attribute)]
-    known = NAMES.get(" ".join(words))
-    while known is None and len(words) > 1 and words[0] in _LEADING:
-        words = words[1:]
-        known = NAMES.get(" ".join(words))
-    return known or "_".join(words)
+    start, known = 0, _known(words, 0)
+    while known is None and start < len(words) - 1 and words[start] in _LEADING:
+        start += 1
+        known = _known(words, start)
+    return known or "_".join(words[start:])
+
+
+def _known(words: list[str], start: int) -> str | None:
+    """The one name of the attribute that these words are, from `start` on; None for one that has no other name."""
+    return NAMES.get(" ".join(words[start:])) if len(words) - start <= _WORDS_MAX else None
 
 
 def single(attribute: str) -> bool:

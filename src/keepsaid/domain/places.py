@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 _DEGREES = r"([-+−]?\d{1,3}(?:\.\d+)?)(?:\s*+°)?(?:\s*+([NSEW]))?"
-_COORDINATES = re.compile(
-    rf"(?:geo:\s*+)?\(?\s*+{_DEGREES}(?:\s*+[,;]\s*+| \s*+){_DEGREES}(?:\s*+\))?", re.IGNORECASE
-)
+_COORDINATES = re.compile(rf"(?:geo:\s*+)?\(?\s*+{_DEGREES}(?:\s*+[,;]\s*+| \s*+){_DEGREES}(?:\s*+\))?", re.IGNORECASE)
 """Runs of spaces are taken whole (`*+`): to try every division of one would take time by its fourth power."""
 _LED = re.compile(
     r"(?:(?:i'?m|i am|we'?re|we are|it'?s|i live|we live|meet(?: me)?|ich bin|ich wohne|wir sind|je suis|estoy|я)\s+)?"
