@@ -51,7 +51,7 @@ def test_a_file_sets_what_it_names_and_leaves_the_rest(write: Write) -> None:
     assert config.channels["github"].trust is Trust.EXTERNAL
 
 
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "null\n", "\ufeffagent: main\n"])
+@pytest.mark.parametrize("text", ["# nothing yet\n", "---\n", "null\n", "\ufeffagent: main\n"])
 def test_an_empty_file_sets_nothing(write: Write, text: str) -> None:
     config, warnings = load(write(text))
     assert (config, warnings) == (Config(), [])

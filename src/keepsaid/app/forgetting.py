@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.graves import carry
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.history import HistoryFile
 from keepsaid.config import Config, Home
+from keepsaid.config.durable import append_line
 from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.engine.forgetter import Forgetter, Stores
 from keepsaid.ports.clock import Clock, Ids
@@ -48,9 +49,7 @@ def note_backup(home: Home, made: Path) -> None:
     """Remember where a backup was put, so that a receipt can say what it still holds."""
     file = home.state / _BACKUPS
     home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8") as out:
-        out.write(json.dumps({"path": str(made)}) + "\n")
-    file.chmod(0o600)
+    append_line(file, json.dumps({"path": str(made)}))
 
 
 def carry_graves(home: Home, config: Config, restored: Path) -> int:

@@ -52,7 +52,14 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
         ) from error
     unknown = [f"{path}: {_misnamed(key, near, '.'.join)}" for key, near in _unknown(data, Config)]
     useless = [f"{path}: {'.'.join(key)} is ignored: {why}" for key, why in _useless(data)]
-    return config, [*unknown, *useless, *_unheard(config), *_variables_of_no_use()]
+    return config, [*_emptied(path), *unknown, *useless, *_unheard(config), *_variables_of_no_use()]
+
+
+def _emptied(path: Path) -> list[str]:
+    """Tell of a file without a byte: nothing writes one, but a lost disk cache leaves one."""
+    if path.is_file() and path.stat().st_size == 0:
+        return [f"{path} is empty: every setting has its default; restore the file from a backup, or run keepsaid init"]
+    return []
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+from keepsaid.config.durable import sync, sync_open
 from keepsaid.domain.bundle_lines import Misfit, line_of, record_in
 from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.partials import clear, held, partial_of
@@ -54,13 +55,9 @@ def placed(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
         with os.fdopen(descriptor, "wb") as out, held(partial):
             yield out
             out.flush()
-            os.fsync(out.fileno())
+            sync_open(out.fileno())
         _take_place(partial, target, force=force)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(target.parent)
     except FileExistsError as error:
         raise HomeError(f"{target} exists already", safe="It was not touched.", hint="add --force") from error
     except OSError as error:

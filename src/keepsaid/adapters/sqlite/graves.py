@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from keepsaid.adapters.sqlite.connection import open_reader, open_writer, transl
 from keepsaid.adapters.sqlite.forgetting import SQL
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.tombs import KEY_NAME
+from keepsaid.config.durable import write_file
 
 
 def carry(present: Path, restored: Path) -> int:
@@ -22,8 +22,7 @@ def carry(present: Path, restored: Path) -> int:
         return 0
     with closing(open_reader(present)) as db, translated(present):
         hashes = every(db, SQL["tombstones"])
-    shutil.copyfile(key, restored.with_name(KEY_NAME))
-    restored.with_name(KEY_NAME).chmod(0o600)
+    write_file(restored.with_name(KEY_NAME), key.read_bytes())
     with closing(open_writer(restored)) as db, translated(restored):
         db.executemany(SQL["bury"], [(hash_, 0) for (hash_,) in hashes])
     return len(hashes)

@@ -12,6 +12,7 @@ from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, tra
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.sealing import keep_sealed
 from keepsaid.adapters.sqlite.statements import load, migrations
+from keepsaid.config.durable import put_in_place
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.points import point
 
@@ -99,5 +100,5 @@ def back_up(db: apsw.Connection, target: Path) -> None:
         copy.close()
         undoing.pop_all()
     partial.chmod(0o600)
-    partial.replace(target)
+    put_in_place(partial, target)
     point("backup.after")

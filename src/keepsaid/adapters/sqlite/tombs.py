@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
 import apsw
+
+from keepsaid.config.durable import write_file
 
 KEY_NAME = "forgotten.key"
 """The key, beside the operational store; made with the first forgetting of a home."""
@@ -76,17 +77,5 @@ def _hashed(key: bytes, digest: bytes) -> bytes:
 def _made(file: Path, key: bytes = b"") -> bytes:
     """A key on disk, a new one or this, whole or not at all: tombstones without their key say nothing."""
     key = key or secrets.token_bytes(_KEY_BYTES)
-    partial = file.with_name(f"{file.name}.partial")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(key)
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_file(file, key)
     return key

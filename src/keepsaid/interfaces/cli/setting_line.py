@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from keepsaid.config.durable import write_file
 from keepsaid.errors import ConfigError, HomeError
 
 Path_ = tuple[str, ...]
@@ -25,13 +26,10 @@ def with_setting(text: str, path: Path_, value: Any, written: str) -> str:
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Write a file whole or not at all, readable by its owner alone. Raises HomeError."""
+    """Write a file for its owner alone, whole or not at all, on the disk when this returns. Raises HomeError."""
     file = file.resolve()  # a link to the file stays a link
-    partial = file.with_name(f"{file.name}.partial")
     try:
-        partial.touch(mode=0o600)
-        partial.write_text(text, "utf-8")
-        partial.replace(file)
+        write_file(file, text)
     except OSError as error:
         raise HomeError(f"{file} cannot be written ({error.strerror})", safe="The file was not changed.") from error
 
