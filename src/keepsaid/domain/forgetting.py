@@ -62,7 +62,8 @@ class Wanted:
 
     `messages` lose what was said; `turns` all they left but what people said in them; `traces` are turns of which
     only trace and steps go. `words` are those that nothing that stays says: what holds one goes too. `digests` name
-    what must not come back, `echoes` the sentences that are not remembered when they are said again.
+    what must not come back, `echoes` the sentences that are not remembered when they are said again. `people` are the
+    identities of a person who goes as a whole.
     """
 
     memories: tuple[int, ...] = ()
@@ -72,6 +73,7 @@ class Wanted:
     words: frozenset[str] = frozenset()
     digests: tuple[bytes, ...] = ()
     echoes: tuple[bytes, ...] = ()
+    people: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

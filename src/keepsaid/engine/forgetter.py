@@ -166,7 +166,8 @@ class Forgetter:
                 return await self._hide(one)
             case "hidden":
                 wanted = await self._view.wanted(number)
-                return await self._move(one, "erase", await self._memory.erase(wanted.memories, _kept(one)))
+                counts = await self._memory.erase(wanted.memories, _kept(one), wanted.people)
+                return await self._move(one, "erase", counts)
             case "erased":
                 return await self._scrub(one)
             case "scrubbed":

@@ -91,7 +91,7 @@ class Reaching:
         reach.by_id = bool(wish.memories)
         reach.matched = frozenset(map(message_name, reach.messages))
         await self._follow(reach, named)
-        return await self._whole(reach)
+        return replace(await self._whole(reach), people=tuple(sorted(wish.persons)))
 
     async def widened(self, known: Wanted) -> Wanted:
         """What goes as well, because it came to hold what goes since that was looked for."""

@@ -147,8 +147,11 @@ class ForgetfulMemory(Protocol):
         """
         ...
 
-    async def erase(self, ids: Sequence[int], aside: int = 0) -> Counts:
-        """Delete memories with all that was made of them; returns what went, kept `aside` like what is hidden."""
+    async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> Counts:
+        """Delete memories with all that was made of them; returns what went, kept `aside` like what is hidden.
+
+        Of `people`, identities as they are named, it is forgotten with whom they were joined.
+        """
         ...
 
     async def tombstones(self) -> tuple[bytes, ...]:

@@ -55,6 +55,7 @@ def _keep(state: State, number: int, wanted: Wanted) -> None:
     items += [("message", one) for one in wanted.messages] + [("turn", one) for one in wanted.turns]
     items += [("trace", one) for one in wanted.traces] + [("word", one) for one in wanted.words]
     items += [("digest", one) for one in wanted.digests] + [("echo", one) for one in wanted.echoes]
+    items += [("person", one) for one in wanted.people]
     known = state.forgotten_items[number]
     known |= dict.fromkeys((item for item in items if item not in known), False)
 
@@ -72,7 +73,8 @@ def wanted_of(state: State, number: int) -> Wanted:
         return tuple(sorted(ref for one, ref in items if one == kind and isinstance(ref, bytes)))
 
     what = ids("memory"), ids("message"), ids("turn"), ids("trace")
-    return Wanted(*what, words, hashes("digest"), hashes("echo"))
+    people = tuple(sorted(ref for kind, ref in items if kind == "person" and isinstance(ref, str)))
+    return Wanted(*what, words, hashes("digest"), hashes("echo"), people)
 
 
 def move_on(state: State, commit: MoveForgetting) -> bool:

@@ -34,6 +34,7 @@ from keepsaid.domain.forgetting import (
     Wanted,
     summed,
 )
+from keepsaid.domain.memory import person_scope
 from keepsaid.domain.states import TABLES, move
 
 SQL = load("forgetting")
@@ -42,7 +43,7 @@ FORGOTTEN = "forgotten"
 _FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
 _UNSETTLED = ("queued", "leased")
 _KEPT: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", "trace", "injection", "feedback")
-_KEPT += ("finding", "task", "schedule", "schedule_run", "placed", "tombstone")
+_KEPT += ("finding", "task", "schedule", "schedule_run", "placed", "personality", "note", "tombstone")
 """Tables whose rows are put back when a forgetting is undone."""
 
 
@@ -111,6 +112,7 @@ def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
         ("word", sorted(wanted.words)),
         ("digest", wanted.digests),
         ("echo", wanted.echoes),
+        ("person", wanted.people),
     ):
         for ref in refs:
             yield kind, ref
@@ -130,7 +132,8 @@ def wanted_of(db: apsw.Connection, number: int) -> Wanted:
 
     words = frozenset(str(word) for word in found.get("word", ()))
     what = ids("memory"), ids("message"), ids("turn"), ids("trace")
-    return Wanted(*what, words, hashes("digest"), hashes("echo"))
+    people = tuple(sorted(map(str, found.get("person", ()))))
+    return Wanted(*what, words, hashes("digest"), hashes("echo"), people)
 
 
 def move_on(db: apsw.Connection, commit: MoveForgetting) -> bool:
@@ -187,6 +190,9 @@ def _scrubbed(db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
     for lane_id, position in piece.lanes.items():
         piece.counts["summaries"] += _summaries(db, lane_id, position, commit.at)
         piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id])
+    for person in wanted_of(db, commit.id).people:
+        db.execute(SQL["forget_manner"], (person_scope(person),))
+        db.execute(SQL["forget_notes"], (person,))
     _count(db, commit.id, tuple(piece.counts.items()), commit.at)
     left = only(db, SQL["open_count"], (commit.id,))[0]
     return Scrubbed(left - waiting, waiting)

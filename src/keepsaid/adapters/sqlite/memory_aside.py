@@ -14,7 +14,8 @@ from keepsaid.domain.commits import Commit
 from keepsaid.ports.operations import Operations
 
 SQL = load("memory_forget")
-TABLES = ("memory", "memory_source", "memory_statement", "association", "entity", "mention", "memory_widened")
+TABLES: tuple[str, ...] = ("memory", "memory_source", "memory_statement", "association", "entity", "mention")
+TABLES += ("memory_widened", "identity")
 GRAVES = ("memory_tombstone", "memory_echo")
 
 
@@ -56,5 +57,7 @@ def put_back_memories(db: apsw.Connection, commit: PutBackMemories) -> bool:
 
 
 def drop_memories_aside(db: apsw.Connection, commit: DropMemoriesAside) -> bool:
-    """Apply one commit."""
-    return bool(run(db, SQL["drop_aside"], (commit.number,)))
+    """Apply one commit; names of audiences that no memory is left of go with it."""
+    dropped = bool(run(db, SQL["drop_aside"], (commit.number,)))
+    db.execute(SQL["unname_audiences"])
+    return dropped

@@ -56,10 +56,14 @@ class HideMemories(Commit[Counts]):
 
 @dataclass(frozen=True, slots=True)
 class EraseMemories(Commit[Counts]):
-    """Delete memories with sources, terms, and things that nobody mentions any more; returns what went."""
+    """Delete memories with sources, terms, and things that nobody mentions any more; returns what went.
+
+    Identities of `people` go, too. Names of audiences that no memory is left of go unless it is kept aside.
+    """
 
     ids: tuple[int, ...]
     aside: int = 0
+    people: tuple[str, ...] = ()
 
 
 class SqliteForgetful:
@@ -103,9 +107,11 @@ class SqliteForgetful:
         gone = [await self._writer.apply(HideMemories(run, (), at, aside)) for run in _runs(ids)]
         return summed(*gone)
 
-    async def erase(self, ids: Sequence[int], aside: int = 0) -> Counts:
+    async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> Counts:
         """Delete memories with all that was made of them; returns what went."""
-        return summed(*[await self._writer.apply(EraseMemories(run, aside)) for run in _runs(ids)])
+        gone = [await self._writer.apply(EraseMemories(run, aside)) for run in _runs(ids)]
+        gone.append(await self._writer.apply(EraseMemories((), aside, tuple(people))))
+        return summed(*gone)
 
     async def tombstones(self) -> tuple[bytes, ...]:
         """Every tombstone."""
@@ -160,6 +166,8 @@ def erase(db: apsw.Connection, commit: EraseMemories) -> Counts:
     terms: set[str] = set()
     with kept_aside(db, commit.aside or None, TABLES, SQL["keep_aside"]):
         counts = _erased(db, commit, terms)
+    if not commit.aside:
+        db.execute(SQL["unname_audiences"])
     settle(db)
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return counts
@@ -178,6 +186,8 @@ def _erased(db: apsw.Connection, commit: EraseMemories, terms: set[str]) -> Coun
         mentioned = every(db, SQL["mentioned"], (memory_id,))
         db.execute(SQL["forget_memory"], (memory_id,))
         counts["entities"] += sum(run(db, SQL["forget_entity"], one) for one in mentioned)
+    for person in commit.people:
+        counts["identities"] += run(db, SQL["forget_identity"], (storable(person),))
     return tuple(counts.items())
 
 

@@ -76,6 +76,12 @@ DELETE FROM redaction WHERE message_id = ?
 -- name: forget_placing
 DELETE FROM placed WHERE message_id = ?
 
+-- name: forget_manner
+DELETE FROM personality WHERE scope = ?
+
+-- name: forget_notes
+DELETE FROM note WHERE instr(name, ?1) OR instr(text, ?1)
+
 -- name: place
 SELECT lane_id, number FROM message WHERE id = ?
 

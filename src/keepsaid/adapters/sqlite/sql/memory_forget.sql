@@ -119,6 +119,16 @@ DELETE FROM memory WHERE id = ?
 -- name: unlink
 UPDATE memory SET superseded_by = NULL WHERE superseded_by = ?
 
+-- the row stays, so that its number is never another audience's
+-- name: unname_audiences
+UPDATE memory_audience SET scope = 'forgotten:' || id, external = 0, bound = 0, laned = 0,
+  channel = '', account = '', conversation = '', lane_key = ''
+WHERE scope NOT GLOB 'forgotten:*' AND id NOT IN (SELECT audience FROM memory)
+AND NOT EXISTS (SELECT 1 FROM memory_aside)
+
+-- name: forget_identity
+DELETE FROM identity WHERE name = ?
+
 -- name: mentioned
 SELECT entity_id FROM mention WHERE memory_id = ?
 
