@@ -46,7 +46,7 @@ async def test_a_branch_that_fails_says_so(tmp_path: Path) -> None:
         stranger = pull(room="elsewhere")
         await instance.receive(Inbound(stranger.origin, owner_says("do it").content, stranger.marks, 10))
         requests = await model.wait_for(5)
-        assert "strangers take part" in requests[4].last("tool")
+        assert "error: refused, nothing was done" in requests[4].last("tool")
         await model.wait_idle()
 
 

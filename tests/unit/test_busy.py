@@ -129,7 +129,7 @@ class House:
             self.looked += 1
             return "seen"
 
-        return Tool("look", "Look.", {"type": "object"}, look, self.kind)
+        return Tool("look", "Look.", {"type": "object"}, look, self.kind, serves=Trust.EXTERNAL)
 
     async def die(self) -> None:
         """The process ends in the middle of whatever it does; nothing of it is written after this."""

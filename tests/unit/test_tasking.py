@@ -70,7 +70,7 @@ async def test_the_agent_ends_what_it_made(tmp_path: Path) -> None:
         script.then(Call("task_create", {"task": "x"}), Call("task_show", {"id": show("task", task.id)}), Say("no"))
         await instance.receive(Inbound(stranger.origin, owner_says("do it").content, stranger.marks, 10))
         requests = await model.wait_for(6)
-        assert "strangers take part" in requests[4].last("tool")
+        assert "error: refused, nothing was done" in requests[4].last("tool")
         assert "there is no task" in requests[5].last("tool")
         script.then(Call("task_cancel", {"id": show("task", task.id)}), Say("ended"))
         await instance.receive(owner_says("never mind"))

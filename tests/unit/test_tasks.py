@@ -11,6 +11,7 @@ from tests.unit.task_cast import only_task, owner_says, pull, until, working
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.task import NewTask
 from keepsaid.domain.turn import ToolClass
@@ -90,7 +91,7 @@ async def test_a_call_that_must_not_be_repeated_waits_for_a_person(tmp_path: Pat
         await asyncio.Event().wait()
         return "posted"
 
-    tool = Tool("post", "Post a comment.", {"type": "object"}, post, ToolClass.UNSAFE)
+    tool = Tool("post", "Post a comment.", {"type": "object"}, post, ToolClass.UNSAFE, serves=Trust.EXTERNAL)
     async with working(tmp_path, Script(Call("post", {"n": 1})), (tool,)) as (instance, _):
         await instance.receive(pull())
         await posting.wait()

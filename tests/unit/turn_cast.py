@@ -118,9 +118,8 @@ def a_tool(run: Callable[[dict[str, Json]], str], kind: ToolClass = ToolClass.PU
     async def called(arguments: dict[str, Json]) -> str:
         return run(arguments)
 
-    return Tool(
-        "look_up", "Look something up", {"type": "object", "properties": {"q": {"type": "string"}}}, called, kind
-    )
+    schema: dict[str, Json] = {"type": "object", "properties": {"q": {"type": "string"}}}
+    return Tool("look_up", "Look something up", schema, called, kind, serves=Trust.EXTERNAL)
 
 
 async def killed_at(stage: Stage, point: str, times: int = 1) -> None:

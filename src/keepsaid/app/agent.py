@@ -16,6 +16,7 @@ from keepsaid.app.compaction import guard_of, overview_of
 from keepsaid.app.reading import archive_of
 from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.compactor import Compactor
@@ -33,6 +34,7 @@ from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.context.sources import Sources
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.pipeline.turn.approvals import Approvals, ApprovalTerms
 from keepsaid.pipeline.turn.ask import ask_for
 from keepsaid.pipeline.turn.branch import Hindsight
 from keepsaid.pipeline.turn.commands import Commands
@@ -104,8 +106,8 @@ class Agent:
         window = config.compaction.window_tokens
         commands = Commands(operations, operations, have.compactor.asked, claims, have.forgetter, window)
         told = Streams(self.hub, self.tools[1].active)
-        who = IdentityFiles(files)
-        return Mind(self.model, reminder, who, self._tools, told, sources, guard, commands, self.offload)
+        here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
+        return Mind(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane))
 
     def _injector(self) -> Injector:
         memory = self.config.memory
@@ -140,6 +142,14 @@ class Agent:
         """The tools that belong to no turn, as workers have them."""
         given, offers, toolbox = self.tools
         return (*given, *offers.lasting(), *toolbox.tools())
+
+    def approvals(self, lane: Lane | None) -> Approvals:
+        """What puts calls that are refused in a lane before the owner."""
+        settings = self.config.tools
+        lasts_ms = int(settings.approval_hours * 3_600_000)
+        terms = ApprovalTerms(lasts_ms, settings.approvals_lane_max, settings.approvals_max)
+        names = {tool.name for tool in self.worker_tools()}
+        return Approvals(self.stores[0].tasks, self.system, lane, names, terms)
 
     def hindsight(self) -> Hindsight:
         """What branches know of the lanes that they are begun in."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.task import Task
+from keepsaid.domain.message import Trusted
+from keepsaid.domain.task import Task, trust_of_task
 from keepsaid.domain.text import cut
 from keepsaid.ports.model import Tool
 from keepsaid.ports.tasks import TaskView
@@ -24,7 +25,7 @@ class SideTasks:
 
     async def lines(self, lane: Lane) -> tuple[str, ...]:
         """One line for each, newest first."""
-        return tuple(map(_line, await self.view.beside(lane, _LISTED)))
+        return tuple(Trusted(_line(one), trust_of_task(one)) for one in await self.view.beside(lane, _LISTED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from keepsaid.app.budget import budget_of
 from keepsaid.config import Config
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.staged import Deed
+from keepsaid.domain.taint import taint_of
 from keepsaid.domain.task import DEPTH_MAX, TaskStory
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import TaskImpossible
@@ -43,6 +44,6 @@ def hindsight_of(
         tools = tuple(tool for tool in memory_tools(claimed) if tool.name in _OF_MEMORY)
         if task.depth < DEPTH_MAX:
             tools += Tasking(claimed, store.tasks, ids, branch.steps).making()
-        return Past(records, summary(scene, budget.summary_chars).text, tools)
+        return Past(records, summary(scene, budget.summary_chars).text, tools, taint_of(scene))
 
     return past

@@ -195,7 +195,9 @@ class Instance:
 
     def _site(self, agent: Agent) -> Site:
         stores = self.operations, self.memories
-        return Site(self.home, self.config, *stores, self.redactor, self.model, agent.worker_tools, agent.hindsight())
+        tools, past = agent.worker_tools, agent.hindsight()
+        site = Site(self.home, self.config, *stores, self.redactor, self.model, tools, past)
+        return replace(site, asking=lambda task: agent.approvals(task.lane))
 
     def _way_in(self) -> Door:
         config = self.config

@@ -14,10 +14,11 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask
+from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask, Task
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
+from keepsaid.engine.approvals import Expiry, make_call
 from keepsaid.engine.attempt import Patience
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.relay import Relay, RelayTerms
@@ -26,6 +27,7 @@ from keepsaid.errors import InputError
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.results import Results
 from keepsaid.pipeline.turn.branch import Hindsight, think
+from keepsaid.pipeline.turn.gate import Asking
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import Bench, work
 from keepsaid.ports.clock import Clock, Ids
@@ -37,6 +39,9 @@ from keepsaid.ports.store import Store
 _RELAY_MS = 1_000
 """How often it is looked whether a person has spoken in a lane that was told often enough."""
 
+_EXPIRY_MS = 60_000
+"""How often it is looked whether a call waits for approval that nobody has looked at before."""
+
 Tooling = Callable[[], Sequence[Tool]]
 
 
@@ -44,7 +49,7 @@ Tooling = Callable[[], Sequence[Tool]]
 class Site:
     """Where work is done: a home, its settings and stores, a model, the tools that workers may use.
 
-    `past` is what a branch knows of its lane.
+    `past` is what a branch knows of its lane, `asking` puts the calls that a worker is refused before the owner.
     """
 
     home: Home
@@ -55,6 +60,7 @@ class Site:
     model: Model
     tools: Tooling
     past: Hindsight
+    asking: Callable[[Task], Asking] | None = None
 
 
 class Working:
@@ -68,15 +74,19 @@ class Working:
         config = site.config
         models, terms = config.models, config.tasks
         limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
-        bench = Bench(site.store, self._model, site.tools, SkillFolder(site.home.agent(config.agent)), limits)
+        bench = Bench(
+            site.store, self._model, site.tools, SkillFolder(site.home.agent(config.agent)), limits, site.asking
+        )
         around = Surroundings(site.store, site.store.tasks, *system, hints, owner)
         patience = Patience(outage_ms_max=int(models.outage_s * 1000))
-        working, thinking = (
+        working, thinking, calling = (
             Craft(partial(work, bench), self._idle),
             Craft(partial(think, bench, site.past), self._idle, TaskKind.BRANCH),
+            Craft(partial(make_call, site.tools), lambda: False, TaskKind.CALL),
         )
         self._tasks = Tasks(working, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
         self._branches = Tasks(thinking, around, TaskLimits(terms.branches_max, terms.timeout_s), patience)
+        self._calls = Tasks(calling, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
         self.view = site.store.tasks
         deeds = Deeds(site.memories, site.memories.truth)
         self.results = Results(site.store.tasks, site.store, site.memories, self._clock, site.redactor, deeds)
@@ -97,12 +107,15 @@ class Working:
         terms = RelayTerms(self._site.config.tasks.retriggers_max)
         relay = Relay(self._site.store, self.view, self._clock, receive, terms)
         relaying = Stage("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
-        return (Stage("tasks", self._tasks.claim, self._tasks.hint), branches, relaying)
+        calls = Stage("calls", self._calls.claim, self._calls.hint)
+        expiry = Expiry(self._site.store, self.view, self._clock)
+        expiring = Stage("approvals", expiry.work, asyncio.Event(), poll_ms=_EXPIRY_MS, vital=False)
+        return (Stage("tasks", self._tasks.claim, self._tasks.hint), branches, calls, relaying, expiring)
 
     def woken(self) -> None:
         """Tasks may have been made."""
-        self._tasks.hint.set()
-        self._branches.hint.set()
+        for one in (self._tasks, self._branches, self._calls):
+            one.hint.set()
 
     async def create(self, new: NewTask) -> int:
         """Make a task by a person's word; returns its id. Raises InputError with nothing made."""
@@ -118,8 +131,8 @@ class Working:
     async def cancel(self, task_id: int, reason: str) -> bool:
         """End a task that has not ended; what still runs of it is stopped."""
         done = await self._site.store.apply(CancelTask(task_id, self._clock.now_ms(), normalise(reason)))
-        self._tasks.cancelled(task_id)
-        self._branches.cancelled(task_id)
+        for one in (self._tasks, self._branches, self._calls):
+            one.cancelled(task_id)
         self.woken()
         return done
 
@@ -139,6 +152,6 @@ class Working:
 
     async def stop(self, patience_s: float) -> None:
         """Let running tasks end for a while, then give them back."""
-        await asyncio.gather(self._tasks.stop(patience_s), self._branches.stop(patience_s))
+        await asyncio.gather(*(one.stop(patience_s) for one in (self._tasks, self._branches, self._calls)))
         for chat in self._chats.values():
             await chat.close()

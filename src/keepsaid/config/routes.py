@@ -38,7 +38,8 @@ class RuleConfig(Section):
     model: str = ""
     """Model that does it; without one, the agent's own."""
     tools: tuple[str, ...] | None = None
-    """Tools it may use; without a list, all that workers may."""
+    """Tools it may use, also those that serve only you: by listing them you allow them on text from outside. Without a
+    list it has the tools that serve anyone."""
     timeout_s: int = Field(0, ge=0)
     """Seconds it may take; 0: tasks.timeout_s."""
     notify: Notify = Notify.NONE

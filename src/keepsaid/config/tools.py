@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from keepsaid.config.section import Section
+from keepsaid.domain.message import Trust
 from keepsaid.domain.turn import ToolClass
 
+Serves = Literal["owner", "known", "anyone"]
 ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=24)]
 
 
@@ -30,6 +32,14 @@ class McpServerConfig(Section):
     one waits for your word. What the server says of its tools does not count."""
     kinds: dict[str, ToolClass] = Field(default_factory=dict)
     """Other classes, by tool or pattern; the first that matches."""
+    serves: Serves | None = None
+    """Whom its tools serve without your approval: owner, known or anyone. A turn that shows text of less trust is
+    refused, and you are asked. Without it pure tools serve anyone and all others you alone."""
+    serves_each: dict[str, Serves] = Field(default_factory=dict)
+    """The same by tool or pattern; the first that matches."""
+    output: Trust = Trust.EXTERNAL
+    """How far what its tools return is trusted: external, known or owner. A turn that was shown external text may call
+    no tool that serves only you."""
     limit_s: float = Field(30.0, gt=0, le=3_600)
     """Seconds a call may take."""
     chars_max: int = Field(20_000, ge=100, le=1_000_000)
@@ -44,7 +54,14 @@ class McpServerConfig(Section):
 
 
 class ToolsConfig(Section):
-    """Tools that others serve."""
+    """Tools that others serve, and which calls wait for you."""
 
     mcp: dict[ServerName, McpServerConfig] = Field(default_factory=dict)
     """Servers, by name."""
+    approval_hours: float = Field(24.0, gt=0, le=8_760)
+    """How long a call may be approved that waits for you: the turn that asked for it showed text of less trust than the
+    tool needs; after that it is refused."""
+    approvals_lane_max: int = Field(5, ge=0, le=1_000)
+    """How many calls of one lane may wait for you at a time; with 0 such calls are always refused."""
+    approvals_max: int = Field(50, ge=0, le=10_000)
+    """How many calls may wait for you at a time in all."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from keepsaid.domain.effects import ClearSlot, FillSlot
 from keepsaid.domain.focus import Focus
+from keepsaid.domain.message import Trust
 from keepsaid.domain.slot import Slot
 
 
@@ -25,6 +26,7 @@ class Quote:
     text: str
     speaker: str = ""
     number: int = 0
+    trust: Trust = Trust.EXTERNAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory
+from keepsaid.domain.message import Trust
 from keepsaid.domain.text import cut, digest
 
 MINUTE_MS = 60_000
@@ -56,7 +57,8 @@ class Material:
 class Edition:
     """What a bulletin was made of: the store's revision, a digest of what there was to tell, and the memories it tells.
 
-    `model` wrote it and took so many `tokens`; "" where it is rendered word for word.
+    `model` wrote it and took so many `tokens`; "" where it is rendered word for word. `trust` is the least of the
+    memories; nothing from outside is among them.
     """
 
     revision: int
@@ -64,6 +66,7 @@ class Edition:
     memories: tuple[int, ...]
     model: str = ""
     tokens: int = 0
+    trust: Trust = Trust.KNOWN
 
     @property
     def by_model(self) -> bool:
@@ -87,6 +90,7 @@ def edition_in(metadata: str) -> Edition | None:
             memories,
             str(told["model"]),
             int(told["tokens"]),
+            Trust(told.get("trust", Trust.KNOWN)),
         )
     except (ValueError, TypeError, KeyError):
         return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Recent
@@ -62,13 +62,16 @@ class Block:
     position: int
     text: str
     memories: tuple[int, ...] = ()
+    trust: Trust = field(default=Trust.EXTERNAL, compare=False)
 
 
-class Post(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Post:
     """What a schedule said in the lane by itself, and the last position of the transcript when it did."""
 
     after: int
     text: str
+    trust: Trust = field(default=Trust.EXTERNAL, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

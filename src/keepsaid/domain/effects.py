@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.schedule import NewSchedule
 from keepsaid.domain.slot import EXPIRY_MS, Question
 from keepsaid.domain.staged import StageMemory
@@ -61,7 +63,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class MakeTask:
-    """Have a worker do something, or a branch think, under an id that was told; `after` are tasks that come first."""
+    """Have a worker do something, or a branch think, under an id that was told; `after` are tasks that come first.
+
+    With a `review` it waits for the owner, and that says why; until `expires_at` (milliseconds UTC) it may be approved.
+    The `notice` tells the owner, where he last wrote in a direct chat.
+    """
 
     id: int
     text: str
@@ -69,6 +75,27 @@ class MakeTask:
     after: tuple[int, ...] = ()
     outside: bool = True
     kind: TaskKind = TaskKind.WORKER
+    review: str = ""
+    expires_at: int | None = None
+    notice: ReplyDraft | None = None
+
+    @property
+    def as_json(self) -> Json:
+        """A call that waits for the owner, as the step of the refused call stores it."""
+        assert self.notice is not None, "whoever is asked for approval is told"
+        said: Json = [self.notice.id, self.notice.text]
+        return [self.id, self.key, self.text, self.review, self.expires_at, said]
+
+
+def call_task_in(stored: Json) -> MakeTask | None:
+    """The call that a step stored as waiting for the owner; None where it stored none."""
+    if not isinstance(stored, list) or len(stored) != 6:
+        return None
+    number, key, text, review, expires_at, said = stored
+    if not isinstance(number, int) or not isinstance(expires_at, int) or not isinstance(said, list):
+        return None
+    notice = ReplyDraft(int(str(said[0])), str(said[1]), notice=True)
+    return MakeTask(number, str(text), str(key), (), True, TaskKind.CALL, str(review), expires_at, notice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.tokens import Calibration
@@ -42,6 +43,7 @@ class Said:
     ref: str
     text: str
     speaker: str = ""
+    trust: Trust = field(default=Trust.EXTERNAL, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

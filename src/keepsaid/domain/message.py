@@ -24,6 +24,22 @@ class Trust(StrEnum):
     EXTERNAL = "external"
 
 
+SERVES = {"owner": Trust.OWNER, "known": Trust.KNOWN, "anyone": Trust.EXTERNAL}
+"""Whom a tool serves, by the words of settings and declarations: the least trust of a turn that may call it."""
+
+
+class Trusted(str):
+    """A text with its trust, where that is not what its place in a prompt says already."""
+
+    trust: Trust
+
+    def __new__(cls, text: str, trust: Trust) -> Trusted:
+        """The text with its trust."""
+        made = super().__new__(cls, text)
+        made.trust = trust
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Who said it and where.

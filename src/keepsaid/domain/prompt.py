@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from keepsaid.domain.message import Trust
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -30,7 +32,8 @@ class Record:
     """One entry of a transcript: what was said, the calls of an assistant, or the result of one call.
 
     `ref` names the message that a user's record of a running turn shows, such as `message:17`. `attached` says by name
-    and reference what came with the words, "" for nothing.
+    and reference what came with the words, "" for nothing. `trust` is that of the text: of a message its sender's,
+    of an answer that of its turn when it was given, of an output what its tool declares; None where none is stored.
     """
 
     role: Role
@@ -40,6 +43,7 @@ class Record:
     speaker: str = ""
     ref: str = ""
     attached: str = ""
+    trust: Trust | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

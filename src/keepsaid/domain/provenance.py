@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, conversation_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.text import parted
 
@@ -43,6 +43,24 @@ class Share(NamedTuple):
 def least(trusts: Iterable[Trust]) -> Trust:
     """The least of several trusts; what comes from nowhere is external."""
     return min(trusts, key=_TRUSTED.index, default=Trust.EXTERNAL)
+
+
+def trust_in(text: str) -> Trust:
+    """The trust of a text that states one (`Trusted`); any other comes from outside."""
+    return text.trust if isinstance(text, Trusted) else Trust.EXTERNAL
+
+
+def trust_of(record: Record) -> Trust:
+    """The trust of a record. Of one without a stored trust only the output of our own tools is trusted."""
+    if record.trust is not None:
+        return record.trust
+    return Trust.OWNER if record.role is Role.TOOL and record.speaker in OWN_TOOLS else Trust.EXTERNAL
+
+
+def least_of(records: Iterable[Record]) -> Trust:
+    """The least trust of records; answers stored without one have that of everything else, and none are the owner's."""
+    known = (one for one in records if one.role is not Role.ASSISTANT or one.trust is not None)
+    return least([Trust.OWNER, *map(trust_of, known)])
 
 
 def from_outside(records: Iterable[Record]) -> bool:

@@ -56,7 +56,7 @@ def trust_of(story: TaskStory | None) -> Trust:
 
     What a worker's tools brought, and what it was given of other results, comes from outside.
     """
-    if story is None:
+    if story is None or story.task.kind is TaskKind.CALL:
         return Trust.EXTERNAL
     used = {one.subject for one in story.steps if one.kind is StepKind.TOOL}
     given = story.task.kind is TaskKind.WORKER and (story.before or ".result" in story.task.description)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from keepsaid.domain.attention import Attention
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Injection
+from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import BUILT_IN, Personality
 from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
@@ -19,20 +20,22 @@ MEMORY_PRIORITY = 100
 class Contribution:
     """What an extension adds to a prompt; a lower `priority` comes earlier and is cut later.
 
-    One that has nothing because something is wrong says what (`missing`).
+    One that has nothing because something is wrong says what (`missing`). `trust` is as declared.
     """
 
     name: str
     text: str
     priority: int = MEMORY_PRIORITY
     missing: str = ""
+    trust: Trust = Trust.EXTERNAL
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What changes seldom: files, settings and what is known of people; it stands above the lane's records.
 
-    `session_summary` tells of the other lanes of the conversation.
+    `session_summary` tells of the other lanes of the conversation. It and the `bulletin` state their trust (`Trusted`);
+    without, they count as outside text.
     """
 
     identity: str = ""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 
 from keepsaid.domain.ids import read as read_id
 from keepsaid.domain.memory import IMPORTANCE, Kind
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.moment import moment
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.text import normalise
@@ -31,7 +31,10 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StageMemory:
-    """A deed of a turn, the `n`-th from 0; times are milliseconds UTC, `memory_id` is whom it is done to."""
+    """A deed of a turn, the `n`-th from 0; times are milliseconds UTC, `memory_id` is whom it is done to.
+
+    `trust` is that of the turn when it asked for this; None where none is stored.
+    """
 
     n: int
     deed: Deed
@@ -43,6 +46,7 @@ class StageMemory:
     value: str = ""
     valid_from: int | None = None
     valid_to: int | None = None
+    trust: Trust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +92,18 @@ def deed_in(name: str, arguments: Mapping[str, Json], n: int = 0) -> StageMemory
 
 def staged_in(records: Sequence[Record]) -> tuple[StageMemory, ...]:
     """What a turn's records ask for: every call that was answered and not refused, in order."""
-    return tuple(deed_in(call.name, _arguments(call), n) for n, call in enumerate(_granted(records)))
+    return tuple(
+        replace(deed_in(call.name, _arguments(call), n), trust=trust)
+        for n, (call, trust) in enumerate(_granted(records))
+    )
 
 
-def _granted(records: Sequence[Record]) -> Iterator[ToolCall]:
-    """The calls that were not refused, in order; the ids of calls may come again in a later step."""
-    calls: dict[str, ToolCall] = {}
+def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, Trust | None]]:
+    """The calls that were not refused, in order, with the trust of the turn at each; ids of calls may come again."""
+    calls: dict[str, tuple[ToolCall, Trust | None]] = {}
     for one in records:
         if one.role is Role.ASSISTANT:
-            calls = {call.id: call for call in one.calls if call.name in tuple(Deed)}
+            calls = {call.id: (call, one.trust) for call in one.calls if call.name in tuple(Deed)}
         elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
             yield calls[one.call_id]
 
@@ -114,8 +121,9 @@ def written(staged: StageMemory) -> str:
 def read_back(text: str) -> StageMemory:
     """The deed of a JSON that `written` made."""
     told = json.loads(text)
-    given = {one.name: told[one.name] for one in fields(StageMemory)}
-    return StageMemory(**{**given, "deed": Deed(told["deed"]), "kind": Kind(told["kind"])})
+    given = {one.name: told.get(one.name) for one in fields(StageMemory)}
+    trust = Trust(given["trust"]) if given["trust"] else None
+    return StageMemory(**{**given, "deed": Deed(told["deed"]), "kind": Kind(told["kind"]), "trust": trust})
 
 
 def _memory(arguments: Mapping[str, Json]) -> int:

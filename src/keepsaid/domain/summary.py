@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
+from keepsaid.domain.message import Trust
 from keepsaid.domain.tokens import estimate_tokens
 
 _LINES_MAX = 60
@@ -56,7 +57,8 @@ class Summary:
     """What stands for the transcript of a lane up to position `last`.
 
     `first` to `last` are the records this version took in; what came before them is in its text by way of the
-    version before. `model` names who wrote it, "" for none; `created_at` is milliseconds UTC.
+    version before. `model` names who wrote it, "" for none; `created_at` is milliseconds UTC. `trust` is the least of
+    all that it stands for, None where none is stored.
     """
 
     version: int
@@ -66,6 +68,7 @@ class Summary:
     made: Made
     model: str = ""
     created_at: int = 0
+    trust: Trust | None = field(default=None, compare=False)
 
 
 def tidied(lines: Sequence[str]) -> tuple[str, ...]:

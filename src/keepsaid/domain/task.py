@@ -15,6 +15,7 @@ from keepsaid.domain.effects import MakeTask, OfBranch
 from keepsaid.domain.fact import Fact
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.staged import Wishes
@@ -34,6 +35,8 @@ ENDED = ("completed", "failed", "cancelled")
 CRASHED = "the process died while it was running"
 TOO_DEEP = f"work may make work {DEPTH_MAX} deep"
 FORGOTTEN = "what it was about was forgotten"
+CALL_REFUSED = "refused by the owner"
+CALL_EXPIRED = "nobody approved it in time"
 CALL_LEFT = "a call that must not be repeated started and has no result"
 
 
@@ -45,7 +48,8 @@ class Task:
     tasks that must be completed first. `lane` is where it came from, `turn_id` the turn that made it, `depth` how deep
     work made work. `outside` says that words of others than the owner stand in its description. `fence` only grows,
     `attempts` counts what was charged to it, `crashes` the deaths of the process in a row while it was running.
-    `status` is what its worker last said of it, `reason` why it is not running or not completed.
+    `status` is what its worker last said of it, `reason` why it is not running or not completed. One that waits for a
+    person may be approved until `expires_at`, where it has one.
     """
 
     id: int
@@ -75,6 +79,7 @@ class Task:
     started_at: int | None = None
     ended_at: int | None = None
     after: tuple[int, ...] = ()
+    expires_at: int | None = None
 
     @property
     def takes_more(self) -> bool:
@@ -92,7 +97,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A task to be made; `after` may name tasks of the same commit. Without a `key` it is known by its id alone."""
+    """A task to be made; `after` may name tasks of the same commit. Without a `key` it is known by its id alone.
+
+    With a `review` it waits for a person from the start, until `expires_at`, and the owner gets the `notice`.
+    """
 
     id: int
     description: str
@@ -105,6 +113,9 @@ class NewTask:
     outside: bool = True
     priority: int = 100
     after: tuple[int, ...] = ()
+    review: str = ""
+    expires_at: int | None = None
+    notice: ReplyDraft | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,11 @@ class TaskFilter:
     key: str | None = None
     lane: Lane | None = None
     limit: int = 20
+
+
+def trust_of_task(task: Task) -> Trust:
+    """The trust of a line about a task: its description, or its status, which its worker wrote."""
+    return Trust.EXTERNAL if task.outside or task.status else Trust.OWNER
 
 
 class Cycle(Exception):
@@ -319,6 +335,13 @@ class DecideTask(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class ExpireTasks(Commit[int]):
+    """Fail the tasks that waited for a person longer than they may; returns how many."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskWork:
     """A completed task whose result is not in memory yet, the messages that it was made of, and what it asked for."""
 
@@ -340,7 +363,11 @@ def happened(what: str, task_id: int, **more: Json) -> Fact:
 
 
 def made_of(effect: MakeTask, lane: Lane | None, turn_id: int | None, depth: int) -> NewTask:
-    """The task that a turn makes, or a branch that the turn began: `depth` says how deep."""
+    """The task that a turn makes, or a branch that the turn began: `depth` says how deep.
+
+    The owner is told what came of a call that was approved; it makes no work, so that no depth is too much for it.
+    """
+    called = effect.kind is TaskKind.CALL
     return NewTask(
         effect.id,
         effect.text,
@@ -348,7 +375,11 @@ def made_of(effect: MakeTask, lane: Lane | None, turn_id: int | None, depth: int
         effect.kind,
         lane=lane,
         turn_id=turn_id,
-        depth=depth,
+        depth=min(depth, DEPTH_MAX) if called else depth,
+        terms=WorkTerms(notify=Notify.ALWAYS) if called else WorkTerms(),
         outside=effect.outside,
         after=effect.after,
+        review=effect.review,
+        expires_at=effect.expires_at,
+        notice=effect.notice,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.staged import StageMemory, Wishes
@@ -117,7 +117,8 @@ class EpisodeWork:
     """A batch whose messages and reply are not in memory yet.
 
     `external` says that its lane held an external message by the time it was answered. `used` are the memories its
-    turn was shown or opened, `staged` what its tools asked memory to do.
+    turn was shown or opened, `staged` what its tools asked memory to do. `trust` is that of the turn when it gave the
+    reply, None where none is stored.
     """
 
     batch_id: int
@@ -129,6 +130,7 @@ class EpisodeWork:
     external: bool = False
     used: tuple[int, ...] = ()
     staged: tuple[StageMemory, ...] = ()
+    trust: Trust | None = None
 
     @property
     def wishes(self) -> Wishes | None:

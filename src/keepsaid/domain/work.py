@@ -8,10 +8,14 @@ from enum import StrEnum
 
 
 class TaskKind(StrEnum):
-    """Who does a task: a worker sees the task alone, a branch a copy of its lane's history too (seed 001)."""
+    """Who does a task: a worker sees the task alone, a branch a copy of its lane's history too (seed 001).
+
+    A `call` is one tool call that a turn was refused: it is made as it stands once the owner has approved it.
+    """
 
     WORKER = "worker"
     BRANCH = "branch"
+    CALL = "call"
 
 
 class OnCrash(StrEnum):

@@ -93,9 +93,10 @@ class Relay:
 def told(task: Task, untold: Untold, trust: Trust) -> Inbound:
     """A result as a message of its lane; its words are data."""
     lane, name = untold.lane, show("task", task.id)
-    kind = "branch" if task.kind is TaskKind.BRANCH else "worker"
+    kind = str(task.kind)
     about = cut(" ".join(task.description.split()), _ABOUT_CHARS)
-    head = f"{name}, a {kind} you started, has {'ended' if task.state == 'completed' else 'failed'}."
+    began = "asked for" if task.kind is TaskKind.CALL else "started"
+    head = f"{name}, a {kind} you {began}, has {'ended' if task.state == 'completed' else 'failed'}."
     what, said = ("what it came to", task.result) if task.state == "completed" else ("why it failed", task.reason)
     text = "\n".join((head, *data("what it was about", about), *data(what, cut(said, _CHARS_MAX))))
     origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, trust)

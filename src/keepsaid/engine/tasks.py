@@ -73,7 +73,7 @@ class Tasks:
     """Runs tasks of one kind."""
 
     def __init__(self, craft: Craft, around: Surroundings, limits: TaskLimits, patience: Patience) -> None:
-        self.hint = around.hints.branch if craft.kind is TaskKind.BRANCH else around.hints.task
+        self.hint = around.hints.of_tasks[craft.kind]
         self._craft = craft
         self._around = around
         self._limits = limits
@@ -172,7 +172,7 @@ class Tasks:
         """Its result, what it leaves behind and the end of its last call are on disk at once, or nothing is."""
         end = replace(self._ended(task, Ending.COMPLETE, done.result, steps), ending=steps.ending, effects=done.effects)
         state = await self._around.operations.apply(end)
-        for hint in (self._around.hints.task, self._around.hints.branch):
+        for hint in self._around.hints.of_tasks.values():
             hint.set()
         return state
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Required, TypedDict, TypeVar, Unpack, overload
 
+from keepsaid.domain.message import SERVES, Trust
 from keepsaid.domain.turn import ToolClass
 
 API = 1
@@ -19,19 +20,37 @@ MARK = "__keepsaid__"
 
 @dataclass(frozen=True, slots=True)
 class ToolMark:
-    """A method that the model may call: what calling again would do, its seconds, and the characters it may return."""
+    """A method that the model may call: what calling again would do, its seconds, and the characters it may return.
+
+    `serves` is the least trust of a turn that may call it without the owner's approval, `output` the trust of what it
+    returns.
+    """
 
     kind: ToolClass = ToolClass.UNSAFE
     limit_s: float = 30.0
     chars_max: int = 20_000
     name: str = ""
+    serves: Trust | None = None
+    output: Trust = Trust.EXTERNAL
 
 
 @dataclass(frozen=True, slots=True)
 class ContextMark:
-    """A method that adds to prompts; a lower priority comes earlier, memory stands at 100."""
+    """A method that adds to prompts, text of a `trust`; a lower priority comes earlier, memory stands at 100."""
 
     priority: int = 50
+    trust: Trust = Trust.EXTERNAL
+
+
+class ToolTerms(TypedDict, total=False):
+    """How a tool is declared; see `tool`."""
+
+    kind: str
+    limit_s: float
+    chars_max: int
+    name: str
+    serves: str
+    output: str
 
 
 class Declared(TypedDict, total=False):
@@ -66,18 +85,23 @@ def tool(method: F) -> F: ...
 
 
 @overload
-def tool(*, kind: str = ..., limit_s: float = ..., chars_max: int = ..., name: str = ...) -> Callable[[F], F]: ...
+def tool(**terms: Unpack[ToolTerms]) -> Callable[[F], F]: ...
 
 
-def tool(
-    method: F | None = None, *, kind: str = "unsafe", limit_s: float = 30.0, chars_max: int = 20_000, name: str = ""
-) -> F | Callable[[F], F]:
+def tool(method: F | None = None, **terms: Unpack[ToolTerms]) -> F | Callable[[F], F]:
     """Offer a method to the model: its name, its docstring, and a schema from its parameters and their types.
 
     `kind` says what calling it again would do: `pure`, `idempotent`, `checkable` or, by default, `unsafe`: it is never
-    called a second time when nobody knows what came of the first.
+    called a second time when nobody knows what came of the first. `serves` says who may call it without the owner's
+    approval: `owner`, `known` or `anyone`; by default `anyone` for a `pure` tool and the `owner` for every other. A
+    turn has the least trust of all that its prompt shows. `output` is the trust of what the method returns: `external`
+    by default, `known`, or `owner` for what holds nobody else's words. `limit_s` is the seconds a call may take (30),
+    `chars_max` the characters it may return (20,000), `name` what the model calls it.
     """
-    mark = ToolMark(ToolClass(kind), limit_s, chars_max, name)
+    whom, output = terms.get("serves"), Trust(terms.get("output", Trust.EXTERNAL))
+    kind, limit_s = ToolClass(terms.get("kind", ToolClass.UNSAFE)), terms.get("limit_s", 30.0)
+    serves = None if whom is None else SERVES[whom]
+    mark = ToolMark(kind, limit_s, terms.get("chars_max", 20_000), terms.get("name", ""), serves, output)
 
     def marked(one: F) -> F:
         setattr(one, MARK, mark)
@@ -86,9 +110,13 @@ def tool(
     return marked if method is None else marked(method)
 
 
-def context(*, priority: int = 50) -> Callable[[F], F]:
-    """Let a method add to prompts: it is given the batch that is answered, and returns a text, or None for nothing."""
-    mark = ContextMark(priority)
+def context(*, priority: int = 50, trust: str = "external") -> Callable[[F], F]:
+    """Let a method add to prompts: it is given the batch that is answered, and returns a text, or None for nothing.
+
+    `trust` is that of the text: `external`, unless it holds nobody else's words than the `owner`'s, or those of people
+    who are `known`. A turn whose prompt shows external text may not call tools that serve only the owner.
+    """
+    mark = ContextMark(priority, Trust(trust))
 
     def marked(one: F) -> F:
         setattr(one, MARK, mark)

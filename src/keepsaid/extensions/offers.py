@@ -51,10 +51,12 @@ class TurnOffers:
         added: list[Contribution] = []
 
         async def ask() -> None:
-            for priority, say in guest.provided.says:
+            for mark, say in guest.provided.says:
                 text = await say(claimed)
                 if text:
-                    added.append(Contribution(guest.id, normalise(str(text))[:_CHARS_MAX], priority))
+                    added.append(
+                        Contribution(guest.id, normalise(str(text))[:_CHARS_MAX], mark.priority, trust=mark.trust)
+                    )
             if guest.provided.contributor is not None:
                 added.extend(await guest.provided.contributor.contribute(claimed))
 

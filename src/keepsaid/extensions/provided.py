@@ -67,7 +67,7 @@ class OutwardChannel:
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """What one extension provides. `turn_tools` makes tools for a turn, `says` are texts for prompts by priority."""
+    """What one extension provides: `turn_tools` makes tools for a turn, `says` are texts for prompts, with marks."""
 
     channels: Mapping[str, Channel] = field(default_factory=dict)
     hooks: Mapping[str, Hook] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Provided:
     streaming: StreamingProvider | None = None
     tools: tuple[Tool, ...] = ()
     turn_tools: ToolProvider | None = None
-    says: tuple[tuple[int, Say], ...] = ()
+    says: tuple[tuple[ContextMark, Say], ...] = ()
     contributor: Contributor | None = None
     schedules: Mapping[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)
     agent: AgentProvider | None = None
@@ -88,7 +88,7 @@ def provided_by(made: Any, manifest: Manifest, agent: AgentProvider | None) -> P
     _check_async(made)
     marked = list(_marked(made))
     tools = tuple(tool_of(method, mark) for method, mark in marked if isinstance(mark, ToolMark))
-    says = tuple((mark.priority, method) for method, mark in marked if isinstance(mark, ContextMark))
+    says = tuple((mark, method) for method, mark in marked if isinstance(mark, ContextMark))
     agent = made if isinstance(made, AgentProvider) else agent
     _check_kinds(made, manifest, {"tool": bool(tools), "context": bool(says), "agent": agent is not None})
     channels: dict[str, Channel] = dict(made.channels()) if isinstance(made, ChannelsProvider) else {}

@@ -43,7 +43,7 @@ def tool_of(method: Callable[..., Awaitable[Any]], mark: ToolMark) -> Tool:
 
     schema = arguments.model_json_schema()
     schema.pop("title", None)
-    return Tool(name, described, schema, run, mark.kind, mark.limit_s)
+    return Tool(name, described, schema, run, mark.kind, mark.limit_s, serves=mark.serves, output=mark.output)
 
 
 def _arguments(method: Callable[..., Any], name: str) -> Any:

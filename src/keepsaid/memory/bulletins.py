@@ -14,7 +14,8 @@ from functools import partial
 
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
 from keepsaid.domain.memory import Kind, NewMemory
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Trust, Trusted
+from keepsaid.domain.provenance import least
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ModelError
 from keepsaid.memory.inject import listener_of
@@ -78,7 +79,9 @@ class Briefings:
             _log.warning("a turn goes without its bulletin: %s", found.why)
             return ""
         self._name(found, now)
-        return "\n\n".join(one.text for one in found if one.whole and one.text)
+        told = [one for one in found if one.whole and one.text]
+        trusts = (one.edition.trust if one.edition else Trust.KNOWN for one in told)
+        return Trusted("\n\n".join(one.text for one in told), least([Trust.OWNER, *trusts]))
 
     def _name(self, found: Sequence[Bulletin], now: int) -> None:
         """Name the scopes that may be due."""
@@ -157,7 +160,8 @@ class Briefings:
 
 def _rendered(material: Material, words: int) -> tuple[str, Edition]:
     text, memories = rendered(material.memories, words)
-    return text, Edition(material.revision, material.digest, memories)
+    trust = least([Trust.OWNER, *(one.new.trust for one in material.memories)])
+    return text, Edition(material.revision, material.digest, memories, trust=trust)
 
 
 def _memory(scope: str, text: str, edition: Edition, version: int, at: int) -> NewMemory:

@@ -39,14 +39,12 @@ class Deeds:
     async def do(self, work: Sequence[Wishes], at: int) -> None:
         """Do what these staged, in order. `at` is milliseconds UTC. Raises a StoreError; it is then still due.
 
-        Who was shown what outsiders wrote does nothing to memory, whatever its tools were told.
+        What was asked for while words of outsiders were shown is not done, whatever its tools were told.
         """
         for wishes in work:
-            trust = least(message.inbound.origin.trust for message in wishes.messages)
-            if wishes.external or trust is Trust.EXTERNAL:
-                continue
             for deed in wishes.deeds:
-                await self._do(deed, _memory(wishes, deed), at)
+                if _trust(wishes, deed) is not Trust.EXTERNAL:
+                    await self._do(deed, _memory(wishes, deed), at)
 
     async def _do(self, deed: StageMemory, memory: NewMemory, at: int) -> None:
         match deed.deed:
@@ -58,8 +56,16 @@ class Deeds:
                 await self._truth.confirm(deed.memory_id, memory.said_at)
 
 
+def _trust(wishes: Wishes, deed: StageMemory) -> Trust:
+    """The least trust of who wrote and of the turn when it asked; without the latter what the lane ever held counts."""
+    said = least(message.inbound.origin.trust for message in wishes.messages)
+    if deed.trust is not None:
+        return least((said, deed.trust))
+    return Trust.EXTERNAL if wishes.external else said
+
+
 def _memory(wishes: Wishes, deed: StageMemory) -> NewMemory:
-    """What is remembered: said by who wrote last, heard where he was heard, trusted as the least who wrote."""
+    """What is remembered: said by who wrote last, heard where he was heard, trusted as the turn that asked."""
     said = _last_said(wishes.messages)
     origin = said.inbound.origin
     person = person_of(origin)
@@ -68,7 +74,7 @@ def _memory(wishes: Wishes, deed: StageMemory) -> NewMemory:
         kind=deed.kind,
         text=deed.text,
         scope=episode_scope(origin, said.lane),
-        trust=least(message.inbound.origin.trust for message in wishes.messages),
+        trust=_trust(wishes, deed),
         lane=said.lane,
         speaker=origin.name or origin.sender,
         speaker_id=person,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Listener
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ToolError
 from keepsaid.memory.arguments import memory_in
@@ -46,4 +47,5 @@ def memory_forget(memories: Opening, forgets: Forgets, listener: Listener) -> To
         description="Prepare to forget a memory for good; nothing is forgotten before its owner confirms it in a chat.",
         schema=_SCHEMA,
         run=run,
+        output=Trust.OWNER,
     )

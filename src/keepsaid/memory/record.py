@@ -139,7 +139,7 @@ def _heard(message: Message) -> NewMemory:
 
 
 def _answered(work: EpisodeWork, turn_id: int) -> NewMemory:
-    """The reply: heard in its conversation only, and external when anything the model was shown is.
+    """The reply: heard in its conversation only, trusted as its turn, and external when anything in its lane is.
 
     Other lanes never show external words, and within a lane they live on in the replies to them: so the
     model was shown some if any stood in the lane before.
@@ -150,7 +150,7 @@ def _answered(work: EpisodeWork, turn_id: int) -> NewMemory:
         kind=Kind.EPISODE,
         text=work.reply,
         scope=conversation_scope(lane),
-        trust=Trust.EXTERNAL if work.external else Trust.KNOWN,
+        trust=Trust.EXTERNAL if work.external else work.trust or Trust.KNOWN,
         lane=lane,
         speaker=ASSISTANT,
         chat_of=chat_of([one.inbound.origin for one in work.messages]),

@@ -57,7 +57,8 @@ def memory_deeds(memories: Opening, listener: Listener, claimed: Claimed) -> tup
             asked = _asked(deed, arguments)
             if deed is Deed.SAVE:
                 return "It is remembered once your answer is written."
-            _check(await memories.get(hearing, asked.memory_id), asked.memory_id, trust)
+            memory = await memories.get(hearing, asked.memory_id)
+            _check(memory, asked.memory_id, trust)
             what = "is put right" if deed is Deed.CORRECT else "is taken for certain"
             return f"{show('memory', asked.memory_id)} {what} once your answer is written."
 
@@ -67,7 +68,9 @@ def memory_deeds(memories: Opening, listener: Listener, claimed: Claimed) -> tup
             "required": _NEEDED[deed],
             "additionalProperties": False,
         }
-        return Tool(deed, _SAYS[deed], schema, run)
+        return Tool(
+            deed, _SAYS[deed], schema, run, serves=Trust.KNOWN if deed is Deed.SAVE else trust, output=Trust.OWNER
+        )
 
     return tuple(tool(deed) for deed in Deed)
 

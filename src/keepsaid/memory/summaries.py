@@ -11,7 +11,8 @@ from keepsaid.domain.compaction import SummariesCopied
 from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, summary_key
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Trust, Trusted
+from keepsaid.domain.provenance import least
 from keepsaid.domain.summary import HEADINGS, Made, Sections, read, written
 from keepsaid.domain.text import joined
 from keepsaid.ports.clock import Clock
@@ -86,7 +87,7 @@ def thread_summary(one: LaneSummary) -> NewMemory:
         kind=Kind.THREAD_SUMMARY,
         text=made.text,
         scope=conversation_scope(lane),
-        trust=Trust.EXTERNAL if one.external else Trust.KNOWN,
+        trust=Trust.EXTERNAL if one.external else made.trust or Trust.KNOWN,
         lane=lane,
         said_at=made.created_at,
         sources=(Source("lane", joined(":", *lane)),),
@@ -117,7 +118,7 @@ def session_summary(lanes: Sequence[LaneSummary], terms: WholeTerms) -> NewMemor
         kind=Kind.SESSION_SUMMARY,
         text=merged(known, terms.tokens_max),
         scope=conversation_scope(lane),
-        trust=Trust.KNOWN,
+        trust=least(one.summary.trust or Trust.KNOWN for one in known),
         said_at=at,
         sources=tuple(Source("lane", joined(":", *one.lane)) for one in known),
         derived=True,
@@ -162,4 +163,6 @@ class OtherLanes:
         if not _version(known, self._terms):
             return ""
         stand = [one for one in known if one.lane != lane and not one.left]
-        return merged(stand, self._terms.tokens_max) if stand else ""
+        if not stand:
+            return ""
+        return Trusted(merged(stand, self._terms.tokens_max), least(one.summary.trust or Trust.KNOWN for one in stand))

@@ -8,8 +8,10 @@ from typing import Protocol
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Listener, Memory, Recalled
+from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.narrowing import Narrowing
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.provenance import least
 from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.errors import ToolError
 from keepsaid.memory.arguments import (
@@ -92,6 +94,7 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
         description="Search what was said and learned before. Returns one memory a line, best first.",
         schema=_SEARCH,
         run=run,
+        output=Trust.OWNER,
     )
 
 
@@ -113,6 +116,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
         description="Show one memory in full, with what was said around the messages it came from.",
         schema=_OPEN,
         run=run,
+        output=Trust.OWNER,
     )
 
 
@@ -133,7 +137,7 @@ def _written(recalled: Recalled) -> str:
     lines = _bounded(lines) or ["Nothing found."]
     if recalled.missing:
         lines.append(f"Not searched: {'; '.join(recalled.missing)}.")
-    return "\n".join(lines)
+    return Trusted("\n".join(lines), least([Trust.OWNER, *(hit.memory.new.trust for hit in recalled.hits)]))
 
 
 async def _opened(memory: Memory, sources: Sequence[tuple[Memory, Sequence[Memory]]]) -> str:
@@ -147,7 +151,8 @@ async def _opened(memory: Memory, sources: Sequence[tuple[Memory, Sequence[Memor
         if said:
             lines.append("Said there:")
             lines += [f"{'>' if one.id in marked else ' '} {line(one, _BESIDE_CHARS_MAX)}" for one in said]
-    return "\n".join(_bounded(lines))
+    shown = (one.new.trust for source, beside in sources for one in (source, *beside))
+    return Trusted("\n".join(_bounded(lines)), least([memory.new.trust, *shown]))
 
 
 def _bounded(lines: Sequence[str]) -> list[str]:

@@ -29,6 +29,7 @@ from keepsaid.domain.scene import Scene
 from keepsaid.domain.session import Terms as SessionTerms
 from keepsaid.domain.slot import Terms as SlotTerms
 from keepsaid.domain.staged import staged_in
+from keepsaid.domain.taint import taint_in
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
@@ -51,6 +52,7 @@ from keepsaid.pipeline.lane.wake import Waking
 from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.pipeline.turn.ask import asked_in
 from keepsaid.pipeline.turn.commands import Commands, Obedience
+from keepsaid.pipeline.turn.gate import Asking, Gate
 from keepsaid.pipeline.turn.offers import Offers
 from keepsaid.pipeline.turn.opened import opened_in
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
@@ -95,6 +97,7 @@ class Mind:
 
     `guard` watches that prompts fit the model, and tells nobody that a lane is due where it is left to the road.
     `offload` runs what reads long texts.
+    `asking` puts the calls that a turn is refused before the owner; without, they stay refused.
     """
 
     model: Model
@@ -106,6 +109,7 @@ class Mind:
     guard: Guard | None = None
     commands: Commands | None = None
     offload: Offload = inline
+    asking: Callable[[Claimed], Asking] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +268,11 @@ class Flow:
             self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked), offload
         )
         delta = partial(self._tell, offers)
-        turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers, offload)
-        text, records, model = await run(turn, steps)
-        outcome = Outcome(text, records, steps.usage, model, chosen(trace), opened=opened_in(records))
+        gate = Gate(taint_in(trace), self._mind.asking(claimed) if self._mind.asking else None)
+        turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers, gate, offload)
+        ran = await run(turn, steps)
+        records = ran.records
+        outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
         told: tuple[Effect, ...] = (
             *set_in(records, offers.claimed),
@@ -274,6 +280,7 @@ class Flow:
             *tasks_in(records, offers.claimed),
             *relayed_in(offers.claimed.heard),
             *scheduled_in(records, offers.claimed, self._course.zone),
+            *ran.waiting,
         )
         effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
         outcome = obedience.with_answer(replace(outcome, effects=effects))
@@ -361,8 +368,8 @@ class Flow:
         self.hints.record.set()
         self.hints.work.set()
         if any(isinstance(effect, OfTask) for effect in outcome.effects):
-            self.hints.task.set()
-            self.hints.branch.set()
+            for hint in self.hints.of_tasks.values():
+                hint.set()
         return reply.id if reply else None
 
     def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from keepsaid.domain.work import TaskKind
+
 
 @dataclass(frozen=True, slots=True)
 class Hints:
@@ -20,8 +22,14 @@ class Hints:
     record: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Event = field(default_factory=asyncio.Event)
     branch: asyncio.Event = field(default_factory=asyncio.Event)
+    call: asyncio.Event = field(default_factory=asyncio.Event)
     relay: asyncio.Event = field(default_factory=asyncio.Event)
     held: dict[int, list[asyncio.Event]] = field(default_factory=dict)
+
+    @property
+    def of_tasks(self) -> dict[TaskKind, asyncio.Event]:
+        """Those of the stages that do tasks, by kind."""
+        return {TaskKind.WORKER: self.task, TaskKind.BRANCH: self.branch, TaskKind.CALL: self.call}
 
     def taken(self, batch_id: int) -> None:
         """Let the holders of a batch look at once whether it is still theirs."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Prompt, Record
 from keepsaid.domain.turn import Answer, ToolClass
 
@@ -20,6 +21,10 @@ class Tool:
     `schema` is the JSON Schema of its arguments. `run` takes the parsed arguments and returns what the
     model is to read; it raises ToolError to tell the model what was wrong. A call may take `limit_s` seconds, and what
     it returns is cut after `chars_max` characters.
+
+    `serves` is the least trust of a turn that may call it without a person's approval (`for: owner | known | anyone` in
+    settings and manifests); None means anyone for a `pure` tool, and the owner for every other. `output` is the trust
+    of what it returns where the text states none itself (`Trusted`): outside text, unless declared otherwise.
     """
 
     name: str
@@ -29,6 +34,15 @@ class Tool:
     kind: ToolClass = ToolClass.PURE
     limit_s: float = 30.0
     chars_max: int = 20_000
+    serves: Trust | None = None
+    output: Trust = Trust.EXTERNAL
+
+    @property
+    def needs(self) -> Trust:
+        """The least trust of a turn that may call it without a person's approval."""
+        if self.serves is not None:
+            return self.serves
+        return Trust.EXTERNAL if self.kind is ToolClass.PURE else Trust.OWNER
 
 
 async def at_once() -> None:

@@ -26,6 +26,10 @@ class TaskView(Protocol):
         """When the next pending task may be claimed (milliseconds UTC); None when none waits."""
         ...
 
+    async def next_expiry(self) -> int | None:
+        """When the next task that waits for a person may wait no longer (milliseconds UTC); None when none waits so."""
+        ...
+
     async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
         """Tasks that turns of a lane made and that have not ended, newest first."""
         ...

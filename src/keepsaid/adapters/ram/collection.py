@@ -207,7 +207,8 @@ def _utterances(state: State, lane: LaneRow, between: tuple[int, int, int]) -> I
         silent = turn is not None and turn.model == NO_MODEL
         if record.role is Role.TOOL or entry.unprompted or (said and silent):
             continue
-        known = Trust.EXTERNAL if external or outside or entry.turn_id in consulted else Trust.KNOWN
+        strange = external or outside or entry.turn_id in consulted
+        known = Trust.EXTERNAL if strange else record.trust or Trust.KNOWN
         trust = known if said else entry.trust
         place = position, record.role, record.text, entry.ref, record.speaker, entry.sender
         yield Utterance(*place, trust, entry.direct, entry.created_at)

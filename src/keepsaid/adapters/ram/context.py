@@ -12,6 +12,7 @@ from keepsaid.domain.context import POSTS_MAX, LaneTail, Post, Span, Stretch
 from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Role
+from keepsaid.domain.provenance import least, least_of
 from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import NO_MODEL, Recent
@@ -28,7 +29,7 @@ def context(state: State, lane: Lane, limit: int) -> LaneTail:
     while tail and tail[0][1].record.role is Role.TOOL:
         tail = tail[1:]
     return LaneTail(
-        recent=Recent(tuple(entry.record for _, entry in tail), tuple(entry.ref for _, entry in tail)),
+        recent=Recent(tuple(entry.trusted for _, entry in tail), tuple(entry.ref for _, entry in tail)),
         positions=tuple(at for at, _ in tail),
         summary=head.summary,
         summarised_until=head.summarised_until,
@@ -45,14 +46,14 @@ def context(state: State, lane: Lane, limit: int) -> LaneTail:
 
 def _posts(state: State, row: LaneRow) -> tuple[Post, ...]:
     """What was posted since; what was when the lane began anew left with its past."""
-    head, between = row.context, defaultdict[int, list[str]](list)
+    head, between = row.context, defaultdict[int, list[Post]](list)
     for _, reply in sorted(state.replies.items()):
         at, is_gone = reply.posted_after, reply.state in ("dead", "not_deliverable") or not reply.draft.text
         if at is None or is_gone or reply.lane != row.lane or at < head.covered:
             continue
         if at != head.floor or reply.created_at > head.changed_at:
-            between[at].append(reply.draft.text)
-    return tuple(Post(at, text) for at in sorted(between) for text in between[at][-POSTS_MAX:])
+            between[at].append(Post(at, reply.draft.text, reply.trust))
+    return tuple(post for at in sorted(between) for post in between[at][-POSTS_MAX:])
 
 
 def _used(state: State, row: LaneRow) -> int:
@@ -97,9 +98,12 @@ def summarise(state: State, commit: Summarise) -> bool:
     if row is None:
         return False
     head, first = row.context, row.context.covered + 1
+    before = [head.summary.trust] if head.summary is not None and head.summary.trust else []
+    trust = least([least_of(entry.trusted for entry in row.transcript[first - 1 : commit.last]), *before])
     _move(head, commit.at)
     head.summarised_until = commit.last
-    head.summary = Summary(head.version, first, commit.last, commit.text, commit.made, commit.model, commit.at)
+    made = commit.text, commit.made, commit.model, commit.at
+    head.summary = Summary(head.version, first, commit.last, *made, trust)
     head.summaries.append(head.summary)
     head.took[head.version] = _took(row, first, commit.last)
     state.summaries_due[commit.lane] = head.version

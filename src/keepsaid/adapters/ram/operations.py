@@ -99,6 +99,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         task.CancelTask: tasks.cancel,
         task.RunTask: tasks.run_now,
         task.DecideTask: tasks.decide,
+        task.ExpireTasks: tasks.expire,
         relay.TellBack: tasks.told_back,
         task.ResultsKept: tasks.kept,
         event.Subscribe: journal.subscribe,

@@ -8,6 +8,7 @@ from keepsaid.adapters.ram.state import LaneRow, State, TurnRow
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.receipt import block_in
+from keepsaid.domain.taint import taint_in
 
 
 def reminders(state: State, lane: Lane, turns: int, blocks: int) -> Reminders:
@@ -33,4 +34,6 @@ def _block(row: LaneRow, turn: TurnRow) -> Block | None:
         ),
         None,
     )
-    return None if begins is None or not text else Block(begins, text, turn.chosen)
+    return (
+        None if begins is None or not text else Block(begins, text, turn.chosen, taint_in(json.loads(turn.trace)).trust)
+    )

@@ -206,7 +206,9 @@ def end(state: State, commit: EndRun) -> str:
         row.hear("post")
         row.run = replace(row.run, reply_id=commit.reply.id)
         _post(state, target.lane, commit.reply, commit.at)
-        state.replies[commit.reply.id].posted_after = len(state.lanes[target.lane].transcript)
+        posted = state.replies[commit.reply.id]
+        posted.posted_after = len(state.lanes[target.lane].transcript)
+        posted.trust = state.schedules[commit.run.schedule_id].new.trust
     failed = commit.verb == "fail"
     if failed or (commit.verb == "execute" and row.run.output == "none"):
         return _charge(state, commit, failed=failed)

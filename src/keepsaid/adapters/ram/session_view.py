@@ -61,10 +61,12 @@ def _said(state: State, lane: Lane, target: str) -> Said | None:
             origin, ref = message.inbound.origin, f"message:{message.id}"
             if message.lane != lane and origin.trust is Trust.EXTERNAL:
                 return Said(target, ref, "")
-            return Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender)
+            return Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
     for reply_id, reply in sorted(state.replies.items()):
         if reply.provider_id == target and reply.place == place:
             ref = f"notice:{reply_id}" if reply.turn_id is None else f"reply:{reply.turn_id}"
             elsewhere = reply.lane != lane and has_strangers(state.lanes[reply.lane])
-            return Said(target, ref, "" if elsewhere else reply.draft.text)
+            said = state.lanes[reply.lane].transcript if reply.turn_id is not None else []
+            trust = next((entry.record.trust for entry in said if entry.ref == ref), None)
+            return Said(target, ref, "" if elsewhere else reply.draft.text, trust=trust or Trust.EXTERNAL)
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keepsaid.adapters.ram.context_row import ContextRow
@@ -25,7 +25,7 @@ from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import Personality
-from keepsaid.domain.prompt import Record
+from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.retention import PruneRun
@@ -211,6 +211,11 @@ class Entry:
     trust: Trust = Trust.EXTERNAL
     direct: bool = False
 
+    @property
+    def trusted(self) -> Record:
+        """The record with its trust: of what a person said that of its sender."""
+        return replace(self.record, trust=self.trust) if self.record.role is Role.USER else self.record
+
 
 @dataclass(slots=True, eq=False)
 class ReplyRow:
@@ -231,6 +236,7 @@ class ReplyRow:
     detail: str = ""
     ended_at: int | None = None
     posted_after: int | None = None
+    trust: Trust = Trust.EXTERNAL
 
     @property
     def place(self) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.ids import show
@@ -46,7 +47,7 @@ def keep(state: State, task: NewTask, at: int, *, relays: bool = True) -> None:
     made = Task(
         id=task.id,
         key=task.key or show("task", task.id),
-        state="failed" if reason else "blocked" if waits else "pending",
+        state="failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending",
         description=task.description,
         kind=task.kind,
         lane=task.lane if task.lane in state.lanes else None,
@@ -56,12 +57,17 @@ def keep(state: State, task: NewTask, at: int, *, relays: bool = True) -> None:
         outside=task.outside,
         priority=task.priority,
         after=tuple(sorted(set(task.after))),
-        reason=reason,
+        reason=reason or task.review,
         created_at=at,
         ended_at=at if reason else None,
+        expires_at=task.expires_at,
     )
     relay = relays and made.lane is not None and made.turn_id is not None
     state.tasks[task.id] = TaskRow(made, relay=int(relay))
     tell(state, "created", task.id, at, kind=str(task.kind), after=len(task.after))
     if reason:
         tell(state, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
+    elif task.review:
+        tell(state, "needs_review", task.id, at, attempts=0)
+        if task.notice is not None:
+            keep_for_owner(state, task.notice, at)

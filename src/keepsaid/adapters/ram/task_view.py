@@ -70,6 +70,11 @@ class RamTasks:
         """When the next pending task may be claimed."""
         return min((row.task.ready_at for row in in_line(self._state, kind)), default=None)
 
+    async def next_expiry(self) -> int | None:
+        """When the next task that waits for a person may wait no longer."""
+        waiting = (row.task for row in self._state.tasks.values() if row.state == "needs_review")
+        return min((one.expires_at for one in waiting if one.expires_at is not None), default=None)
+
     async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
         """What turns of a lane made and that has not ended."""
         rows = (row.task for _, row in sorted(self._state.tasks.items(), reverse=True))

@@ -16,11 +16,13 @@ from keepsaid.domain.relay import TellBack
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
+    CALL_EXPIRED,
     ENDED,
     FORGOTTEN,
     CancelTask,
     ClaimTasks,
     DecideTask,
+    ExpireTasks,
     RenewTask,
     ResultsKept,
     RunTask,
@@ -85,10 +87,21 @@ def cancel(state: State, commit: CancelTask) -> bool:
     return True
 
 
+def expire(state: State, commit: ExpireTasks) -> int:
+    """Fail what waited for a person too long."""
+    waiting = (row for row in state.tasks.values() if row.state == "needs_review" and row.task.expires_at is not None)
+    overdue = sorted(row.id for row in waiting if (row.task.expires_at or 0) <= commit.at)
+    for task_id in overdue:
+        decide(state, DecideTask(task_id, commit.at, False, CALL_EXPIRED))
+    return len(overdue)
+
+
 def decide(state: State, commit: DecideTask) -> bool:
     """A person's word on a parked task."""
     row = state.tasks.get(commit.task_id)
     if row is None or row.state != "needs_review":
+        return False
+    if commit.approved and row.task.expires_at is not None and row.task.expires_at <= commit.at:
         return False
     if not commit.approved:
         row.go("fail", reason=commit.reason, ended_at=commit.at)

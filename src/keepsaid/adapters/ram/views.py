@@ -264,7 +264,7 @@ def _work(state: State, batch: BatchRow, turn_id: int | None) -> EpisodeWork:
     external = external or any(message.inbound.origin.trust is Trust.EXTERNAL for message in before)
     external = external or from_outside(_shown(batch, answer))
     said = (answer.record.text, answer.created_at, model)
-    return EpisodeWork(batch.id, batch.messages, turn_id, *said, external, used, staged)
+    return EpisodeWork(batch.id, batch.messages, turn_id, *said, external, used, staged, answer.record.trust)
 
 
 def _shown(batch: BatchRow, answer: Entry) -> list[Record]:

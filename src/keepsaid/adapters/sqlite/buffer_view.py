@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
 from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.states import message_state
@@ -123,8 +123,10 @@ def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> S
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
         messages = rows.messages_of(db, batch_id)
         answer = one(db, SQL["answer"], (turn_id, _OWN_TOOLS)) if turn_id is not None else None
-        reply, replied_at, model, external = answer or ("", 0, "", False)
+        reply, replied_at, model, trusted, external = answer or ("", 0, "", "", False)
         used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
         asked = staging.staged(db, turn_id)
-        work.append(EpisodeWork(batch_id, messages, turn_id, reply, replied_at, model, bool(external), used, asked))
+        trust = Trust(trusted) if trusted else None
+        said = reply, replied_at, model, bool(external)
+        work.append(EpisodeWork(batch_id, messages, turn_id, *said, used, asked, trust))
     return work

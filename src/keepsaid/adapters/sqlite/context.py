@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -17,7 +17,9 @@ from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.context import POSTS_MAX, LaneTail, Post, Span, Stretch
 from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import Json, Role
+from keepsaid.domain.message import Trust
+from keepsaid.domain.prompt import Json, Record, Role
+from keepsaid.domain.provenance import least, least_of
 from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
@@ -72,7 +74,8 @@ def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
 def _posts(db: apsw.Connection, lane_id: int, head: _Head) -> tuple[Post, ...]:
     """What was posted since; what was when the lane began anew left with its past."""
     since = lane_id, head.covered, head.floor, head.changed_at, POSTS_MAX
-    return tuple(Post(*row) for row in every(db, SQL["posted"], since))
+    found = every(db, SQL["posted"], since)
+    return tuple(Post(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
 
 
 def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:
@@ -98,7 +101,16 @@ def _summary(db: apsw.Connection, lane_id: int, version: int) -> Summary | None:
     row = one(db, SQL["summary"], (lane_id, version))
     if row is None or altered(db, "lane_summary", [version], lane_id):
         return None
-    return summary_of(row)
+    made, trust = summary_of(row[:7]), row[7]
+    return replace(made, trust=Trust(trust) if trust else _trust_between(db, lane_id, 1, made.last))
+
+
+def _trust_between(db: apsw.Connection, lane_id: int, first: int, last: int) -> Trust:
+    """The least trust of the records between two positions."""
+    found = every(db, SQL["trusts_between"], (lane_id, first, last))
+    return least_of(
+        Record(Role(role), "", speaker=speaker, trust=Trust(trust) if trust else None) for role, speaker, trust in found
+    )
 
 
 def summary_of(row: Row) -> Summary:
@@ -116,7 +128,11 @@ def summarise(db: apsw.Connection, commit: Summarise) -> bool:
     version, first = head.version + 1, head.covered + 1
     made = (commit.text, str(commit.made), commit.model, commit.at)
     said = only(db, SQL["said_between"], (lane_id, first, commit.last))
-    db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said))
+    before = None if head.summary is None else _summary(db, lane_id, head.summary)
+    trust = least(
+        [_trust_between(db, lane_id, first, commit.last), *([before.trust] if before and before.trust else ())]
+    )
+    db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
     moved = (version, commit.last, head.floor, head.left_out, version)
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
     db.execute(SQL["copy_due"], (lane_id, version))

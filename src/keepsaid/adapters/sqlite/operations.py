@@ -118,6 +118,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     task.CancelTask: tasks.cancel,
     task.RunTask: tasks.run_now,
     task.DecideTask: tasks.decide,
+    task.ExpireTasks: tasks.expire,
     relay.TellBack: tasks.told_back,
     task.ResultsKept: tasks.kept,
     event.Subscribe: journal.subscribe,

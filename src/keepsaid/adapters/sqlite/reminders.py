@@ -11,6 +11,7 @@ from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.receipt import block_in
+from keepsaid.domain.taint import taint_in
 
 SQL = load("reminders")
 
@@ -28,7 +29,9 @@ def reminders(db: apsw.Connection, lane: Lane, turns: int, blocks: int) -> Remin
 
 def _block(db: apsw.Connection, lane_id: int, turn_id: int) -> Block | None:
     begins = every(db, SQL["begins"], (lane_id, turn_id))
-    text = block_in(rows.trace(db, turn_id))
+    trace = rows.trace(db, turn_id)
+    text = block_in(trace)
     if not begins or not text:
         return None
-    return Block(begins[0][0], text, tuple(row[0] for row in every(db, SQL["shown"], (turn_id,))))
+    shown = tuple(row[0] for row in every(db, SQL["shown"], (turn_id,)))
+    return Block(begins[0][0], text, shown, taint_in(trace).trust)

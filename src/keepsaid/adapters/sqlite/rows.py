@@ -100,9 +100,10 @@ def reply(row: Row) -> Reply:
 
 
 def record(row: Row) -> Record:
-    """A row of the statements that read records: role, text, calls, call_id, speaker, attached."""
+    """A row of the statements that read records, whose last column (of nine) is the trust, where they read it."""
     calls = tuple(ToolCall(*call) for call in json.loads(row[2])) if row[2] else ()
-    return Record(Role(row[0]), row[1], calls, row[3], row[4], attached=row[5])
+    trust = Trust(row[8]) if len(row) > 8 and row[8] else None
+    return Record(Role(row[0]), row[1], calls, row[3], row[4], attached=row[5], trust=trust)
 
 
 def trace(db: apsw.Connection, turn_id: int) -> Json:

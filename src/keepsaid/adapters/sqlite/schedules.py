@@ -212,7 +212,7 @@ def _heard_of(db: apsw.Connection, known: Run, commit: EndRun) -> bool:
         _notify(db, commit.notice, commit.at)
     elif known.target is not None:
         _post(db, known.target.lane, posted, commit.at)
-        db.execute(SQL["post"], (posted.id,))
+        db.execute(SQL["post"], (posted.id, commit.run.schedule_id))
     return True
 
 

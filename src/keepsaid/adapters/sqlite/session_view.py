@@ -78,9 +78,10 @@ def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:
             return None
         if message.lane != lane and origin.trust is Trust.EXTERNAL:
             return Said(target, ref, "")
-        return Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender)
+        return Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
     reply = one(db, SQL["said_reply"], (*place, lane.key))
     if reply is None:
         return None
-    reply_id, turn_id, text = reply
-    return Said(target, f"notice:{reply_id}" if turn_id is None else f"reply:{turn_id}", text)
+    reply_id, turn_id, text, trust = reply
+    ref = f"notice:{reply_id}" if turn_id is None else f"reply:{turn_id}"
+    return Said(target, ref, text, trust=Trust(trust or Trust.EXTERNAL))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 
+from keepsaid.adapters.sqlite.outbox import keep_for_owner
 from keepsaid.adapters.sqlite.query import numbers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.task_rows import SQL, tasks_of, tell
@@ -39,17 +40,23 @@ def keep(db: apsw.Connection, task: NewTask, at: int, *, relays: bool = True) ->
     waits = any(one not in earlier or earlier[one].state != "completed" for one in task.after)
     reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
     reason = TOO_DEEP if task.depth > DEPTH_MAX else reason
-    state = "failed" if reason else "blocked" if waits else "pending"
+    state = "failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending"
+    reason = reason or task.review
+    at_end = at if state == "failed" else None
     lane_id = None if task.lane is None else lane_id_of(db, task.lane)
     place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
     work = (task.description, encoded(task.terms), task.outside, task.priority)
     relay = relays and lane_id is not None and task.turn_id is not None
-    db.execute(SQL["keep"], (*place, *work, reason, at, at if reason else None, relay))
+    db.execute(SQL["keep"], (*place, *work, reason, at, at_end, relay, task.expires_at))
     if task.after:
         db.execute(SQL["keep_after"], (task.id, numbers(task.after)))
     tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
-    if reason:
+    if state == "failed":
         tell(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
+    elif state == "needs_review":
+        tell(db, state, task.id, at, attempts=0)
+        if task.notice is not None:
+            keep_for_owner(db, task.notice, at)
 
 
 def _is_lost(task: Task | None) -> bool:

@@ -25,14 +25,14 @@ def task_of(row: Row) -> Task:
     task_id, key, kind, state, turn_id, depth, rule, description, terms, outside = row[:10]
     counted = dict(zip(_COUNTED, row[10:18], strict=True))
     status, result, reason = row[18:21]
-    created_at, started_at, ended_at, after = row[24:28]
+    created_at, started_at, ended_at, expires_at, after = row[24:29]
     return Task(
         id=task_id,
         key=key,
         state=state,
         description=description,
         kind=TaskKind(kind),
-        lane=Lane(*row[28:]) if row[28] is not None else None,
+        lane=Lane(*row[29:]) if row[29] is not None else None,
         turn_id=turn_id,
         depth=depth,
         rule=rule,
@@ -46,6 +46,7 @@ def task_of(row: Row) -> Task:
         started_at=started_at,
         ended_at=ended_at,
         after=tuple(json.loads(after)),
+        expires_at=expires_at,
         **counted,
     )
 

@@ -52,6 +52,11 @@ def _next_ready(db: apsw.Connection, kind: TaskKind) -> int | None:
     return None if row is None else row[0]
 
 
+def _next_expiry(db: apsw.Connection) -> int | None:
+    row = one(db, SQL["next_expiry"])
+    return None if row is None else row[0]
+
+
 def _results(db: apsw.Connection, limit: int) -> list[TaskWork]:
     found = [row[0] for row in every(db, SQL["unremembered"], (limit,))]
     return [
@@ -112,6 +117,10 @@ class SqliteTasks:
     async def next_ready(self, kind: TaskKind) -> int | None:
         """When the next pending task may be claimed."""
         return await self._readers.run(_next_ready, kind)
+
+    async def next_expiry(self) -> int | None:
+        """When the next task that waits for a person may wait no longer."""
+        return await self._readers.run(_next_expiry)
 
     async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
         """What turns of a lane made and that has not ended."""

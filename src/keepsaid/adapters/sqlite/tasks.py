@@ -19,11 +19,13 @@ from keepsaid.domain.relay import TellBack
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
+    CALL_EXPIRED,
     ENDED,
     FORGOTTEN,
     CancelTask,
     ClaimTasks,
     DecideTask,
+    ExpireTasks,
     RenewTask,
     ResultsKept,
     RunTask,
@@ -76,10 +78,20 @@ def cancel(db: apsw.Connection, commit: CancelTask) -> bool:
     return True
 
 
+def expire(db: apsw.Connection, commit: ExpireTasks) -> int:
+    """Fail what waited for a person too long."""
+    overdue = [row[0] for row in every(db, SQL["overdue"], (commit.at,))]
+    for task_id in overdue:
+        decide(db, DecideTask(task_id, commit.at, False, CALL_EXPIRED))
+    return len(overdue)
+
+
 def decide(db: apsw.Connection, commit: DecideTask) -> bool:
     """A person's word on a parked task."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.state != "needs_review":
+        return False
+    if commit.approved and task.expires_at is not None and task.expires_at <= commit.at:
         return False
     if not commit.approved:
         db.execute(SQL["go"], (task.id, move("task", task.state, "fail"), commit.reason, commit.at))

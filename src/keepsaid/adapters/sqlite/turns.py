@@ -25,7 +25,6 @@ from keepsaid.domain.states import move
 
 SQL = load("turns")
 _RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_NOBODY = ("", "", 0)
 _INJECTION_ROW = "(?, ?, ?, ?)"
 
 
@@ -79,7 +78,7 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
     session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
     origins = _origins(db, said, records)
     table: list[tuple[object, ...]] = [
-        (lane_id, position, session[0], commit.turn_id, *_row(record), ref, at, *origins.get(ref, _NOBODY))
+        (lane_id, position, session[0], commit.turn_id, *_row(record), ref, at, *(origins.get(ref) or _origin(record)))
         for position, (record, ref, at) in enumerate(records, start + 1)
     ]
     for run in chunks(table):
@@ -89,6 +88,11 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
 
 def _row(one: Record) -> tuple[object, ...]:
     return str(one.role), one.speaker, one.text, one.attached, rows.calls_text(one), one.call_id
+
+
+def _origin(record: Record) -> tuple[object, ...]:
+    """What is stored of a record that shows no message: nobody said it, and its trust is its own."""
+    return "", "" if record.trust is None else str(record.trust), 0
 
 
 def _origins(

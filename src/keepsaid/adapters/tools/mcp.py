@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from keepsaid.config.tools import McpServerConfig
+from keepsaid.domain.message import SERVES, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.text import cut, normalise
 from keepsaid.errors import ToolError
@@ -149,10 +150,18 @@ class McpServer:
                 one.kind,
                 given.limit_s,
                 given.chars_max,
+                self._serves(one.name),
+                given.output,
             )
             for one in served
             if one.allowed
         )
+
+    def _serves(self, name: str) -> Trust | None:
+        given = self._config
+        each = (whom for pattern, whom in given.serves_each.items() if fnmatchcase(name, pattern))
+        whom = next(each, given.serves)
+        return None if whom is None else SERVES[whom]
 
     async def _use(self, name: str, arguments: dict[str, Json]) -> str:
         client = self._client

@@ -6,7 +6,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.pipeline.context.cache import compared
 
 LEFT_OUT = "left_out"
-_SHOWN = ("layers", "marks", "lane", "factor")
+_SHOWN = ("layers", "marks", "lane", "factor", "taint")
 _ELSE = "something that holds for this turn alone changed"
 
 

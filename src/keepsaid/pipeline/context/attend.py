@@ -96,7 +96,7 @@ def _targets(claimed: Claimed) -> Iterator[tuple[str, Quote]]:
         target = None if reply_to is None else claimed.around.target(reply_to)
         if target is not None and target.text and target.ref not in seen:
             seen.add(target.ref)
-            yield target.ref, Quote(target.text, target.speaker, number if several else 0)
+            yield target.ref, Quote(target.text, target.speaker, number if several else 0, target.trust)
 
 
 def attention_shape(attention: Attention, quoted: str) -> dict[str, Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.skill import Skills
 from keepsaid.errors import ToolError
@@ -28,4 +29,4 @@ def skill_tool(shelf: Skills) -> Tool:
             raise ToolError(f"there is no such skill; there are: {known}")
         return found.body
 
-    return Tool("skill", "Read how to do something that is listed under [Skills].", _SCHEMA, run)
+    return Tool("skill", "Read how to do something that is listed under [Skills].", _SCHEMA, run, output=Trust.OWNER)

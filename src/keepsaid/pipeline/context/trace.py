@@ -11,6 +11,7 @@ from keepsaid.domain.prefix import Mark, marks_of
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.receipt import Place
 from keepsaid.domain.scene import Scene
+from keepsaid.domain.taint import taint_of
 from keepsaid.domain.text import cut
 from keepsaid.pipeline.context.attend import attention_shape
 from keepsaid.ports.model import Tool
@@ -24,7 +25,7 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: f
     Parts of the preparation that were not ready in time stand in `left_out`.
 
     `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told,
-    `factor` what the model's own counts of tokens were to the estimate.
+    `factor` what the model's own counts of tokens were to the estimate, `taint` the least trust of all that is shown.
     """
     layers: list[Json] = [
         {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}
@@ -37,6 +38,7 @@ def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: f
         "lane": _head(scene.tail),
         "factor": factor,
         "at": scene.passing.now_ms,
+        "taint": taint_of(scene).as_json,
         **attention_shape(scene.attention, prompt.quoted),
         "memory": memory_shape(scene.injection),
         **({"left_out": list(scene.left_out)} if scene.left_out else {}),

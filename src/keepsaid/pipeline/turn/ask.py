@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from keepsaid.domain.effects import OpenSlot
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.slot import Expected, Question
 from keepsaid.domain.turn import Claimed
@@ -47,6 +47,7 @@ def ask_for(claimed: Claimed) -> Tool:
         description="Say before you ask a person for something that you wait for an answer of this type.",
         schema=_SCHEMA,
         run=run,
+        output=Trust.OWNER,
     )
 
 

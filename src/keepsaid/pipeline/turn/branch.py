@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from keepsaid.domain.effects import OfBranch
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Prompt, Record
 from keepsaid.domain.staged import staged_in
+from keepsaid.domain.taint import Taint
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.text import cut, normalise
 from keepsaid.pipeline.turn.offers import Alone
 from keepsaid.pipeline.turn.run import Turn, run
 from keepsaid.pipeline.turn.steps import StepLog
 from keepsaid.pipeline.turn.tasking import made_in
-from keepsaid.pipeline.turn.worker import RESULT_CHARS_MAX, Bench, Done, asked
+from keepsaid.pipeline.turn.worker import RESULT_CHARS_MAX, Bench, Done, asked, shown_to
 from keepsaid.ports.model import Tool
 
 POLICY = """\
@@ -39,11 +40,15 @@ tokens.\
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a branch knows: the records of its lane and what stands before them; and its tools."""
+    """What a branch knows: the records of its lane and what stands before them; and its tools.
+
+    `taint` is the least trust of all that.
+    """
 
     records: tuple[Record, ...] = ()
     summary: str = ""
     tools: Sequence[Tool] = ()
+    taint: Taint = Taint(Trust.EXTERNAL, "what was said in its conversation")
 
 
 Hindsight = Callable[[TaskStory], Awaitable[Past]]
@@ -56,7 +61,8 @@ async def think(
     """Come to a conclusion; raises TaskImpossible where nothing is known any more, and what a turn raises."""
     past = await hindsight(story)
     prompt = Prompt(POLICY, past.records, "", normalise(asked(story, named)), summary=past.summary)
-    turn = Turn(bench.model(story.task.terms.model), prompt, past.tools, bench.limits, lambda _: None, Alone())
-    text, records, _ = await run(turn, steps)
-    effects: tuple[OfBranch, ...] = (*staged_in(records), *made_in(records, outside=story.task.outside))
-    return Done(cut(text, RESULT_CHARS_MAX), effects)
+    gate = bench.gate(story.task, past.taint.showing(shown_to(story, named)))
+    turn = Turn(bench.model(story.task.terms.model), prompt, past.tools, bench.limits, lambda _: None, Alone(), gate)
+    ran = await run(turn, steps)
+    made = made_in(ran.records, outside=story.task.outside)
+    return Done(cut(ran.text, RESULT_CHARS_MAX), (*staged_in(ran.records), *made, *ran.waiting))

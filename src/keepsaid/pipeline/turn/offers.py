@@ -82,7 +82,8 @@ class Offers:
             ref, origin = f"message:{message.id}", message.inbound.origin
             self._shown[ref] = await self._offload(len(message.text), partial(self._spoken, message))
             who, attached = origin.name or origin.sender, described(message.inbound.content)
-            records.append(Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached))
+            said = Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached, trust=origin.trust)
+            records.append(said)
         return records
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:

@@ -7,11 +7,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
+from keepsaid.domain.effects import MakeTask
+from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.text import cut, digest, normalise
 from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
 from keepsaid.errors import ModelMalformed, ToolError
+from keepsaid.pipeline.turn.gate import Gate, as_json, refusal_in
 from keepsaid.pipeline.turn.offers import Joining
 from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
@@ -19,6 +23,9 @@ from keepsaid.ports.offload import Offload, inline
 
 _READ_FOR_EACH = 4
 """So many characters may become one when a text is normalised."""
+
+REPEATABLE = (ToolClass.PURE, ToolClass.IDEMPOTENT)
+"""Classes of tools whose calls are made again when nobody knows what came of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +49,40 @@ class Turn:
     limits: TurnLimits
     delta: Delta
     offers: Joining
+    gate: Gate
     offload: Offload = inline
 
 
-async def run(turn: Turn, steps: StepLog) -> tuple[str, tuple[Record, ...], str]:
-    """The reply, the records to store, and the model's name; raises what the model or a lost lease raises."""
+class Ran(NamedTuple):
+    """What a turn came to: its reply, the records to store, the model's name, and the calls that wait for the owner."""
+
+    text: str
+    records: tuple[Record, ...]
+    model: str
+    waiting: tuple[MakeTask, ...] = ()
+
+
+async def run(turn: Turn, steps: StepLog) -> Ran:
+    """Make steps until there is an answer; raises what the model or a lost lease raises.
+
+    The calls of one answer are judged by what the model had been shown when it gave it.
+    """
     exchange: list[Record] = []
+    waiting: list[MakeTask] = []
     for n in range(turn.limits.steps_max):
         if n:
-            exchange += await turn.offers.before(steps.next, replayed=steps.replaying)
+            joined = await turn.offers.before(steps.next, replayed=steps.replaying)
+            turn.gate.see(joined)
+            exchange += joined
         answer = await _ask(turn, steps, tuple(exchange))
-        exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls))
+        exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls, trust=turn.gate.taint.trust))
         if not answer.calls:
-            return answer.text, tuple(exchange), answer.model
-        exchange += [await _use(turn, steps, call) for call in answer.calls]
+            return Ran(answer.text, tuple(exchange), answer.model, tuple(waiting))
+        used = [await _use(turn, steps, call) for call in answer.calls]
+        results = [record for record, _ in used]
+        waiting += [task for _, task in used if task is not None]
+        turn.gate.see(results)
+        exchange += results
         if steps.usage.tokens_in > turn.limits.tokens_in_max:
             raise ModelMalformed(f"the turn has read {steps.usage.tokens_in:,} tokens without coming to an answer")
     raise ModelMalformed(f"the model made {turn.limits.steps_max} steps without coming to an answer")
@@ -106,23 +133,34 @@ def _read(output: Json) -> Answer:
     return Answer(str(output["text"]), read, model=str(output["model"]))
 
 
-async def _use(turn: Turn, steps: StepLog, call: ToolCall) -> Record:
-    return Record(Role.TOOL, await _result(turn, steps, call), call_id=call.id, speaker=call.name)
-
-
-async def _result(turn: Turn, steps: StepLog, call: ToolCall) -> str:
-    """What the tool says, or what is wrong with the call: a step either way, so that a retry counts the same."""
+async def _use(turn: Turn, steps: StepLog, call: ToolCall) -> tuple[Record, MakeTask | None]:
+    """What the model is told of a call: the tool's output, what is wrong with the call, or that it was refused."""
     tool = next((tool for tool in turn.tools if tool.name == call.name), None)
+    output = await _result(turn, steps, tool, call)
+    refused = refusal_in(output)
+    if refused is not None:
+        told = Record(Role.TOOL, refused.text, call_id=call.id, speaker=call.name, trust=turn.gate.taint.trust)
+        return told, refused.task
+    said = _said(output, tool)
+    return Record(Role.TOOL, said, call_id=call.id, speaker=call.name, trust=said.trust), None
+
+
+async def _result(turn: Turn, steps: StepLog, tool: Tool | None, call: ToolCall) -> Json:
+    """The output of a call: a step whatever came of it, so that a retry counts the same."""
+    refusal = None if steps.replaying or tool is None else await turn.gate.refusal(tool, call)
     chars_max = min(turn.limits.tool_chars_max, tool.chars_max if tool else turn.limits.tool_chars_max)
 
     async def make(begun: Begun) -> tuple[Json, Usage]:
         await begun()
-        said = await _call(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
-        return cut(await turn.offload(len(said), partial(_fit, said, chars_max)), chars_max), Usage()
+        if refusal is not None:
+            return as_json(refusal), Usage()
+        said = await call_tool(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
+        fitting = cut(await turn.offload(len(said), partial(_fit, said, chars_max)), chars_max)
+        return _output(fitting, said, tool), Usage()
 
-    repeatable = tool is not None and tool.kind in (ToolClass.PURE, ToolClass.IDEMPOTENT)
+    repeatable = refusal is not None or (tool is not None and tool.kind in REPEATABLE)
     subject = normalise(call.name)
-    return str(await steps.once(Call(StepKind.TOOL, subject, digest(subject, call.arguments), repeatable), make))
+    return await steps.once(Call(StepKind.TOOL, subject, digest(subject, call.arguments), repeatable), make)
 
 
 def _fit(said: str, chars_max: int) -> str:
@@ -130,7 +168,21 @@ def _fit(said: str, chars_max: int) -> str:
     return normalise(said[: _READ_FOR_EACH * chars_max + 1])
 
 
-async def _call(tool: Tool, text: str) -> str:
+def _output(text: str, said: str, tool: Tool | None) -> Json:
+    """What a step stores of an output: its text, with its trust where that is not what the tool declares."""
+    trust = Trust.OWNER if tool is None else said.trust if isinstance(said, Trusted) else tool.output
+    return text if tool is not None and trust is tool.output else {"text": text, "trust": str(trust)}
+
+
+def _said(output: Json, tool: Tool | None) -> Trusted:
+    """The text of a step's output, with its trust; that of a tool that is gone comes from outside."""
+    if isinstance(output, dict):
+        return Trusted(str(output.get("text", "")), Trust(str(output.get("trust", Trust.EXTERNAL))))
+    return Trusted(str(output), Trust.EXTERNAL if tool is None else tool.output)
+
+
+async def call_tool(tool: Tool, text: str) -> str:
+    """Make a call: what the tool returns, or what went wrong, in words for the model."""
     try:
         arguments = json.loads(text or "{}")
     except (ValueError, RecursionError):

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.memory import person_of
+from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.provenance import least
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
@@ -38,7 +40,9 @@ def set_personality(claimed: Claimed) -> tuple[Tool, ...]:
         "required": ["text"],
         "additionalProperties": False,
     }
-    return (Tool(SET_PERSONALITY, "Set how you speak, when the person asks you to speak otherwise.", schema, run),)
+    says = "Set how you speak, when the person asks you to speak otherwise."
+    whose = least(one.inbound.origin.trust for one in claimed.heard)
+    return (Tool(SET_PERSONALITY, says, schema, run, serves=whose, output=Trust.OWNER),)
 
 
 def set_in(records: Sequence[Record], claimed: Claimed) -> tuple[SetPersonality, ...]:

@@ -87,7 +87,7 @@ class StepLog:
         if known is not None and known.state == "finished":
             self.usage += known.usage
             return known.output
-        if known is not None and not call.repeatable:
+        if known is not None and not (call.repeatable and known.repeatable):
             raise NeedsReview(f"the call of {call.subject} started and has no result")
         output, usage = await self._made(n, call, make)
         self.usage += usage

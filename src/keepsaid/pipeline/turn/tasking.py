@@ -6,14 +6,16 @@ What is made or ended is committed with the turn, or with the branch, or not at 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, StopTask
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import Message, Trust, Trusted
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.task import ENDED, Task, TaskFilter
+from keepsaid.domain.provenance import least
+from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
 from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.work import TaskKind
@@ -75,26 +77,24 @@ class Tasking:
         origins = [message.inbound.origin for message in claimed.messages]
         owned = all(one.trust is Trust.OWNER and one.direct for one in origins)
         self._lane = None if owned else claimed.batch.lane
-        self._strange = any(one.trust is Trust.EXTERNAL for one in origins)
         made = (read("task", str(step.output).partition(" ")[0]) for step in steps if step.subject in (CREATE, BRANCH))
         self._made = {number for number in made if number is not None}
 
     def making(self) -> tuple[Tool, ...]:
         """Make and branch: all that a branch has."""
-        again = ToolClass.IDEMPOTENT
         return (
-            Tool(CREATE, "Have a worker do something beside this conversation.", _CREATE, self._create, again),
-            Tool(BRANCH, "Think something over aside, with all that was said here.", _BRANCH, self._branch, again),
+            _own(CREATE, "Have a worker do something beside this conversation.", _CREATE, self._create),
+            _own(BRANCH, "Think something over aside, with all that was said here.", _BRANCH, self._branch),
         )
 
     def tools(self) -> tuple[Tool, ...]:
         """Make, branch, list, show and cancel."""
-        again, pure = ToolClass.IDEMPOTENT, ToolClass.PURE
+        ends = _own(CANCEL, "End a task that has not ended.", _NAMED, self._cancel)
         return (
             *self.making(),
-            Tool(LIST, "List the latest tasks, newest first.", _NOTHING, self._list, pure),
-            Tool(SHOW, "Show one task: what its worker did, what came of it.", _NAMED, self._show, pure),
-            Tool(CANCEL, "End a task that has not ended.", _NAMED, self._cancel, again),
+            Tool(LIST, "List the latest tasks, newest first.", _NOTHING, self._list),
+            Tool(SHOW, "Show one task: what its worker did, what came of it.", _NAMED, self._show),
+            replace(ends, serves=Trust.OWNER) if self._lane is None else ends,
         )
 
     async def _create(self, arguments: dict[str, Json]) -> str:
@@ -112,8 +112,6 @@ class Tasking:
         return f"{await self._new()} is thought over once you have answered."
 
     def _check(self, arguments: Mapping[str, Json], name: str) -> None:
-        if self._strange:
-            raise ToolError("strangers take part in this turn: they can have nothing done")
         text = arguments.get(name)
         if not isinstance(text, str) or not text.strip() or len(text) > TEXT_CHARS_MAX:
             raise ToolError(f"{name} must be a text of at most {TEXT_CHARS_MAX} characters that is not empty")
@@ -128,14 +126,16 @@ class Tasking:
         return show("task", number)
 
     async def _list(self, _arguments: dict[str, Json]) -> str:
-        return listed(await self._view.find(TaskFilter(lane=self._lane, limit=_LISTED)))
+        found = await self._view.find(TaskFilter(lane=self._lane, limit=_LISTED))
+        return Trusted(listed(found), least([Trust.OWNER, *map(trust_of_task, found)]))
 
     async def _show(self, arguments: dict[str, Json]) -> str:
         task = await self._seen(_named(arguments))
         lines = [_line(task), *data("what it is about", cut(task.description, _RESULT_CHARS))]
         lines += data("what its worker said of it", task.status) if task.status else ()
         lines += data("its result", cut(task.result, _RESULT_CHARS)) if task.result else ()
-        return "\n".join((*lines, *(("Why: " + task.reason,) if task.reason else ())))
+        text = "\n".join((*lines, *(("Why: " + task.reason,) if task.reason else ())))
+        return Trusted(text, Trust.EXTERNAL if task.result or task.reason else trust_of_task(task))
 
     async def _cancel(self, arguments: dict[str, Json]) -> str:
         task = await self._seen(_named(arguments))
@@ -162,7 +162,8 @@ def made_in(records: Sequence[Record], *, outside: bool) -> tuple[MakeTask, ...]
 
 
 def _asked_for(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask | StopTask | RelayTask]:
-    for call, said in _granted(records):
+    for call, said, trust in _granted(records):
+        strange = outside if trust is None else trust is not Trust.OWNER
         arguments: Json = json.loads(call.arguments or "{}")
         number = read("task", said.partition(" ")[0])
         if number is None or not isinstance(arguments, dict):
@@ -173,19 +174,26 @@ def _asked_for(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask
             if said.split(" ", 2)[1].rstrip(":") in ENDED:
                 yield RelayTask(number)
         elif call.name == BRANCH:
-            yield MakeTask(number, normalise(str(arguments["about"])), outside=outside, kind=TaskKind.BRANCH)
+            yield MakeTask(number, normalise(str(arguments["about"])), outside=strange, kind=TaskKind.BRANCH)
         else:
             text, key = normalise(str(arguments["task"])), normalise(str(arguments.get("key", "")))
-            yield MakeTask(number, text, key, _after(arguments), outside)
+            yield MakeTask(number, text, key, _after(arguments), strange)
 
 
-def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, str]]:
+def _own(name: str, says: str, schema: Mapping[str, Json], run: Callable[[dict[str, Json]], Awaitable[str]]) -> Tool:
+    """A tool that has an effect among tasks: it serves people who are known, and strangers never."""
+    return Tool(name, says, schema, run, ToolClass.IDEMPOTENT, serves=Trust.KNOWN, output=Trust.OWNER)
+
+
+def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, str, Trust | None]]:
     calls: dict[str, ToolCall] = {}
+    trust = None
     for one in records:
         if one.role is Role.ASSISTANT:
             calls = {call.id: call for call in one.calls if call.name in (CREATE, BRANCH, SHOW, CANCEL)}
+            trust = one.trust
         elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
-            yield calls[one.call_id], one.text
+            yield calls[one.call_id], one.text, trust
 
 
 def _after(arguments: Mapping[str, Json]) -> tuple[int, ...]:
@@ -245,9 +253,15 @@ class TaskWords:
         story = None if number is None else await self._view.task(number)
         if story is None or story.task.state != "needs_review":
             return Told("Say which: a task that needs review. /tasks lists them.", REFUSED)
-        effect = JudgeTask(story.task.id, approved, "refused by the owner")
-        done = "goes on; its unfinished call is made again" if approved else "has failed"
+        effect = JudgeTask(story.task.id, approved, CALL_REFUSED)
+        done = _goes_on(story.task) if approved else "has failed"
         return Told(f"{show('task', story.task.id)} {done}.", effects=(effect,))
+
+
+def _goes_on(task: Task) -> str:
+    if task.kind is TaskKind.CALL and not task.fence:
+        return "is approved: the call is made now, once, as it was shown"
+    return "goes on; its unfinished call is made again"
 
 
 _WHO = f"Only the {OWNER} may say that, in a chat between the two of us."

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.message import SYSTEM, Message, Trust
+from keepsaid.domain.message import SYSTEM, Message, Trust, Trusted
 from keepsaid.domain.moment import moment
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.provenance import least
@@ -58,6 +59,7 @@ _SCHEMA: Mapping[str, Json] = {
     "required": ["what", "text"],
     "additionalProperties": False,
 }
+_NO_ARGUMENTS: Mapping[str, Json] = {"type": "object", "properties": {}}
 _ONE: Mapping[str, Json] = {
     "type": "object",
     "properties": {"id": {"type": "string", "description": "as schedule_list names it: sch_..."}},
@@ -105,7 +107,9 @@ def schedule_tools(
         return f"{told}{named}, to {does} {json.dumps(text)} here. It is kept once your answer is written."
 
     async def listed(_arguments: dict[str, Json]) -> str:
-        return "\n".join(map(_line, await mine())) or "There is no schedule in this conversation."
+        found = await mine()
+        told = "\n".join(map(_line, found)) or "There is no schedule in this conversation."
+        return Trusted(told, least([Trust.OWNER, *(one.new.trust for one in found)]))
 
     async def cancel(arguments: dict[str, Json]) -> str:
         number = read("schedule", str(arguments.get("id", "")))
@@ -114,10 +118,11 @@ def schedule_tools(
             raise ToolError("there is no such schedule here that you can cancel")
         return f"{show('schedule', found.id)} is cancelled once your answer is written."
 
+    own = partial(Tool, serves=Trust.KNOWN, output=Trust.OWNER)
     return (
-        Tool(ADD, "Let something be said, asked or done here later, once or again and again.", _SCHEMA, add),
-        Tool(LIST, "The schedules of this conversation.", {"type": "object", "properties": {}}, listed),
-        Tool(CANCEL, "Let a schedule of this conversation come no more.", _ONE, cancel),
+        own(ADD, "Let something be said, asked or done here later, once or again and again.", _SCHEMA, add),
+        replace(own(LIST, "The schedules of this conversation.", _NO_ARGUMENTS, listed), serves=Trust.EXTERNAL),
+        own(CANCEL, "Let a schedule of this conversation come no more.", _ONE, cancel),
     )
 
 
@@ -174,21 +179,25 @@ def _check_pace(timing: Timing, first: int, terms: TimelyTerms) -> None:
 
 def scheduled_in(records: Sequence[Record], claimed: Claimed, zone: str) -> tuple[KeepTime | EndSchedule, ...]:
     """What a turn's records ask for: every call that was granted, in order; read again, they say the same."""
-    if least(message.inbound.origin.trust for message in claimed.heard) is Trust.EXTERNAL:
-        return ()
     return tuple(_effects(records, claimed, zone))
 
 
 def _effects(records: Sequence[Record], claimed: Claimed, zone: str) -> Iterator[KeepTime | EndSchedule]:
     calls: dict[str, ToolCall] = {}
+    trust = Trust.EXTERNAL
     for one in records:
         if one.role is Role.ASSISTANT:
             calls = {call.id: call for call in one.calls if call.name in (ADD, CANCEL)}
-        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
-            yield from _effect(calls[one.call_id], one.text, claimed, zone)
+            trust = one.trust or least(message.inbound.origin.trust for message in claimed.heard)
+        elif one.role is not Role.TOOL or one.call_id not in calls or one.text.startswith(_REFUSED):
+            continue
+        elif trust is not Trust.EXTERNAL:
+            yield from _effect(calls[one.call_id], one.text, claimed, (zone, trust))
 
 
-def _effect(call: ToolCall, told: str, claimed: Claimed, zone: str) -> Iterator[KeepTime | EndSchedule]:
+def _effect(call: ToolCall, told: str, claimed: Claimed, terms: tuple[str, Trust]) -> Iterator[KeepTime | EndSchedule]:
+    """What one call asks for; `terms` are the usual time zone, and the trust of the turn when it called."""
+    zone, trust = terms
     arguments = json.loads(call.arguments or "{}")
     if call.name == CANCEL:
         number = read("schedule", str(arguments.get("id", "")))
@@ -203,7 +212,6 @@ def _effect(call: ToolCall, told: str, claimed: Claimed, zone: str) -> Iterator[
     what, text, name, timing = _asked(arguments, TimelyTerms(zone=zone), first)
     timing = Once(first) if isinstance(timing, Once) else timing
     origin, (url, _) = claimed.heard[-1].inbound.origin, address(claimed.heard)
-    trust = least(message.inbound.origin.trust for message in claimed.heard)
     target = Target(claimed.batch.lane, url, direct=origin.direct)
     yield KeepTime(NewSchedule(number, "agent", name, timing, what, text, target, trust), first)
 

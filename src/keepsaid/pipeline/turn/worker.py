@@ -6,18 +6,21 @@ What came from outside is wrapped as data; so is what earlier tasks came to.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from keepsaid.domain.effects import OfBranch
 from keepsaid.domain.ids import show
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.skill import Skills
+from keepsaid.domain.taint import Shown, Taint
 from keepsaid.domain.task import Task, TaskStory, TellStatus
 from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError
+from keepsaid.pipeline.turn.gate import Asking, Gate
 from keepsaid.pipeline.turn.offers import Alone
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.steps import StepLog
@@ -59,6 +62,11 @@ class Bench:
     tools: Callable[[], Sequence[Tool]]
     skills: SkillShelf
     limits: TurnLimits = TurnLimits()
+    asking: Callable[[Task], Asking] | None = None
+
+    def gate(self, task: Task, taint: Taint) -> Gate:
+        """The gate of a run of a task; tools that its rule lists may always be called."""
+        return Gate(taint, self.asking(task) if self.asking else None, granted=task.terms.tools or ())
 
 
 class Done(NamedTuple):
@@ -77,9 +85,10 @@ async def work(bench: Bench, story: TaskStory, named: Mapping[str, Task], steps:
     system = f"{POLICY}{_skill(task, await bench.skills.read())}"
     prompt = Prompt(system, (), "", normalise(asked(story, named)))
     tools = (*_tools(task, bench.tools()), set_status(bench.operations, task))
-    turn = Turn(bench.model(task.terms.model), prompt, tools, bench.limits, lambda _: None, Alone())
-    text, _, _ = await run(turn, steps)
-    return Done(cut(text, RESULT_CHARS_MAX))
+    gate = bench.gate(task, Taint().showing(shown_to(story, named)))
+    turn = Turn(bench.model(task.terms.model), prompt, tools, bench.limits, lambda _: None, Alone(), gate)
+    ran = await run(turn, steps)
+    return Done(cut(ran.text, RESULT_CHARS_MAX), ran.waiting)
 
 
 def references(task: Task) -> tuple[str, ...]:
@@ -106,6 +115,16 @@ def asked(story: TaskStory, named: Mapping[str, Task]) -> str:
     return "\n".join(parts)
 
 
+def shown_to(story: TaskStory, named: Mapping[str, Task]) -> Iterator[Shown]:
+    """What a worker is shown before its first step: its task, and the results that it is given."""
+    task = story.task
+    if task.outside:
+        yield Shown(Trust.EXTERNAL, f"the text of {show('task', task.id)}")
+    for one in (*story.before, *named.values()):
+        if one.result:
+            yield Shown(Trust.EXTERNAL, f"the result of {show('task', one.id)}")
+
+
 def data(what: str, text: str) -> tuple[str, ...]:
     """A text as data, which cannot end itself."""
     return f"[Data] {what}:", text.replace("[End of data]", "[End of data ]"), "[End of data]"
@@ -127,9 +146,14 @@ def _skill(task: Task, skills: Skills) -> str:
 
 
 def _tools(task: Task, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Those it may use; memory's are never among them (seed 001; seed 000)."""
+    """Those it may use; memory's are never among them (seed 001; seed 000).
+
+    What a rule spawned of outside text has those that serve anyone, unless the rule lists others.
+    """
     allowed = task.terms.tools
     known = {tool.name: tool for tool in tools if not tool.name.startswith(_MEMORY)}
+    if allowed is None and task.rule and task.outside:
+        return tuple(tool for tool in known.values() if tool.needs is Trust.EXTERNAL)
     if allowed is None:
         return tuple(known.values())
     missing = [name for name in allowed if name not in known]
@@ -155,4 +179,6 @@ def set_status(operations: Operations, task: Task) -> Tool:
         schema=_STATUS,
         run=tell,
         kind=ToolClass.IDEMPOTENT,
+        serves=Trust.EXTERNAL,
+        output=Trust.OWNER,
     )

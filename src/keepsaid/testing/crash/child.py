@@ -29,6 +29,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.app.working import Site
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.domain.widening import Reach, WidenMemory
@@ -194,7 +195,7 @@ def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:
         point(f"effect.{name}")
         return f"{name} is done"
 
-    return Tool(name, f"Leave a mark, {name}.", _KEYED, run, kind)
+    return Tool(name, f"Leave a mark, {name}.", _KEYED, run, kind, serves=Trust.EXTERNAL)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

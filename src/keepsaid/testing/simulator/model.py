@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import Answer, ToolClass, Usage
@@ -215,6 +215,6 @@ def tools(net: Net, seen: Seen) -> tuple[Tool, ...]:
             )
 
         schema: dict[str, Json] = {"type": "object", "properties": {"word": {"type": "string"}}}
-        return Tool(name, f"{name} something", schema, run, kind, limit_s=10.0)
+        return Tool(name, f"{name} something", schema, run, kind, limit_s=10.0, serves=Trust.EXTERNAL)
 
     return tool("look", ToolClass.PURE), tool("set", ToolClass.IDEMPOTENT), tool("pay", ToolClass.UNSAFE)

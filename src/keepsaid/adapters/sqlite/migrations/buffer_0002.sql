@@ -63,3 +63,11 @@ ALTER TABLE forgetting ADD COLUMN row_seal INTEGER;
 ALTER TABLE forgotten_aside ADD COLUMN row_seal INTEGER;
 ALTER TABLE forgetting_item ADD COLUMN row_seal INTEGER;
 ALTER TABLE redelivery ADD COLUMN row_seal INTEGER;
+
+-- Trust: of what stands for a lane's past, and of what schedules post. '' is a row of version 1, for which it is worked out.
+ALTER TABLE lane_summary ADD COLUMN trust TEXT NOT NULL DEFAULT '';
+ALTER TABLE reply ADD COLUMN trust TEXT NOT NULL DEFAULT '';
+
+-- Approvals: until when a call that waits for a person may be approved.
+ALTER TABLE task ADD COLUMN expires_at INTEGER;
+CREATE INDEX task_expiring ON task (expires_at) WHERE expires_at IS NOT NULL AND state = 'needs_review';

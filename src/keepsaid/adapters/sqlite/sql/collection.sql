@@ -88,13 +88,13 @@ FROM session JOIN lane ON lane.id = session.lane_id WHERE session.id = ?
 
 -- name: utterances
 SELECT position, role, text, ref, speaker, sender,
-  iif(role = 'user', trust, iif(?5 OR EXISTS (
+  iif(role = 'user', trust, iif(?5 OR trust = 'external' OR EXISTS (
     SELECT 1 FROM transcript AS beside WHERE beside.turn_id = transcript.turn_id AND beside.role = 'tool'
   ) OR EXISTS (
     SELECT 1 FROM transcript AS before WHERE before.lane_id = ?1 AND before.position >= ?6
     AND before.position < transcript.position AND before.role = 'tool'
     AND before.speaker NOT IN (SELECT value FROM json_each(?7))
-  ), 'external', 'known')),
+  ), 'external', iif(trust = '', 'known', trust))),
   direct, created_at
 FROM transcript
 WHERE lane_id = ?1 AND position > ?2 AND position <= ?3 AND role <> 'tool' AND unprompted = 0

@@ -5,15 +5,15 @@ SELECT coalesce(version, 0), coalesce(summarised_until, 0), coalesce(floor, 0), 
 FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id WHERE lane.id = ?
 
 -- name: summary
-SELECT version, first, last, text, kind, model, created_at FROM lane_summary WHERE lane_id = ?1 AND version = ?2
+SELECT version, first, last, text, kind, model, created_at, trust FROM lane_summary WHERE lane_id = ?1 AND version = ?2
 
 -- name: tail
 /*part records_after*/
 ORDER BY position DESC LIMIT ?3
 
 -- name: posted
-SELECT posted_after, text FROM (
-  SELECT id, posted_after, text, row_number() OVER (PARTITION BY posted_after ORDER BY id DESC) AS n
+SELECT posted_after, text, trust FROM (
+  SELECT id, posted_after, text, trust, row_number() OVER (PARTITION BY posted_after ORDER BY id DESC) AS n
   FROM reply INDEXED BY reply_posted
   WHERE lane_id = ?1 AND posted_after >= ?2 AND text <> '' AND state NOT IN ('dead', 'not_deliverable')
     AND NOT (posted_after = ?3 AND created_at <= ?4)
@@ -31,9 +31,12 @@ SELECT role FROM transcript WHERE lane_id = ?1 AND position = ?2
 SELECT count(*), coalesce(sum(length(text)), 0) FROM transcript
 WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3 AND role IN ('user', 'assistant') AND unprompted = 0
 
+-- name: trusts_between
+SELECT DISTINCT role, iif(role = 'tool', speaker, ''), trust FROM transcript WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3
+
 -- name: keep_summary
-INSERT INTO lane_summary (lane_id, version, first, last, text, kind, model, created_at, messages, chars)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lane_summary (lane_id, version, first, last, text, kind, model, created_at, messages, chars, trust)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: keep_cut
 INSERT INTO lane_cut (lane_id, version, first, last, reason, left_out, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -60,7 +63,7 @@ SELECT lane.channel, lane.account, lane.conversation, lane.key, lane_summary.ver
     SELECT 1 FROM transcript INDEXED BY transcript_tool
     WHERE transcript.lane_id = lane.id AND transcript.role = 'tool'
     AND transcript.speaker NOT IN (SELECT value FROM json_each(?2))
-  )
+  ), lane_summary.trust
 FROM summary_due
 JOIN lane ON lane.id = summary_due.lane_id
 JOIN lane_summary ON lane_summary.lane_id = summary_due.lane_id AND lane_summary.version = summary_due.version
@@ -80,7 +83,8 @@ SELECT lane.key, made.version, made.first, made.last, made.text, made.kind, made
     WHERE transcript.lane_id = lane.id AND transcript.role = 'tool'
     AND transcript.speaker NOT IN (SELECT value FROM json_each(?5))
   ),
-  EXISTS (SELECT 1 FROM lane_cut WHERE lane_id = lane.id AND version > made.version AND reason = 'reset')
+  EXISTS (SELECT 1 FROM lane_cut WHERE lane_id = lane.id AND version > made.version AND reason = 'reset'),
+  made.trust
 FROM lane JOIN lane_summary AS made ON made.lane_id = lane.id AND made.version = (
   SELECT max(version) FROM lane_summary WHERE lane_id = lane.id AND last <= lane.transcript - ?4
 )

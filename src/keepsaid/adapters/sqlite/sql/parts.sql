@@ -25,7 +25,7 @@ walk (id, number, previous_id, first) AS (
 )
 
 -- name: records_after
-SELECT role, text, calls, call_id, speaker, attached, ref, position FROM transcript
+SELECT role, text, calls, call_id, speaker, attached, ref, position, trust FROM transcript
 WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
   AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
 
@@ -43,7 +43,7 @@ FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
 task.id, task.key, task.kind, task.state, task.turn_id, task.depth, task.rule, task.description, task.terms, task.outside,
   task.messages, task.priority, task.ready_at, task.fence, task.attempts, task.crashes, task.deferrals, task.deferred_from,
   task.status, task.result, task.reason, task.tokens_in, task.tokens_out, task.cost_micros, task.created_at,
-  task.started_at, task.ended_at,
+  task.started_at, task.ended_at, task.expires_at,
   (SELECT json_group_array(after_id) FROM task_after WHERE task_after.task_id = task.id),
   lane.channel, lane.account, lane.conversation, lane.key
 FROM task LEFT JOIN lane ON lane.id = task.lane_id

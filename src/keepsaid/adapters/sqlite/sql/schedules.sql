@@ -153,7 +153,9 @@ LIMIT ?
 INSERT INTO lane (channel, account, conversation, key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
 
 -- name: post
-UPDATE reply SET posted_after = (SELECT transcript FROM lane WHERE lane.id = reply.lane_id) WHERE id = ?
+UPDATE reply SET posted_after = (SELECT transcript FROM lane WHERE lane.id = reply.lane_id),
+  trust = coalesce((SELECT trust FROM schedule WHERE schedule.id = ?2), '')
+WHERE id = ?1
 
 -- name: posted_by
 SELECT reply.id, reply.state, NULL, reply.attempts

@@ -72,7 +72,8 @@ ORDER BY message.id LIMIT 1
 -- name: said_reply
 SELECT reply.id, reply.turn_id, iif(lane.key <> ?5 AND (lane.external_from IS NOT NULL OR EXISTS (
   SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
-)), '', reply.text)
+)), '', reply.text),
+  coalesce((SELECT trust FROM transcript WHERE transcript.ref <> '' AND transcript.ref = 'reply:' || reply.turn_id LIMIT 1), '')
 FROM reply JOIN lane ON lane.id = reply.lane_id
 WHERE reply.provider_id = ?1 AND reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
 ORDER BY reply.id LIMIT 1

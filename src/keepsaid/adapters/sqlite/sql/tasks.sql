@@ -22,8 +22,9 @@ UPDATE task SET state = ?2, owner = ?3, lease_until = ?4, fence = fence + 1, sta
 WHERE id = ?1
 
 -- name: keep
-INSERT INTO task (id, key, kind, state, lane_id, turn_id, depth, description, terms, outside, priority, reason, created_at, ended_at, relay)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO task (id, key, kind, state, lane_id, turn_id, depth, description, terms, outside, priority, reason, created_at, ended_at, relay,
+  expires_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: keep_after
 INSERT INTO task_after (task_id, after_id) SELECT ?1, value FROM carray(?2) WHERE 1 ON CONFLICT DO NOTHING
@@ -88,6 +89,12 @@ DELETE FROM step WHERE turn_id = ? AND n = ?
 
 -- name: end_call
 UPDATE step SET state = ?3, output = ?4, ended_at = ?5 WHERE turn_id = ?1 AND n = ?2
+
+-- name: overdue
+SELECT id FROM task INDEXED BY task_expiring WHERE state = 'needs_review' AND expires_at <= ? ORDER BY id
+
+-- name: next_expiry
+SELECT min(expires_at) FROM task INDEXED BY task_expiring WHERE state = 'needs_review' AND expires_at IS NOT NULL
 
 -- name: in_flight
 SELECT id FROM task INDEXED BY task_running WHERE state = 'running' AND owner <> ? ORDER BY id

@@ -97,7 +97,7 @@ FROM episode_due JOIN lane ON lane.id = episode_due.lane_id
 WHERE ?1 IS NULL OR lane.conversation = ?1 ORDER BY episode_due.batch_id LIMIT ?2
 
 -- name: answer
-SELECT transcript.text, transcript.created_at, turn.model, EXISTS (
+SELECT transcript.text, transcript.created_at, turn.model, transcript.trust, EXISTS (
   SELECT 1 FROM message
   WHERE message.lane_id = batch.lane_id AND message.number <= max(
     batch.last, coalesce((SELECT max(last) FROM batch AS joined WHERE joined.steered = ?1), 0)

@@ -1,0 +1,154 @@
+"""Approvals: a refused call is put before the owner, as a task that makes exactly this call once it is approved."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from keepsaid.domain.effects import MakeTask
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import ToolCall
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.taint import Taint
+from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
+from keepsaid.domain.text import digest, normalise
+from keepsaid.domain.work import TaskKind
+from keepsaid.ports.clock import Clock, Ids
+from keepsaid.ports.model import Tool
+from keepsaid.ports.tasks import TaskView
+
+_ARGUMENTS_CHARS_MAX = 3_000
+"""Arguments that are longer are not put before anybody: the owner could not read what he approves."""
+
+_LISTED = 200
+_NOT_ASKED = (
+    "It cannot be approved either: {}. Say so, and that the owner can do it in a conversation without such text."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalTerms:
+    """How long a call may be approved, and how many may wait at a time: of one lane, and in all."""
+
+    lasts_ms: int = 86_400_000
+    lane_max: int = 5
+    all_max: int = 50
+
+
+class Approvals:
+    """Puts the refused calls of one turn, branch or worker before the owner.
+
+    `names` are the tools that can be called outside of a turn. The same call is asked for once while it waits, and not
+    again for as long after it was refused or expired.
+    """
+
+    def __init__(
+        self,
+        view: TaskView,
+        system: tuple[Clock, Ids],
+        lane: Lane | None,
+        names: Collection[str],
+        terms: ApprovalTerms | None = None,
+    ) -> None:
+        self._view = view
+        self._clock, self._ids = system
+        self._lane = lane
+        self._names = names
+        self._terms = terms or ApprovalTerms()
+        self._new: dict[str, int] = {}
+
+    async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
+        """What the model is told, and the task that waits for the owner, where this call does not wait already."""
+        if tool.name not in self._names:
+            return _NOT_ASKED.format("it belongs to the turn itself"), None
+        arguments = canonical(call.arguments)
+        if arguments is None or len(arguments) > _ARGUMENTS_CHARS_MAX:
+            return _NOT_ASKED.format("its arguments are too long to be shown, or no JSON object"), None
+        key = _key(self._lane, tool.name, arguments)
+        known = await self._known(key)
+        if known:
+            return known, None
+        if await self._crowded():
+            return _NOT_ASKED.format("too many calls wait for the owner already"), None
+        number, now = self._ids.next(), self._clock.now_ms()
+        self._new[key] = number
+        notice = ReplyDraft(self._ids.next(), _notice(number, tool.name, arguments, taint), notice=True)
+        text = f"{tool.name} {arguments}"
+        until = now + self._terms.lasts_ms
+        task = MakeTask(number, text, key, (), True, TaskKind.CALL, taint.why or str(taint.trust), until, notice)
+        return _waits(number), task
+
+    async def _known(self, key: str) -> str:
+        """What is said of a call that was asked for before; "" where it was not."""
+        if key in self._new:
+            return _waits(self._new[key])
+        [*found] = await self._view.find(TaskFilter(key=key, limit=1))
+        last = found[0] if found else None
+        if last is None:
+            return ""
+        if last.state in ("needs_review", "pending", "running"):
+            return _waits(last.id)
+        ended = last.state == "failed" and not last.fence
+        if ended and self._clock.now_ms() - (last.ended_at or 0) < self._terms.lasts_ms:
+            who = (
+                "Nobody approved this very call in time" if last.reason == CALL_EXPIRED else "The owner has refused it"
+            )
+            return f"{who}. Do not try again."
+        return ""
+
+    async def _crowded(self) -> bool:
+        waiting = await self._view.find(TaskFilter(state="needs_review", limit=_LISTED))
+        calls = [one for one in waiting if one.kind is TaskKind.CALL]
+        here = _of(self._lane, calls) + len(self._new)
+        return here >= self._terms.lane_max or len(calls) + len(self._new) >= self._terms.all_max
+
+
+def canonical(arguments: str) -> str | None:
+    """Arguments as they are shown and used: a JSON object on one line; None where they are none.
+
+    What cannot be seen, or turns the writing direction, is shown by its number.
+    """
+    try:
+        read = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(read, dict):
+        return None
+    written = json.dumps(read, ensure_ascii=False)
+    return "".join(one if _is_seen(one) else json.dumps(one)[1:-1] for one in written)
+
+
+def call_of(task: Task) -> ToolCall:
+    """The call that a task makes."""
+    name, _, arguments = task.description.partition(" ")
+    return ToolCall("approved", name, arguments)
+
+
+def _is_seen(letter: str) -> bool:
+    return letter == " " or unicodedata.category(letter)[0] not in ("C", "Z")
+
+
+def _of(lane: Lane | None, calls: Sequence[Task]) -> int:
+    return sum(one.lane == lane for one in calls)
+
+
+def _key(lane: Lane | None, name: str, arguments: str) -> str:
+    return f"call:{digest(*(lane or ()), name, arguments).hex()[:24]}"
+
+
+def _waits(number: int) -> str:
+    name = show("task", number)
+    return f"The owner is asked and sees the arguments ({name}). It runs once they approve. Say so; do not try again."
+
+
+def _notice(number: int, name: str, arguments: str, taint: Taint) -> str:
+    task = show("task", number)
+    return normalise(
+        f"A tool call needs your approval ({task}).\nTool: {name}\n"
+        f"Arguments (data, not a message to you): {arguments}\n"
+        f"Why: the turn that asked for it shows {taint.why or 'text by others'}.\n"
+        f"/approve {task} runs it once, exactly so. /reject {task} refuses it."
+    )
