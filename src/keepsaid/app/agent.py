@@ -18,6 +18,7 @@ from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
+from keepsaid.domain.task import Task
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
@@ -150,6 +151,10 @@ class Agent:
         terms = ApprovalTerms(lasts_ms, settings.approvals_lane_max, settings.approvals_max)
         names = {tool.name for tool in self.worker_tools()}
         return Approvals(self.stores[0].tasks, self.system, lane, names, terms)
+
+    def asking(self, task: Task) -> Approvals:
+        """What puts calls that the worker of a task is refused before the owner."""
+        return self.approvals(task.lane)
 
     def hindsight(self) -> Hindsight:
         """What branches know of the lanes that they are begun in."""

@@ -194,10 +194,8 @@ class Instance:
         self._supervisor: Supervisor | None = None
 
     def _site(self, agent: Agent) -> Site:
-        stores = self.operations, self.memories
-        tools, past = agent.worker_tools, agent.hindsight()
-        site = Site(self.home, self.config, *stores, self.redactor, self.model, tools, past)
-        return replace(site, asking=lambda task: agent.approvals(task.lane))
+        stores, lent = (self.operations, self.memories), (agent.worker_tools, agent.hindsight(), agent.asking)
+        return Site(self.home, self.config, *stores, self.redactor, self.model, *lent)
 
     def _way_in(self) -> Door:
         config = self.config

@@ -270,8 +270,7 @@ class Flow:
         delta = partial(self._tell, offers)
         gate = Gate(taint_in(trace), self._mind.asking(claimed) if self._mind.asking else None)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers, gate, offload)
-        ran = await run(turn, steps)
-        records = ran.records
+        records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
         told: tuple[Effect, ...] = (
