@@ -194,8 +194,8 @@ class Instance:
         self._supervisor: Supervisor | None = None
 
     def _site(self, agent: Agent) -> Site:
-        stores, lent = (self.operations, self.memories), (agent.worker_tools, agent.hindsight(), agent.asking)
-        return Site(self.home, self.config, *stores, self.redactor, self.model, *lent)
+        lent = agent.worker_tools, agent.hindsight(), agent.asking
+        return Site(self.home, self.config, self.operations, self.memories, self.redactor, self.model, *lent)
 
     def _way_in(self) -> Door:
         config = self.config
