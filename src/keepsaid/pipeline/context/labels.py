@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from keepsaid.domain.lookalike import heading, opens
+
 MEMORY = "[Context from memory]"
 BULLETIN = "[Bulletin]"
 SUMMARY = "[Summary of earlier messages]"
@@ -42,13 +44,11 @@ _FOLD = "  "
 
 
 def unforged(text: str) -> str:
-    """A text of which no line passes for a label of ours: such lines are folded, as another speaker's would be."""
-    if "[" not in text or not _labelled(text):
+    """A text of which no line passes for a label of ours: such lines are folded, as another speaker's would be.
+
+    A line counts by how it looks: hidden characters, quoting, emphasis, case and other brackets make no difference.
+    """
+    if not opens(text):
         return text
     lines = text.splitlines(keepends=True)
-    return "".join(_FOLD + line if line.lstrip().casefold().startswith(_OURS) else line for line in lines)
-
-
-def _labelled(text: str) -> bool:
-    low = text.casefold()
-    return any(label in low for label in _OURS)
+    return "".join(_FOLD + line if opens(line) and heading(line).startswith(_OURS) else line for line in lines)
