@@ -13,6 +13,7 @@ from pathlib import Path
 from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain.ids import PREFIXES, show
 from keepsaid.interfaces.cli.escapes import json_line
+from keepsaid.interfaces.cli.log_rate import LogRate
 from keepsaid.ports.redactor import Redactor
 
 EXTRAS = ("code", "turn", "batch", "message", "reply", "channel", "how", "took_ms", "held_s")
@@ -69,7 +70,22 @@ def _named(kind: str, value: object) -> object:
 
 
 class _OwnersFile(RotatingFileHandler):
-    """Rotates, and makes every file with mode 0600."""
+    """Rotates, makes every file with mode 0600, and writes what repeats at a limited rate."""
+
+    _rate: LogRate | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, unless it repeats too often."""
+        self._rate = self._rate or LogRate()
+        for one in self._rate.take(record):
+            super().emit(one)
+
+    def close(self) -> None:
+        """Write what is left to be told, and close the file."""
+        for one in self._rate.rest() if self._rate else ():
+            super().emit(one)
+        self._rate = None
+        super().close()
 
     def _open(self) -> TextIOWrapper:
         return _private(Path(self.baseFilename))
