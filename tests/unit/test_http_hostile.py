@@ -11,6 +11,9 @@ import pytest
 import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
 
+from keepsaid.errors import StoreFull
+from keepsaid.interfaces.http.delivered import Delivered
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HELLO = {"text": "hello", "sender": "ann", "conversation": "room"}
@@ -208,3 +211,66 @@ async def test_with_the_clients_token_the_owner_is_known(tmp_path_factory: pytes
     async with site(root, answering=False, owner=owner, server=server) as running:
         refused(await running.put({**HELLO, "sender": "boss"}), 401)
         assert (await running.put({**HELLO, "sender": "boss"}, CLIENT)).status_code == 201
+
+
+# Whether it takes messages
+
+
+class Full:
+    """A hook of a store that is full."""
+
+    def read(self, headers: object, body: bytes) -> None:
+        """Refuse as the store does."""
+        raise StoreFull("no space is left")
+
+
+async def test_a_server_whose_writes_are_refused_is_not_ready(one: Site) -> None:
+    one.instance.hooks["full"] = Full()  # type: ignore[assignment] # reading is all that is asked of it
+    refused(await one.client.post("/hooks/full", content=b"{}"), 503)
+    response = await one.client.get("/readyz")
+    assert (response.status_code, response.json()) == (503, {"ready": False, "code": "KS-DB-FULL"})
+    assert (await one.put(HELLO)).status_code == 201
+    assert (await one.client.get("/readyz")).json() == {"ready": True}
+
+
+# Replies that were seen
+
+
+async def test_a_reply_counts_as_pulled_only_when_its_answer_was_sent_whole() -> None:
+    pulled: list[str] = []
+
+    async def pull() -> None:
+        pulled.append("pulled")
+
+    async def answer(*, leaves: bool) -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            if not leaves:
+                await asyncio.Event().wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await Delivered({"id": "msg_1"}, pull)({"type": "http", "method": "GET"}, receive, send)
+        return sent
+
+    await answer(leaves=True)
+    assert pulled == []
+    sent = await answer(leaves=False)
+    assert pulled == ["pulled"]
+    assert b"".join(one.get("body", b"") for one in sent) == b'{"id":"msg_1"}'
+
+
+async def test_a_head_request_pulls_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+    async with site(tmp_path_factory.mktemp("home")) as running:
+        put = await running.say("hello")
+        path, state = f"/v1/messages/{put.json()['id']}", "SELECT state FROM reply"
+        async with asyncio.timeout(60):
+            while not running.rows(state):
+                assert (await running.client.head(path)).status_code == 200
+        assert (await running.client.head(path)).content == b""
+        assert running.rows(state) == [("pending",)]
+        assert (await running.client.get(path)).status_code == 200
+        assert running.rows(state) == [("sent",)]

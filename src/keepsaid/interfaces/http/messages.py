@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -15,6 +16,7 @@ from keepsaid.domain.message import Inbound, Message, Trust
 from keepsaid.domain.views import Story
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.bodies import body_of, fields_in
+from keepsaid.interfaces.http.delivered import Delivered
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.inbound import inbound_of
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, Unauthorised
@@ -61,17 +63,18 @@ class Messages:
         if inbound.origin.trust is Trust.OWNER and not request.state.known:
             raise Unauthorised("the sender counts as the owner, and nobody speaks as the owner without a token")
         received = await self._instance.receive(inbound)
+        request.app.state.refused_at = None
         answer = receipt_shape(received)
         status = 201 if received.intake is Intake.STORED else 200
         return Acknowledgement(answer, status, {"Location": f"/v1/messages/{answer['id']}"})
 
     async def get(self, request: Request) -> Response:
-        """What became of a message, its reply included; a reply seen here counts as pulled."""
+        """What became of a message, its reply included; a reply counts as pulled once the answer was sent whole."""
         self._gate.client(request)
         story = await self._story(request)
-        if request.method != "HEAD":
-            await self._pull(story)
-        return JSONResponse(story_shape(story))
+        if request.method == "HEAD":
+            return JSONResponse(story_shape(story))
+        return Delivered(story_shape(story), partial(self._pull, story))
 
     async def events(self, request: Request) -> Response:
         """Every stage of a message and the answer as it is written (server-sent events), at last the stored reply.

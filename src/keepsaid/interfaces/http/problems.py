@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ from keepsaid.errors import (
     KeyConflict,
     Stopping,
     StoreError,
+    StoreFull,
     TooLarge,
 )
 
@@ -124,6 +126,8 @@ def guarded(endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except KeepsaidError as error:
+            if isinstance(error, StoreFull):
+                request.app.state.refused_at = asyncio.get_running_loop().time()
             if isinstance(error, StoreError):
                 _log.error("%s refused: %s", request.url.path, error.what, extra={"code": error.code})
             return problem(error, owner=getattr(request.state, "owner", False))

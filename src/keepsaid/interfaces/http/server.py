@@ -23,7 +23,7 @@ from starlette.routing import Route
 from keepsaid.app.instance import Instance
 from keepsaid.config.server import ServerConfig
 from keepsaid.domain.ids import show
-from keepsaid.errors import HomeError
+from keepsaid.errors import HomeError, StoreFull
 from keepsaid.interfaces.http.acknowledge import Acknowledgement
 from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, read_aside
 from keepsaid.interfaces.http.bundles import take_records
@@ -51,6 +51,9 @@ from keepsaid.interfaces.http.schedules import ScheduleRoutes
 from keepsaid.interfaces.http.stopping import ending
 from keepsaid.interfaces.http.tasks import task_routes
 from keepsaid.interfaces.http.versions import VersionRoutes
+
+_REFUSING_S = 10.0
+"""Seconds after a full store refused a message in which the server is not ready, unless it takes another before."""
 
 _WAITING_MAX = 512
 """Connections that the kernel keeps until they are accepted."""
@@ -122,9 +125,12 @@ async def _health(instance: Instance, _request: Request) -> Response:
     return JSONResponse({"ok": True})
 
 
-async def _ready(instance: Instance, _request: Request) -> Response:
+async def _ready(instance: Instance, request: Request) -> Response:
     if (failure := instance.failure) is not None:
         return JSONResponse({"ready": False, "code": failure.code}, 503)
+    state = request.app.state
+    if state.refused_at is not None and asyncio.get_running_loop().time() - state.refused_at < _REFUSING_S:
+        return JSONResponse({"ready": False, "code": StoreFull.code}, 503)
     ready = instance.running and not instance.reserve.reached
     return JSONResponse({"ready": ready}, 200 if ready else 503)
 
@@ -145,6 +151,7 @@ async def _hook(instance: Instance, request: Request) -> Response:
     if inbound is None:
         return JSONResponse({"ignored": "ping"})
     received = await instance.receive(inbound)
+    request.app.state.refused_at = None
     return Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)
 
 
@@ -206,6 +213,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     stopping = asyncio.Event()
     app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
     app.router.redirect_slashes = False
+    app.state.refused_at = None
     bodies = app.state.bodies = Bodies(server.bodies_bytes_max)
     http = _QuietServer(_settings(app, server))
     serving = asyncio.create_task(http.serve(sockets=[bound]))
