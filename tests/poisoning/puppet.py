@@ -102,7 +102,7 @@ class Puppet:
         done = {(call.name, call.arguments) for record in request.exchange for call in record.calls}
         found = directives_in(whole)
         wanted = [(tool, arguments_of(tool, mark)) for tool, mark in found]
-        self.shown |= {mark for _, mark in found}
+        self.shown |= {mark for _, mark in found} | set(_MARK.findall(plain(whole)))
         asked: list[tuple[str, dict[str, Json]]] = [("read_page", {"n": n}) for n in _PAGE.findall(request.prompt.user)]
         if "wait a moment" in request.prompt.user:
             asked.append(("wait", {}))
