@@ -79,6 +79,18 @@ class TestLease(suite.LeaseContract):
     """See the contract."""
 
 
+class TestTrial(suite.TrialContract):
+    """See the contract."""
+
+
+class TestSplit(suite.SplitContract):
+    """See the contract."""
+
+
+class TestSecondChance(suite.SecondChanceContract):
+    """See the contract."""
+
+
 class TestSuspect(suite.SuspectContract):
     """See the contract."""
 

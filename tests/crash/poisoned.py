@@ -15,18 +15,22 @@ from collections.abc import Callable
 from functools import partial
 
 import keepsaid.app.instance as instances
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.tree import BufferConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Answer
 from keepsaid.pipeline.lane.lease import LeaseTerms
+from keepsaid.pipeline.lane.life import LifeTerms
 from keepsaid.ports.model import Delta, ModelRequest
 
 POISON = "mandrake"
 FIRST = "hello 0"
 VICTIM = "victim"
 INNOCENTS = tuple(f"innocent {n}" for n in range(4))
+CROWD = "crowd"
+CROWDED = ("one", f"say {POISON}")
 WAITS = ("hang", "fickle")
 CRASHES = 2
 _ALONE_MS = 400
@@ -36,6 +40,8 @@ _THINKING_MS = 40
 """How long an answer takes."""
 
 _LOOK_MS = 10
+_TERMS = LifeTerms(TrialTerms(after_ms=1_500))
+"""A trial comes after a second and a half already."""
 
 
 def _segfault() -> None:
@@ -53,10 +59,15 @@ def _stuck() -> None:
 
 KINDS: dict[str, Callable[[], None]] = {
     "segfault": _segfault,
+    "abort": os.abort,
+    CROWD: _segfault,
     "stuck": _stuck,
     "memory": _memory,
 }
-"""What the word does, at once. `hang` waits for ever and lets others go on, `fickle` does so after two crashes."""
+"""What the word does, at once. `hang` waits for ever and lets others go on, `fickle` does so after two crashes.
+
+A `crowd` is a batch of several messages, of which one is poison.
+"""
 
 
 class Frail:
@@ -109,17 +120,19 @@ async def _live(kind: str, number: int) -> None:
     models = ModelsConfig(timeout_s=_CALL_S, outage_s=1.0)
     config = Config(buffer=BufferConfig(window_ms=0), models=models, turns=TurnsConfig(concurrent_max=3))
     model = Frail(kind, home)
-    async with opened(home, config, model) as instance:
+    async with opened(home, config, model, Outside(life=_TERMS)) as instance:
         model.instance = instance
-        if not number:
+        begins_apart = not number and kind != CROWD
+        if begins_apart:
             await instance.start()
             await hear(instance, VICTIM, "hello")
             await _nothing_left(instance)
-        await hear(instance, VICTIM, f"say {POISON}")
+        for text in CROWDED if kind == CROWD else (f"say {POISON}",):
+            await hear(instance, VICTIM, text)
         for room in INNOCENTS:
             await hear(instance, room, f"hello {number}")
         model.all_heard.set()
-        if number:
+        if not begins_apart:
             await instance.start()
         await _nothing_left(instance)
 

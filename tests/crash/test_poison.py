@@ -8,17 +8,17 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from tests.crash.poisoned import INNOCENTS, POISON, VICTIM
+from tests.crash.poisoned import CROWD, CROWDED, INNOCENTS, POISON, VICTIM
 from tests.crash.rows import asked
 
 from keepsaid.testing.crash.fork import Nursery, nursery
 from keepsaid.testing.crash.order import Order
 
-_CHARGED = {"segfault": 3, "stuck": 3, "memory": 3, "hang": 1, "fickle": 2}
+_CHARGED = {"segfault": 3, "abort": 3, "crowd": 3, "stuck": 3, "memory": 3, "hang": 1, "fickle": 1}
 """What each kind is charged: what hangs is taken for an outage, and given up when that has lasted too long."""
 
-_DEATHS = {"segfault": 5, "stuck": 5, "memory": 0, "hang": 0, "fickle": 2}
-"""How often it stops the program: in company, as a suspect, and alone three times."""
+_DEATHS = {"segfault": (5, 9), "abort": (5, 9), "crowd": (6, 14), "stuck": (5, 9), "fickle": (2, 2)}
+"""How often it stops the program, at least and at most: in company, as a suspect, and alone in trials."""
 
 _MORE = {"segfault": 10, "memory": 10}
 _LIFE_S = 240.0
@@ -83,14 +83,17 @@ class Lives:
 @pytest.mark.parametrize("kind", _CHARGED)
 def test_a_poison_is_given_up_and_nobody_else_pays(frail: Nursery, tmp_path: Path, kind: str) -> None:
     lives = Lives(frail, tmp_path, kind)
-    for _ in range(_DEATHS[kind]):
-        assert lives.live() < 0
-    assert lives.live() == 0
+    least, most = _DEATHS.get(kind, (0, 0))
+    deaths = 0
+    while lives.live() < 0:
+        deaths += 1
+        assert deaths <= most
+    assert deaths >= least
     [dead] = lives.asked(_DEAD)
     [notice] = lives.asked(_NOTICES)
     assert (dead[1], notice[1:3]) == (_CHARGED[kind], (dead[0], VICTIM))
     assert "could not answer" in str(notice[3])
-    assert lives.asked(_BESIDE) == [(_DEATHS[kind] > 0,)], "the innocent were in flight too"
+    assert lives.asked(_BESIDE) == [(deaths > 0,)], "the innocent were in flight too"
     met = lives.met()
     for _ in range(_MORE.get(kind, 2)):
         assert lives.live() == 0
@@ -100,7 +103,8 @@ def test_a_poison_is_given_up_and_nobody_else_pays(frail: Nursery, tmp_path: Pat
     poison = [answer[1:] for answer in answers if POISON in str(answer[2])]
     assert poison == [(VICTIM, f"say {POISON}", "dead", _CHARGED[kind], 0, 0)]
     wanted = {(room, f"hello {n}") for room in INNOCENTS for n in range(lives.number)}
-    wanted |= {(VICTIM, "hello"), (VICTIM, "and then?")}
+    wanted |= {(VICTIM, text) for text in (CROWDED[:1] if kind == CROWD else ("hello",))}
+    wanted |= {(VICTIM, "and then?")}
     innocent = [answer[1:] for answer in answers if POISON not in str(answer[2])]
     assert {(room, text) for room, text, *_ in innocent} == wanted
     assert [answer for answer in innocent if answer[2:] != ("done", 0, 1, 1)] == []

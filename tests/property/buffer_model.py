@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import ATTEMPTS_MAX
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.route import Action
+from keepsaid.domain.suspicion import Evidence
 
 WINDOW = Window(window_ms=100, quiet_ms=60, wait_ms_max=300, count_max=4, chars_max=40)
 RULES = {"noise": Action.DROP, "work": Action.SPAWN, "vip": Action.FORWARD, "talk": Action.FORWARD}
@@ -35,6 +35,9 @@ class Work:
     crashes: int = 0
     deferrals: int = 0
     alone: bool = False
+    evidence: Evidence = Evidence()
+    charges: int = 0
+    second_chance: bool = False
     owner: str = ""
     lease_until: int = 0
     turn_id: int | None = None
@@ -75,6 +78,10 @@ class Work:
         self.state, self.owner, self.alone = state, "", False
         if state not in ("queued", "leased"):
             self.forget_turn()
+
+    def clear(self, attempts: int = 0, crashes: int = 0) -> None:
+        """No death of the process speaks against it any more."""
+        self.attempts, self.crashes, self.evidence, self.charges = attempts, crashes, Evidence(), 0
 
     def forget_turn(self) -> None:
         """Its turn is over."""
@@ -229,7 +236,8 @@ class Joining(Waiting):
                 self.begun.pop(message.id, None)
             one.steered = one.parked_with = None
             one.state, one.forwarded, one.requeued, one.ready_at, one.later = "queued", True, True, now, True
-            one.attempts = one.crashes = one.deferrals = 0
+            one.deferrals = 0
+            one.clear()
 
     def told(self, work: Work) -> list[Letter]:
         """Its own replies, and that of the turn it joined."""
@@ -324,32 +332,6 @@ class Plan(Joining):
         letter = Letter(reply_id, work.lane.conversation, now, turn_id)
         work.replies.append(letter)
         self.replies.append(letter)
-
-    def void(self, owner: str, now: int, reply_id: int) -> list[int]:
-        """The process died; the batches that are dead now."""
-        dead = []
-        for work in self.ready():
-            work.later = False
-        closing = {lane: self.closes_at(lane) for lane in self.lanes}
-        self.closed = {lane: (self.waiting(lane), min(at, now)) for lane, at in closing.items() if at is not None}
-        for work in self.leased():
-            if work.owner == owner:
-                continue
-            work.ready_at = now
-            work.crashes += 1
-            work.attempts += work.alone
-            if work.attempts >= ATTEMPTS_MAX:
-                self.abandon(work, now)
-            work.leave("dead" if work.attempts >= ATTEMPTS_MAX else "queued")
-            if work.state == "dead":
-                dead.append(work.id)
-                self.write(work, reply_id, now)
-        for letter in self.replies:
-            if letter.state == "sending" and letter.owner != owner:
-                letter.state = "unknown"
-            if letter.state in ("pending", "sending", "unknown"):
-                letter.next_at = min(letter.next_at, now)
-        return dead
 
     def sendable(self, now: int, limit: int) -> list[Letter]:
         """The first unsettled reply of each room, if it is due."""

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from tests.property.buffer_model import RULES, WINDOW, Plan, Work, first_word, runs
+from tests.property.buffer_model import RULES, WINDOW, Work, first_word, runs
+from tests.property.crash_model import LIVED_MS, CrashPlan
 
 from keepsaid.domain.batch import Routed, TaskDraft
-from keepsaid.domain.busy import Steer
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
     Claim,
@@ -50,7 +50,7 @@ BODY_MS = 1_000
 PICK = st.integers(0, 63)
 DELAY = st.sampled_from([0, 0, 50, 200])
 _CALLS = ["step", "step", "unrepeatable step"]
-DEEDS = [*_CALLS, "answer", "answer", "be silent", "release", "defer", "renew", *Failure, Failure.RETRY]
+DEEDS = [*_CALLS, "answer", "answer", "be silent", "release", "defer", "survive", "renew", *Failure, Failure.RETRY]
 DEED = st.tuples(st.sampled_from(DEEDS), PICK)
 SETTLED = {
     Delivered.CONFIRMED: "sent",
@@ -93,10 +93,11 @@ class Walk(RuleBasedStateMachine):
         self.ids = count(1)
         self.now = 1_000
         self.lives = 0
-        self.plan = Plan()
+        self.plan = CrashPlan()
         self.claims: list[Claimed] = []
         self.begun_under: dict[int, int] = {}
         self.store = self.open()
+        self.apply(VoidLeases(self.owner, self.now, "", ()))
 
     def open(self) -> Store:
         """Open the store, or open it again."""
@@ -203,7 +204,8 @@ class Turns(Arrivals):
         """The best of what is ready, and nothing else."""
         expected = self.plan.claimable(self.now, limit)
         turn_ids = tuple(next(self.ids) for _ in range(limit))
-        leases = self.apply(Claim(self.owner, limit, turn_ids, self.now, self.now + LEASE_MS))
+        until = self.now + LEASE_MS
+        leases = self.apply(Claim(self.owner, limit, turn_ids, self.now, until, lived_ms=LIVED_MS))
         claimed = [one for lease in leases if (one := self.run(self.store.claimed(lease))) is not None]
         assert sorted(one.batch.id for one in claimed) == sorted(work.id for work in expected)
         for one in claimed:
@@ -246,6 +248,8 @@ class Turns(Arrivals):
             self.commit(work, replies=deed == "answer")
         elif deed in ("release", "defer"):
             self.release(work, delay, deferred=deed == "defer")
+        elif deed == "survive":
+            self.survive(work, delay)
         elif deed == "renew":
             work.lease_until = self.now + LEASE_MS
             assert self.apply(Renew(work.id, work.fence, work.lease_until))
@@ -297,8 +301,7 @@ class Turns(Arrivals):
         """A batch raises its own error."""
         notice = ReplyDraft(next(self.ids), "sorry", notice=True)
         state = self.apply(Fail(work.id, work.fence, how, "it broke", self.now, self.now + delay, notice))
-        work.attempts += how is not Failure.PARK
-        work.crashes = 0
+        work.clear(work.attempts + (how is not Failure.PARK))
         work.ready_at, work.later = self.now + delay, True
         third = how is Failure.RETRY and work.attempts >= ATTEMPTS_MAX
         if third or how is not Failure.RETRY:
@@ -316,7 +319,15 @@ class Turns(Arrivals):
         assert self.apply(Release(work.id, work.fence, self.now + delay, deferred))
         work.ready_at, work.later = self.now + delay, True
         work.deferrals += deferred
-        work.crashes = 0 if deferred else work.crashes
+        if deferred:
+            work.clear(work.attempts - work.charges)
+        work.leave("queued")
+
+    def survive(self, work: Work, delay: int) -> None:
+        """A trial comes to its time limit."""
+        assert self.apply(Release(work.id, work.fence, self.now + delay, survived=True))
+        work.ready_at, work.later = self.now + delay, True
+        work.clear(work.attempts - work.charges, crashes=1)
         work.leave("queued")
 
 
@@ -337,6 +348,7 @@ class Recovery(Turns):
     @rule(gracefully=st.booleans(), limit=st.integers(0, 3))
     def restart(self, gracefully: bool, limit: int) -> None:
         """The process stops, or dies; another begins with what is stored, and voids what the dead one held."""
+        self.plan.end_life(gracefully=gracefully)
         if gracefully:
             held = self.plan.leased()
             assert self.apply(Relinquish(self.owner, self.now)) == len(held)
@@ -345,31 +357,13 @@ class Recovery(Turns):
         self.shut()
         self.store = self.open()
         self.lives += 1
-        reply_id = next(self.ids)
-        dead = self.apply(VoidLeases(self.owner, self.now, "sorry", (reply_id,)))
+        reply_id, split_id = next(self.ids), next(self.ids)
+        dead = self.apply(VoidLeases(self.owner, self.now, "sorry", (reply_id,), split_id=split_id))
         doubted = self.apply(Doubt(self.owner, self.now))
         assert doubted == sum(letter.state == "sending" for letter in self.plan.replies)
-        assert list(dead) == self.plan.void(self.owner, self.now, reply_id)
+        assert list(dead) == self.plan.void(self.now, reply_id, split_id)
         if limit:
             self.claim(limit)
-
-    @precondition(lambda self: self.claims)
-    @rule(pick=PICK)
-    def come_late(self, pick: int) -> None:
-        """Whoever lost its lease writes nothing."""
-        lost = self.claims[pick % len(self.claims)]
-        work = next((work for work in self.plan.batches if work.id == lost.batch.id), None)
-        batch, turn_id = lost.batch, lost.turn_id
-        if work is not None and work.state == "leased" and work.fence == batch.fence:
-            return
-        assert self.apply(Steer(turn_id, batch.id, batch.fence, 99, WINDOW)) == ()
-        assert not self.apply(Renew(batch.id, batch.fence, self.now + 9_999))
-        assert not self.apply(StepStart(turn_id, batch.fence, step(99), self.now))
-        assert not self.apply(StepEnd(turn_id, batch.fence, 1, "late", Usage(), self.now))
-        assert not self.apply(TurnCommit(turn_id, batch.id, batch.fence, outcome("late"), None, self.now))
-        assert not self.apply(Release(batch.id, batch.fence, self.now))
-        state = "unknown" if work is None else work.state
-        assert self.apply(Fail(batch.id, batch.fence, Failure.BURY, "late", self.now)) == state
 
     @precondition(lambda self: any(w.state in ("dead", "dropped", "review") for w in self.plan.batches))
     @rule(pick=PICK)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
-from tests.property.buffer_rules import DELAY, PICK, SETTLED, Recovery
+from tests.property.buffer_rules import DELAY, PICK, SETTLED
+from tests.property.crash_rules import Crashes
 
 from keepsaid.domain.commits import Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered
 from keepsaid.testing.builders import CHANNEL
 
 
-class Replies(Recovery):
+class Replies(Crashes):
     """And replies leave."""
 
     @precondition(lambda self: any(letter.state == "pending" for letter in self.plan.replies))

@@ -124,7 +124,17 @@ def often(examples: int, steps: int) -> settings:
     return settings(max_examples=examples, stateful_step_count=steps, derandomize=True, deadline=None, phases=phases)
 
 
-SELDOM = {"joined", "settled together", "parked with it", "doubt", "begun anew", "pruned"}
+SELDOM = {
+    "joined",
+    "settled together",
+    "parked with it",
+    "doubt",
+    "begun anew",
+    "pruned",
+    "split",
+    "buried",
+    "second chance",
+}
 """What a walk must meet to have been one."""
 
 

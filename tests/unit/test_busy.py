@@ -24,7 +24,7 @@ from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.engine.attempt import TAKEN, Attempt, Patience
 from keepsaid.engine.loops import Stage, keep_going
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.rescuer import Rescuer
+from keepsaid.engine.rescuer import CrashNotices, Rescuer
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.pipeline.buffer.receive import Door, Limits
@@ -115,7 +115,7 @@ class House:
         leases = Leases(store, self.clock, self.ids, owner, LeaseTerms(), self.flow.hints)
         attempt = Attempt(store, self.hub, self.clock, self.ids, Patience())
         self.workers = Workers(self.flow, store, leases, attempt, self.clock, Places())
-        await Rescuer(store, self.clock, self.ids, owner, "it died").recover()
+        await Rescuer(store, self.clock, self.ids, owner, CrashNotices("it died")).recover()
         stages = (
             Stage("route", self.flow.route, self.flow.hints.route),
             Stage("work", self.workers.claim, self.flow.hints.work),

@@ -120,7 +120,8 @@ async def test_what_waits_says_for_what(at: Told) -> None:
     assert await at.waits(second) == f"for {show('batch', first.batch_id)} of the same lane, which is leased"
     await at.store.apply(Release(first.batch_id, claimed.batch.fence, 9_000, True, "the model is away"))
     assert await at.waits(first) == "until 1970-01-01T00:00:09.000Z: the model is away"
-    for crashes, words in ((1, "for other suspects to end"), (2, "crashes in a row and runs alone")):
+    alone = "until the program has run 10 s without it and everything else has ended: the program was stopped 2 times"
+    for crashes, words in ((1, "for other suspects to end"), (2, alone)):
         await at.road.claim_one(10_000 * crashes)
         await at.road.crash(10_000 * crashes + 1)
         assert words in str(await at.waits(first))

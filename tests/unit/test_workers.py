@@ -13,7 +13,7 @@ from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, Voi
 from keepsaid.domain.turn import Answer, Claimed, Lease
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.rescuer import Rescuer
+from keepsaid.engine.rescuer import CrashNotices, Rescuer
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
@@ -113,7 +113,7 @@ async def test_leases_do_not_go_by_the_wall_clock() -> None:
     road = Road(model=slow)
     await road.say("hello", channel="terminal")
     await road.flow.route()
-    rescuer = Rescuer(road.store, road.clock, road.ids, "alive", "it died")
+    rescuer = Rescuer(road.store, road.clock, road.ids, "alive", CrashNotices("it died"))
     async with working(road) as workers:
         await workers.claim()
         await settle()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from keepsaid.adapters.channels.github import GitHubHook
 from keepsaid.adapters.channels.pull import PullChannel, allowed
@@ -50,3 +50,9 @@ def github_sample(config: Config, event: str, body: bytes) -> Inbound | None:
     signature = hmac.digest(_SAMPLE.encode(), body, "sha256").hex()
     headers = {"x-hub-signature-256": f"sha256={signature}", "x-github-event": event, "x-github-delivery": _SAMPLE}
     return hook.read(headers, body)
+
+
+async def close_channels(channels: Mapping[str, Channel]) -> None:
+    """Close every channel."""
+    for channel in channels.values():
+        await channel.close()

@@ -22,7 +22,7 @@ from keepsaid.app.agent import Agent, Faculties
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.bulletins import briefings_of
 from keepsaid.app.calendar import join_calendars
-from keepsaid.app.channels import given_up
+from keepsaid.app.channels import close_channels, given_up
 from keepsaid.app.collection import collecting_of
 from keepsaid.app.compaction import compaction_of, copier_of
 from keepsaid.app.early import Early
@@ -32,7 +32,7 @@ from keepsaid.app.forgetting import forgetter_of
 from keepsaid.app.hosting import Host
 from keepsaid.app.locations import folders_of, in_use, stores_of
 from keepsaid.app.maintenance import maintenance_of
-from keepsaid.app.models import model_of
+from keepsaid.app.models import loading_of, model_of
 from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.app.recording import recorder_of
 from keepsaid.app.redaction import redactor_of
@@ -55,7 +55,7 @@ from keepsaid.engine.gauge import Gauge, Marks
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.pruner import Pruner
-from keepsaid.engine.rescuer import Rescuer
+from keepsaid.engine.rescuer import CrashNotices, Rescuer
 from keepsaid.engine.sessions import Sleepers
 from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
 from keepsaid.engine.workers import Places, Workers
@@ -73,7 +73,8 @@ from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.buffer.reserve import Reserve
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
-from keepsaid.pipeline.turn.notices import DIED
+from keepsaid.pipeline.lane.life import Life, LifeTerms
+from keepsaid.pipeline.turn.notices import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.embedder import Embedder
@@ -106,7 +107,7 @@ class Outside:
     """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is.
 
     `redactor` is the one that its stores were opened with; `lock` is held instead of the home's own. `offload` runs
-    what reads long texts.
+    what reads long texts. `life` says when a batch that may stop the program is tried.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -120,6 +121,7 @@ class Outside:
     extensions: Sequence[Found] = ()
     lock: Lock | None = None
     offload: Offload = inline
+    life: LifeTerms = LifeTerms()
 
 
 def embedding_of(outside: Outside, memories: SqliteMemories, config: Config, lent: Active) -> Embedding | None:
@@ -144,9 +146,8 @@ class Instance:
         self.home, self.config = home, config
         self.operations, self.memories = stores
         self.redactor = outside.redactor or redactor_of(config)
-        self.model = model
+        self.model, self.hub = model, ProgressHub()
         self.clock, self.ids = outside.clock, outside.ids
-        self.hub = ProgressHub()
         self.channels: dict[str, Channel] = dict(outside.channels)
         self.hooks: dict[str, Hook] = {}
         self.embedding = embedding_of(outside, self.memories, config, self._guests)
@@ -181,9 +182,10 @@ class Instance:
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         self.working = Working(self._site(agent), system, self.flow.hints, self.owner)
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
-        self.leases = Leases(operations, clock, ids, self.owner, LeaseTerms(ageing=config.priority.ageing()), hints)
-        patience = Patience(outage_ms_max=int(config.models.outage_s * 1000))
-        self.attempt = Attempt(operations, self.hub, clock, ids, patience)
+        self.life = Life(operations, clock, self.owner, outside.life, loading_of(model))
+        terms = LeaseTerms(ageing=config.priority.ageing())
+        self.leases = Leases(operations, clock, ids, self.owner, terms, hints, self.life)
+        self.attempt = Attempt(operations, self.hub, clock, ids, Patience(int(config.models.outage_s * 1000)))
         self.reserve = Reserve(outside.space or DiskSpace(*folders_of(home, config)), config.buffer.disk_floor_mb)
         self._lock, self._files = outside.lock, FileWatch(in_use(home, config))
         self._door = self._way_in()
@@ -280,7 +282,8 @@ class Instance:
         self._early.expecting = answering
         if answering:
             workers = Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
-        rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, DIED)
+        notices = CrashNotices(BURIED, BURIED_AGAIN, PARKED)
+        rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, notices, self.life.terms.trials)
         crew = Crew(self.flow, rescuer, post, workers)
         self.ids.follow(await self.operations.last_id())
         self._supervisor = Supervisor(crew, self.operations, self.clock, self.owner)
@@ -289,6 +292,7 @@ class Instance:
         await join_calendars(self.extending, self.scheduling, self.config.schedules.timezone)
         return await self._supervisor.start(
             [
+                Stage("life", self.life.work, self.life.hint, vital=False),
                 Stage("record", self._record, self.flow.hints.record, vital=False),
                 Stage("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
                 Stage("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
@@ -387,13 +391,8 @@ async def opened(
             outside = replace(outside, embedder=embedder, former=former)
         instance = Instance(home, config, stores, answering, outside)
         instance.reserve.look()
-        closing.push_async_callback(_close_channels, instance.channels)
+        closing.push_async_callback(close_channels, instance.channels)
         try:
             yield instance
         finally:
             await instance.stop()
-
-
-async def _close_channels(channels: Mapping[str, Channel]) -> None:
-    for channel in channels.values():
-        await channel.close()

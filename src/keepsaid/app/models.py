@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from keepsaid.adapters.models.choose import Found, LazyChat, chosen, found, served
@@ -12,7 +13,7 @@ from keepsaid.config import Config
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.errors import ConfigError, ModelMalformed
-from keepsaid.ports.model import Model, ModelRequest
+from keepsaid.ports.model import Loadable, Model, ModelRequest, at_once
 
 _TRIAL_S_MAX = 30.0
 """Seconds a model may take to prove that it answers."""
@@ -26,6 +27,11 @@ def model_of(config: Config, closing: AsyncExitStack) -> Model:
     chat = LazyChat(name, config.models)
     closing.push_async_callback(chat.close)
     return chat
+
+
+def loading_of(model: Model) -> Callable[[], Awaitable[None]]:
+    """Return what loads a model before its first call."""
+    return model.load if isinstance(model, Loadable) else at_once
 
 
 def models_at_hand(config: Config) -> list[Found]:

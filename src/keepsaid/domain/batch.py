@@ -76,7 +76,8 @@ class Batch:
     `fence` only grows; a write with an old fence is refused. `crashes` counts the processes that died
     in a row while it was in flight, `attempts` what was charged to it, `deferrals` how often an outage
     sent it back, from `deferred_from` on. `error` is what went wrong last, `ready_at` when a queued batch may be
-    tried (milliseconds UTC).
+    tried (milliseconds UTC). A batch in flight at several crashes runs alone, once the process has lived for
+    `trial_after_ms`; `survived` counts such trials that came to their time limit.
     Its messages are gone, or going, since `pruned_at`.
     """
 
@@ -96,6 +97,8 @@ class Batch:
     ready_at: int = 0
     pruned_at: int | None = None
     deferred_from: int | None = None
+    trial_after_ms: int = 0
+    survived: int = 0
 
 
 @dataclass(frozen=True, slots=True)

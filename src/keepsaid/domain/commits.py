@@ -19,6 +19,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.redaction import Redaction
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
 from keepsaid.domain.retention import Cursor, Pruned, Stale
+from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Lease, Outcome, Step, Usage
 
 R_co = TypeVar("R_co", covariant=True)
@@ -27,7 +28,7 @@ ATTEMPTS_MAX = 3
 """Attempts charged to a batch before it is dead."""
 
 LONER_PATIENCE_MS = 60_000
-"""A batch that must run alone waits so long for what runs to end; after that nothing new is claimed before it."""
+"""A trial that is due waits so long for what runs to end; after that nothing new is claimed before it."""
 
 
 class Commit(Generic[R_co]):
@@ -98,9 +99,8 @@ class Dispatch(Commit[bool]):
 class Claim(Commit[tuple[Lease, ...]]):
     """Lease up to `limit` batches, each the first of its lane that is not settled.
 
-    Best priority first, then arrival; what has waited long counts as better (`ageing`). A batch in flight
-    at one crash is claimed only when no other such batch is leased; one in flight at two or more, only when
-    nothing is leased, and then nothing beside it. `turn_ids` are used for batches that have no open turn.
+    Best priority first, then arrival, with `ageing`. Of batches in flight at one crash one at a time is leased; one in
+    flight at more is claimed for a trial, alone, once the process has lived long enough (`lived_ms`).
     """
 
     owner: str
@@ -109,6 +109,7 @@ class Claim(Commit[tuple[Lease, ...]]):
     at: int
     lease_until: int
     ageing: Ageing = Ageing()
+    lived_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +125,8 @@ class Renew(Commit[bool]):
 class Release(Commit[bool]):
     """Give a batch back without charging it: a graceful stop, or an outage that is not its fault.
 
-    Its turn stays open and is continued. `not_before` delays the next claim; `deferred` counts an outage,
-    and `reason` says which, for whoever asks what the batch waits for.
+    Its turn stays open and is continued. `not_before` delays the next claim; `deferred` counts an outage, and `reason`
+    says which, for whoever asks. `survived` says that a trial came to its time limit: it takes back what was charged.
     """
 
     batch_id: int
@@ -133,6 +134,7 @@ class Release(Commit[bool]):
     not_before: int
     deferred: bool = False
     reason: str = ""
+    survived: bool = False
 
 
 class Failure(StrEnum):
@@ -216,16 +218,18 @@ class TurnCommit(Commit[bool]):
 class VoidLeases(Commit[tuple[int, ...]]):
     """At start, when the instance lock proves former owners dead: every lease of another owner ends.
 
-    What waited for a time, for a window or for an outage to end, is due at once.
-    Each batch that was in flight counts one more crash, and an attempt only if it ran alone. Returns the
-    ids of batches that are dead now; the person is told with `notice`. Replies that were being sent are
-    left to `Doubt`.
+    What waited for a time, a window or an outage is due at once. The life of `owner` begins. Each batch in flight
+    counts one more crash, and is charged by `domain/suspicion.py`, then split (`split_id`) or parked. Returns the dead.
     """
 
     owner: str
     at: int
     notice: str
     reply_ids: tuple[int, ...]
+    terms: TrialTerms = TrialTerms()
+    split_id: int | None = None
+    notice_again: str = ""
+    notice_parked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,13 @@ class Fact(NamedTuple):
 
 
 class Over(StrEnum):
-    """Why a turn was abandoned: its batch was dropped, given up, parked, or began anew with a newer message."""
+    """Why a turn was abandoned: its batch was dropped, given up, parked, split, or began anew with a newer message."""
 
     DROPPED = "dropped"
     DEAD = "dead"
     PARKED = "parked"
     INTERRUPTED = "interrupted"
+    SPLIT = "split"
 
 
 OVER: Mapping[str, Over] = {"dead": Over.DEAD, "review": Over.PARKED}

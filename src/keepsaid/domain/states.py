@@ -41,6 +41,12 @@ review -approve-> done
 review -bury-> dead
 """)
 
+LIFE = _table("""
+running -stop-> stopped
+running -die-> died
+running -die_in_trial-> died_in_trial
+""")
+
 TURN = _table("""
 open -commit-> committed
 open -abandon-> abandoned
@@ -189,6 +195,7 @@ restoring -restore-> undone
 TABLES: Mapping[str, Moves] = MappingProxyType(
     {
         "batch": BATCH,
+        "life": LIFE,
         "turn": TURN,
         "step": STEP,
         "task": TASK,

@@ -29,8 +29,8 @@ from keepsaid.ports.operations import Operations
 from keepsaid.ports.progress import Progress, Progresses
 
 _log = logging.getLogger("keepsaid.turn")
-TOO_LATE = "it took longer than a message that stopped the program twice may take"
-"""Why a batch that ran alone was stopped."""
+SURVIVED = "the program ran for as long as a trial lasts while it worked on this alone"
+"""Why a trial ended; nothing is charged for it."""
 
 TAKEN = "this try was broken off; the message is taken up again"
 """What those hear who wait for a batch that was interrupted, or that another owner has."""
@@ -109,7 +109,7 @@ class Attempt:
         except StoreError as refusal:
             return await self._wait_out(claimed, refusal)
         except TimeoutError:
-            return await self.failed(claimed, Failure.RETRY, KeepsaidError(TOO_LATE))
+            return await self.survived(claimed)
         except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing turn is charged to its own batch
             _log.error("turn failed", exc_info=error, extra={"turn": claimed.turn_id, "batch": claimed.batch.id})
             return await self.failed(claimed, Failure.RETRY, error)
@@ -127,6 +127,14 @@ class Attempt:
         told = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
         _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
         await self.released(batch, now + wait, outage.what)
+        return "waiting"
+
+    async def survived(self, claimed: Claimed) -> str:
+        """Release a batch after a trial that came to its time limit: the process lives, so it goes on beside others."""
+        batch = claimed.batch
+        self._progress.tell(claimed.messages, Progress("waiting", SURVIVED))
+        next_at = self._clock.due_ms() + self._patience.wait_ms_first
+        await self._operations.apply(Release(batch.id, batch.fence, next_at, reason=SURVIVED, survived=True))
         return "waiting"
 
     async def released(self, batch: Batch, not_before: int = 0, outage: str = "") -> None:

@@ -31,7 +31,10 @@ def waits_for(chronicle: Chronicle) -> str | None:
     if life.later:
         return f"until {when(batch.ready_at)}" + (f": {batch.error}" if batch.error else "")
     if batch.crashes > 1:
-        return f"for everything else to end: it was in flight at {batch.crashes} crashes in a row and runs alone"
+        return (
+            f"until the program has run {batch.trial_after_ms / 1_000:g} s without it and everything else has ended: "
+            f"the program was stopped {batch.crashes} times in a row while it worked on this, so it runs alone"
+        )
     if batch.crashes:
         return "for other suspects to end: it was in flight when the process died"
     return "for a place"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Prompt, Record
@@ -75,4 +75,13 @@ class Model(Protocol):
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Make one call, in `limit_s` seconds at most; raises a ModelError that says whether trying again can help."""
+        ...
+
+
+@runtime_checkable
+class Loadable(Protocol):
+    """A model that has something to load before its first call."""
+
+    async def load(self) -> None:
+        """Load it; harmless when it is loaded. Raises a KeepsaidError where the first call would."""
         ...

@@ -109,6 +109,10 @@ class LazyChat:
         async with self._places:
             return await (await self._ready()).answer(request, delta)
 
+    async def load(self) -> None:
+        """Import the library and make the client, off the loop."""
+        await self._ready()
+
     async def _ready(self) -> Model:
         async with self._opening:
             if self._chat is None:

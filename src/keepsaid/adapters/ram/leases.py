@@ -1,4 +1,4 @@
-"""Leases: who works on which batch, and what a lost or failed one is charged."""
+"""Leases: who works on which batch, and what a failed one is charged."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import islice
 
 from keepsaid.adapters.ram import task_ends
-from keepsaid.adapters.ram.busy import abandon, leave_unseen, steered_into
-from keepsaid.adapters.ram.collection import void
+from keepsaid.adapters.ram.busy import leave_unseen, steered_into
+from keepsaid.adapters.ram.crashes import begin_trial, end
 from keepsaid.adapters.ram.outbox import keep_notices
 from keepsaid.adapters.ram.state import BatchRow, State, TurnRow
 from keepsaid.domain.commits import (
@@ -22,22 +22,20 @@ from keepsaid.domain.commits import (
     Relinquish,
     Renew,
     Requeue,
-    VoidLeases,
 )
-from keepsaid.domain.fact import OVER, ended, started
-from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.fact import started
 from keepsaid.domain.route import Action
+from keepsaid.domain.states import move
+from keepsaid.domain.suspicion import HELD_AFTER, Suspicion
 from keepsaid.domain.turn import Lease
-
-_ALONE_AFTER = 2
-"""Crashes in a row after which a batch runs with nothing beside it."""
-
-_CRASHED = "the process died while working on it"
 
 
 def claim(state: State, commit: Claim) -> tuple[Lease, ...]:
     """Lease ready batches."""
     chosen = _choose(state, commit)
+    for batch in chosen:
+        if batch.crashes >= HELD_AFTER:
+            begin_trial(state, commit.owner, commit.lived_ms)
     turn_ids = iter(commit.turn_ids)
     leases = tuple(_lease(state, batch, commit, turn_ids.__next__) for batch in chosen)
     begun = [started(lease.turn_id, lease.batch.id) for lease in leases if not lease.continued]
@@ -54,10 +52,11 @@ def _choose(state: State, commit: Claim) -> Sequence[BatchRow]:
     if limit < 1 or any(batch.alone for batch in leased):
         return ()
     due = sorted((batch for batch in ready if not batch.later), key=lambda batch: _order(commit, batch))
-    loner = next((batch for batch in due if batch.crashes >= _ALONE_AFTER), None)
+    held = [batch for batch in due if batch.crashes >= HELD_AFTER and batch.trial_after_ms <= commit.lived_ms]
+    loner = min(held, key=lambda batch: (batch.priority, batch.first_at, batch.id), default=None)
     if loner is not None and not leased:
         return (loner,)
-    if loner is not None and commit.at - loner.ready_at >= LONER_PATIENCE_MS:
+    if loner is not None and commit.at - loner.ready_at - loner.trial_after_ms >= LONER_PATIENCE_MS:
         return ()
     taken = next((batch for batch in leased if batch.crashes), None)
     suspect = taken or next((batch for batch in due if batch.crashes == 1), None)
@@ -72,7 +71,7 @@ def _lease(state: State, batch: BatchRow, commit: Claim, next_turn_id: Callable[
     batch.go("claim")
     batch.owner, batch.lease_until, batch.later = commit.owner, commit.lease_until, False
     batch.fence += 1
-    batch.alone = batch.crashes >= _ALONE_AFTER
+    batch.alone = batch.crashes >= HELD_AFTER
     turn = batch.open_turn
     if turn is not None:
         leave_unseen(turn)
@@ -102,7 +101,10 @@ def release(state: State, commit: Release) -> bool:
     if commit.deferred:
         batch.deferrals += 1
         batch.deferred_from = commit.not_before if batch.deferred_from is None else batch.deferred_from
-        batch.crashes = 0
+    if commit.deferred or commit.survived:
+        survived = commit.survived and not commit.deferred
+        batch.suspect(Suspicion(batch.attempts - batch.charges, int(survived)))
+        batch.survived += survived
     batch.error = commit.reason or batch.error
     return True
 
@@ -116,47 +118,14 @@ def fail(state: State, commit: Fail) -> str:
     attempts = batch.attempts + (commit.how is not Failure.PARK)
     how = Failure.BURY if commit.how is Failure.RETRY and attempts >= ATTEMPTS_MAX else commit.how
     batch.go(how)
-    batch.attempts, batch.crashes, batch.error = attempts, 0, commit.error
+    batch.suspect(Suspicion(attempts))
+    batch.error = commit.error
     batch.ready_at, batch.later = max(commit.not_before, commit.at), True
     if batch.state != "queued":
-        parked = _end(state, batch, commit.error, commit.at)
+        parked = end(state, batch, commit.error, commit.at)
         if commit.notice is not None:
             keep_notices(state, (batch, *parked), commit.notice, iter(commit.reply_ids), commit.at)
     return batch.state
-
-
-def _end(state: State, batch: BatchRow, reason: str, at: int) -> Sequence[BatchRow]:
-    """Nobody goes on with this batch by itself: its turn is over; returns what is parked with it."""
-    batch.ended_at = at
-    state.told(at, ended(batch.id, batch.state))
-    return abandon(state, batch, (reason, OVER[batch.state]), at)
-
-
-def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
-    """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
-    reply_ids = iter(commit.reply_ids)
-    void(state, commit.owner, commit.at)
-    task_ends.void(state, commit.owner, commit.at)
-    for lane in state.lanes.values():
-        lane.due_at = None if lane.due_at is None else min(lane.due_at, commit.at)
-        if lane.ready is not None:
-            lane.ready.later = False
-    in_flight = sorted((batch for batch in state.leased() if batch.owner != commit.owner), key=lambda batch: batch.id)
-    dead = []
-    for batch in in_flight:
-        batch.crashes += 1
-        batch.attempts += batch.alone
-        batch.error, batch.ready_at = _CRASHED, commit.at
-        if batch.attempts < ATTEMPTS_MAX:
-            batch.go("expire")
-            continue
-        batch.go("bury")
-        parked = _end(state, batch, _CRASHED, commit.at)
-        dead.append(batch.id)
-        reply_id = next(reply_ids, None)
-        if reply_id is not None:
-            keep_notices(state, (batch, *parked), ReplyDraft(reply_id, commit.notice), reply_ids, commit.at)
-    return tuple(dead)
 
 
 def expire_leases(state: State, commit: ExpireLeases) -> int:
@@ -167,6 +136,9 @@ def expire_leases(state: State, commit: ExpireLeases) -> int:
 
 def relinquish(state: State, commit: Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
+    for life in state.lives:
+        if life.owner == commit.owner and life.state == "running":
+            life.state = move("life", life.state, "stop")
     owned = [batch for batch in state.leased() if batch.owner == commit.owner]
     return _give_back(owned, "release") + task_ends.relinquish(state, commit.owner)
 
@@ -185,7 +157,8 @@ def requeue(state: State, commit: Requeue) -> bool:
     joined = [one for turn in batch.turns for one in steered_into(turn)]
     for one in (batch, *(one for one in joined if one.state == "review" and one.pruned_at is None)):
         one.go("requeue")
-        one.attempts = one.crashes = one.deferrals = 0
+        one.suspect(Suspicion())
+        one.deferrals = one.survived = 0
         one.ready_at, one.later, one.ended_at, one.error = commit.at, True, None, ""
         one.steered = one.deferred_from = None
         one.verdict = replace(one.verdict, action=Action.FORWARD, reason=commit.reason)

@@ -10,6 +10,7 @@ from keepsaid.adapters.ram import busy as busy_lanes
 from keepsaid.adapters.ram import (
     collection,
     context,
+    crashes,
     intake,
     journal,
     leases,
@@ -32,7 +33,7 @@ from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, relay, scheduling, session, task
+from keepsaid.domain import busy, commits, compaction, event, forgetting, lives, news, relay, scheduling, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note, NotifyOwner
@@ -49,7 +50,9 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.Renew: leases.renew,
         commits.Release: leases.release,
         commits.Fail: leases.fail,
-        commits.VoidLeases: leases.void_leases,
+        commits.VoidLeases: crashes.void_leases,
+        lives.Beat: crashes.beat,
+        lives.RequeueCrashed: crashes.requeue_crashed,
         commits.ExpireLeases: leases.expire_leases,
         commits.Relinquish: leases.relinquish,
         commits.Requeue: leases.requeue,

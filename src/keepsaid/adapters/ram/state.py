@@ -33,6 +33,7 @@ from keepsaid.domain.route import Verdict
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
+from keepsaid.domain.suspicion import Evidence, PastLife, Suspicion
 from keepsaid.domain.tokens import Calibration
 from keepsaid.domain.turn import Step, Usage
 
@@ -122,6 +123,11 @@ class BatchRow:
     crashes: int = 0
     deferrals: int = 0
     deferred_from: int | None = None
+    evidence: Evidence = Evidence()
+    charges: int = 0
+    trial_after_ms: int = 0
+    survived: int = 0
+    requeued: bool = False
     error: str = ""
     ended_at: int | None = None
     pruned_at: int | None = None
@@ -160,7 +166,19 @@ class BatchRow:
             ready_at=self.ready_at,
             pruned_at=self.pruned_at,
             deferred_from=self.deferred_from,
+            trial_after_ms=self.trial_after_ms,
+            survived=self.survived,
         )
+
+    @property
+    def suspicion(self) -> Suspicion:
+        """What deaths of the process say against it."""
+        return Suspicion(self.attempts, self.crashes, self.evidence, self.charges, self.trial_after_ms)
+
+    def suspect(self, known: Suspicion) -> None:
+        """Record what deaths of the process say against it."""
+        self.attempts, self.crashes, self.evidence = known.attempts, known.crashes, known.evidence
+        self.charges, self.trial_after_ms = known.charges, known.trial_after_ms
 
     def go(self, verb: str) -> None:
         """Make a legal move. Owner, end and `alone` mean something only while it is leased."""
@@ -168,6 +186,23 @@ class BatchRow:
         self.lane.open = [batch for batch in self.lane.open if batch is not self]
         if self.state in OPEN_BATCHES:
             self.lane.open.append(self)
+
+
+@dataclass(slots=True, eq=False)
+class LifeRow:
+    """A life of the process, by its own age: when it last said that it lives, and by when it was to say so again."""
+
+    owner: str
+    due_ms: int
+    state: str = "running"
+    lived_ms: int = 0
+    trial_ms: int | None = None
+
+    @property
+    def past(self) -> PastLife:
+        """What it shows of how long the process lives."""
+        in_trial = self.state == "died_in_trial"
+        return PastLife((self.trial_ms or 0) if in_trial else self.lived_ms, self.state == "died")
 
 
 @dataclass(slots=True, eq=False)
@@ -273,6 +308,7 @@ class State:
     named: dict[tuple[Place, str], tuple[int, int, Lane]] = field(default_factory=dict)
     batches: dict[int, BatchRow] = field(default_factory=dict)
     turns: dict[int, TurnRow] = field(default_factory=dict)
+    lives: list[LifeRow] = field(default_factory=list)
     replies: dict[int, ReplyRow] = field(default_factory=dict)
     unsettled: dict[int, ReplyRow] = field(default_factory=dict)
     tasks: dict[int, TaskRow] = field(default_factory=dict)

@@ -15,16 +15,17 @@ from keepsaid.adapters.sqlite.telling import tell_together
 from keepsaid.domain.commits import LONER_PATIENCE_MS, Claim
 from keepsaid.domain.fact import started
 from keepsaid.domain.states import move
+from keepsaid.domain.suspicion import next_beat_ms
 from keepsaid.domain.turn import Lease
 
 SQL = load("claims")
 _TURN_ROW = "(?, ?, ?, ?, ?)"
 _Taking = tuple[Claim, int, int]
-_NORMAL, _SUSPECT, _LONER = 0, 1, 2
+_NORMAL, _SUSPECT = 0, 1
 
 
 def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Lease, ...]]:
-    """Lease ready batches: a loner with nothing beside it, else one suspect at most and normal ones.
+    """Lease ready batches: one for a trial with nothing beside it, else one suspect at most and normal ones.
 
     A set of claims chooses once, as its last one orders; the first is served first.
     """
@@ -36,12 +37,14 @@ def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Lease, ..
     if alone or not any(limits):
         return nothing
     suspicious = one(db, SQL["suspicious"]) is not None
-    loners = _ready(db, last, _LONER, 1) if suspicious else []
-    if loners and not leased:
+    held = one(db, SQL["next_trial"], (last.lived_ms,)) if suspicious else None
+    if held is not None and not leased:
         n = next(n for n, limit in enumerate(limits) if limit)
-        nothing[n] = _leased(db, [(commits[n], loners[0][0], commits[n].turn_ids[0])], alone=True)
+        begun_ms = commits[n].lived_ms
+        db.execute(SQL["begin_trial"], (commits[n].owner, begun_ms, next_beat_ms(begun_ms, begun_ms)))
+        nothing[n] = _leased(db, [(commits[n], held[0], commits[n].turn_ids[0])], alone=True)
         return nothing
-    if loners and last.at - loners[0][3] >= LONER_PATIENCE_MS:
+    if held is not None and last.at - held[3] >= LONER_PATIENCE_MS:
         return nothing
     ready = _ready(db, last, _NORMAL, sum(limits))
     if suspicious and not suspects:

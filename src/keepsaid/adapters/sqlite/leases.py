@@ -1,4 +1,4 @@
-"""Leases: who works on which batch, and what a lost or failed one is charged."""
+"""Leases: who works on which batch, and what a failed one is charged."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import task_ends
 from keepsaid.adapters.sqlite.busy import abandon
-from keepsaid.adapters.sqlite.claims import wake
-from keepsaid.adapters.sqlite.collection import void
+from keepsaid.adapters.sqlite.crashes import end_life
 from keepsaid.adapters.sqlite.outbox import keep_notices
 from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.routing import refresh_ready
@@ -22,10 +21,8 @@ from keepsaid.domain.commits import (
     Relinquish,
     Renew,
     Requeue,
-    VoidLeases,
 )
 from keepsaid.domain.fact import OVER, ended
-from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import move
 
 SQL = load("leases")
@@ -44,6 +41,8 @@ def release(db: apsw.Connection, commit: Release) -> bool:
         return False
     state = move("batch", held[0], "release")
     db.execute(SQL["release"], (commit.batch_id, state, commit.not_before, commit.deferred, commit.reason))
+    if commit.deferred or commit.survived:
+        db.execute(SQL["clear"], (commit.batch_id, commit.survived and not commit.deferred))
     refresh_ready(db, held[1])
     return True
 
@@ -72,30 +71,6 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
     return state
 
 
-def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
-    """End the leases of dead owners; the batches count a crash, and an attempt if they ran alone."""
-    dead: list[int] = []
-    reply_ids = iter(commit.reply_ids)
-    wake(db, None)
-    void(db, commit.owner, commit.at)
-    task_ends.void(db, commit.owner, commit.at)
-    db.execute(SQL["close_windows"], (commit.at,))
-    for batch_id, lane_id, before, attempts, alone in every(db, SQL["in_flight"], (commit.owner,)):
-        bury = attempts + alone >= ATTEMPTS_MAX
-        state = move("batch", before, "bury" if bury else "expire")
-        error = "the process died while working on it"
-        db.execute(SQL["crashed"], (batch_id, state, error, commit.at if bury else None, commit.at))
-        if bury:
-            tell(db, commit.at, ended(batch_id, state))
-            parked = abandon(db, batch_id, (error, OVER[state]), commit.at)
-            if (reply_id := next(reply_ids, None)) is not None:
-                draft = ReplyDraft(reply_id, commit.notice, notice=True)
-                keep_notices(db, (batch_id, *parked), draft, reply_ids, commit.at)
-            dead.append(batch_id)
-        refresh_ready(db, lane_id)
-    return tuple(dead)
-
-
 def expire_leases(db: apsw.Connection, commit: ExpireLeases) -> int:
     """Queue batches whose owner has not renewed in time."""
     return _back(db, every(db, SQL["expired"], (commit.at,)), "expire") + task_ends.expire(db, commit.at)
@@ -103,6 +78,7 @@ def expire_leases(db: apsw.Connection, commit: ExpireLeases) -> int:
 
 def relinquish(db: apsw.Connection, commit: Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
+    end_life(db, commit.owner, "stop")
     return _back(db, every(db, SQL["owned"], (commit.owner,)), "release") + task_ends.relinquish(db, commit.owner)
 
 

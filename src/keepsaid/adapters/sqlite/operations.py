@@ -14,6 +14,7 @@ from keepsaid.adapters.sqlite import (
     buffer_view,
     collection,
     context,
+    crashes,
     episodes,
     journal,
     lane_view,
@@ -51,7 +52,7 @@ from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.task_view import SqliteTasks
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, event, forgetting, news, relay, scheduling, session, task
+from keepsaid.domain import busy, commits, compaction, event, forgetting, lives, news, relay, scheduling, session, task
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
@@ -71,7 +72,9 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Renew: leases.renew,
     commits.Release: leases.release,
     commits.Fail: leases.fail,
-    commits.VoidLeases: leases.void_leases,
+    commits.VoidLeases: crashes.void_leases,
+    lives.Beat: crashes.beat,
+    lives.RequeueCrashed: crashes.requeue_crashed,
     commits.ExpireLeases: leases.expire_leases,
     commits.Relinquish: leases.relinquish,
     commits.Requeue: leases.requeue,

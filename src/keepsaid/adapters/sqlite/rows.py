@@ -38,7 +38,7 @@ def batch(row: Row) -> Batch:
     verdict = Verdict(Action(row[8]), row[9], row[10], row[11])
     numbers = {"priority": row[12], "fence": row[13], "attempts": row[14], "crashes": row[15]}
     numbers |= {"deferrals": row[16], "created_at": row[17], "ready_at": row[22], "pruned_at": row[23]}
-    numbers |= {"deferred_from": row[24]}
+    numbers |= {"deferred_from": row[24], "trial_after_ms": row[25], "survived": row[26]}
     return Batch(row[0], Lane(*row[1:5]), row[5], row[6], row[7], verdict, error=row[21], **numbers)
 
 

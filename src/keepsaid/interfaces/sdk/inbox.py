@@ -13,7 +13,6 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Usage
-from keepsaid.engine.attempt import TOO_LATE
 from keepsaid.errors import KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt
 from keepsaid.pipeline.flow import check
@@ -128,11 +127,11 @@ class Inbox:
                 watch.cancel()
 
     async def _taken_away(self, claimed: Claimed, lost: asyncio.Event, limit_ms: float) -> None:
-        """Charge the batch for the time it took; again later, when the store refuses."""
+        """Take back a batch whose trial came to its time limit; again later, when the store refuses."""
         while not lost.is_set():
             await self._instance.clock.wait(asyncio.Event(), limit_ms)
             with suppress(StoreError):
-                await self._instance.attempt.failed(claimed, Failure.RETRY, KeepsaidError(TOO_LATE))
+                await self._instance.attempt.survived(claimed)
                 lost.set()
 
     async def _claimed(self) -> Claimed | None:

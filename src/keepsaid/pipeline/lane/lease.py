@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from keepsaid.domain.commits import Claim, Renew
 from keepsaid.domain.priority import Ageing
+from keepsaid.domain.suspicion import trial_limit_ms
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import LeaseLost, StoreError
+from keepsaid.pipeline.lane.life import Life
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.hints import Hints
 from keepsaid.ports.operations import Operations
@@ -21,7 +23,7 @@ _AGAIN_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
-    """How long a lease lasts, how often it is renewed, and how long a suspect that runs alone may take (ms)."""
+    """How long a lease lasts, how often it is renewed, and how long a first trial may take (ms)."""
 
     lease_ms: int = 60_000
     renew_ms: int = 20_000
@@ -30,7 +32,10 @@ class LeaseTerms:
 
 
 class Leases:
-    """Claims for one owner. With `hints` it is told at once that a batch was taken away, else at the next renewal."""
+    """Claims for one owner. With `hints` it is told at once that a batch was taken away, else at the next renewal.
+
+    By `life`, the life of this process, trials may begin.
+    """
 
     def __init__(
         self,
@@ -40,6 +45,7 @@ class Leases:
         owner: str,
         terms: LeaseTerms,
         hints: Hints | None = None,
+        life: Life | None = None,
     ) -> None:
         self._operations = operations
         self._clock = clock
@@ -47,13 +53,22 @@ class Leases:
         self._owner = owner
         self._terms = terms
         self._hints = hints or Hints()
+        self._life = life or Life(operations, clock, owner)
 
     async def claim(self, limit: int) -> tuple[Lease, ...]:
         """Lease up to `limit` batches, best first."""
         turn_ids = tuple(self._ids.next() for _ in range(limit))
         until = self._clock.steady_ms() + self._terms.lease_ms
         return await self._operations.apply(
-            Claim(self._owner, limit, turn_ids, self._clock.due_ms(), until, self._terms.ageing)
+            Claim(
+                self._owner,
+                limit,
+                turn_ids,
+                self._clock.due_ms(),
+                until,
+                self._terms.ageing,
+                self._life.trial_age_ms,
+            )
         )
 
     @asynccontextmanager
@@ -81,8 +96,8 @@ class Leases:
             raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
 
     def limit_s(self, claimed: Claimed) -> float | None:
-        """Seconds a batch may take: a bound for one that runs alone, because nothing runs beside it."""
-        return self._terms.alone_ms / 1000 if claimed.alone else None
+        """Seconds a batch may take: a bound for a trial, because nothing runs beside it."""
+        return trial_limit_ms(self._terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
 
     @asynccontextmanager
     async def renewed(self, claimed: Claimed, lost: Callable[[], None]) -> AsyncIterator[None]:
@@ -91,7 +106,8 @@ class Leases:
         held.setdefault(claimed.batch.id, []).append(taken)
         renewal = asyncio.create_task(self._renew(claimed, lost, taken))
         try:
-            yield
+            with self._life.trial() if claimed.alone else nullcontext():
+                yield
         finally:
             renewal.cancel()
             held[claimed.batch.id].remove(taken)

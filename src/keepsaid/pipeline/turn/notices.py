@@ -5,9 +5,22 @@ from __future__ import annotations
 from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError
 
-DIED = (
-    "I could not answer this: working on it stopped the program three times. Your message is kept; "
-    "`keepsaid inbox ls --state dead` shows it, `keepsaid inbox requeue` tries again."
+_STOPPED = "I could not answer this: the program was stopped {deaths} times while it worked on it"
+
+BURIED = (
+    f"{_STOPPED}, the last times on this message alone. Your message is kept. It is tried once more, by itself, when "
+    "the program has run for ten minutes without a crash; `keepsaid inbox requeue {batch}` tries it at once."
+)
+"""`{batch}` and `{deaths}` are filled in."""
+
+BURIED_AGAIN = (
+    f"{_STOPPED}, also when it was tried once more. Your message is kept, and not tried again by itself. "
+    "`keepsaid inbox why {batch}` shows what happened, `keepsaid inbox requeue {batch}` tries it again."
+)
+
+PARKED = (
+    f"{_STOPPED}. It had made a call that must not be made twice, so your messages wait for a person. "
+    "`keepsaid inbox why {batch}` shows the call, `keepsaid inbox requeue {batch}` begins anew."
 )
 
 

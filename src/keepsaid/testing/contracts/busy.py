@@ -342,19 +342,6 @@ class ParkedContract:
         drafts = {(reply.draft.text, reply.draft.notice) for reply in (*first, *second, *pulled)}
         assert drafts == {("I could not", True)}
 
-    async def test_a_death_tells_those_who_joined_as_well(self, store: Store) -> None:
-        """A turn that is shown something, and kills the process until it is given up."""
-        lane = await busy(Road(store))
-        newer = await lane.more(url="https://b.test/")
-        await lane.joined_in_doubt(newer)
-        for at in range(4):
-            await lane.road.crash(at=at, owner=f"next {at}")
-            await lane.road.claim_one(at=at, owner=f"dead {at}")
-        assert await lane.road.crash(at=9, reply_ids=(901, 902)) == (lane.queued.batch_id,)
-        assert [reply.id for reply in (await lane.road.story(lane.queued.first.id)).replies] == [901]
-        [told] = (await lane.road.story(newer.first.id)).replies
-        assert (told.id, told.draft.url, told.draft.notice) == (902, "https://b.test/", True)
-
     async def test_what_is_parked_with_a_turn_is_queued_again_with_it(self, store: Store) -> None:
         """By one word of a person; each has a turn of its own then, in order."""
         lane = await busy(Road(store))

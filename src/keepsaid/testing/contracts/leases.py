@@ -16,6 +16,7 @@ from keepsaid.domain.commits import (
     Requeue,
     StepStart,
 )
+from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.testing.builders import arrival, lane_of, said, step
 from keepsaid.testing.contracts.road import LEASE_MS, Queued, Road, Store, read
 
@@ -326,9 +327,10 @@ class SuspectContract:
         await road.queue(said(room="b"))
         other = await road.claim_one(at=10)
         await road.queue(said(room="c"))
-        assert await road.claim(50 + LONER_PATIENCE_MS) == ()
+        until = 50 + TrialTerms().after_ms + LONER_PATIENCE_MS
+        assert await road.claim(until) == ()
         await road.answer(other)
-        [alone] = await road.claim(50 + LONER_PATIENCE_MS)
+        [alone] = await road.claim(until)
         assert (alone.batch.id, alone.alone) == (queued.batch_id, True)
 
     async def test_a_start_tries_at_once_what_was_to_wait(self, store: Store) -> None:
@@ -341,34 +343,3 @@ class SuspectContract:
         assert (await store.next_ready(), await store.next_due()) == (9_999, 60_005)
         await road.crash(at=7)
         assert (await store.next_ready(), await store.next_due()) == (0, 7)
-
-    async def test_the_third_crash_alone_kills_it(self, store: Store) -> None:
-        """Its turn is abandoned, the person is told, the lane goes on."""
-        road = Road(store)
-        queued = await poison(road, "a")
-        turn_id = (await road.claim_one(owner="dead")).turn_id
-        assert await road.crash() == ()
-        assert (await road.batch(queued)).attempts == 1
-        await road.claim_one(owner="dead")
-        assert await road.crash() == ()
-        later = await road.queue(said(room="a"))
-        assert (await road.claim_one(owner="dead")).batch.id == queued.batch_id
-        assert await road.crash(at=70, reply_ids=(880, 881)) == (queued.batch_id,)
-        story = await road.story(queued.first.id)
-        assert story.state == "dead"
-        assert [(reply.id, reply.state, reply.draft.text) for reply in story.replies] == [
-            (880, "pending", "it could not be answered")
-        ]
-        assert story.replies[0].draft.notice
-        turn = await store.turn(turn_id)
-        assert turn is not None
-        assert (turn.state, turn.ended_at, bool(turn.reason)) == ("abandoned", 70, True)
-        assert [one.batch.id for one in await road.claim(70)] == [later.batch_id]
-
-    async def test_nobody_is_told_without_an_id_for_it(self, store: Store) -> None:
-        """The batch is dead all the same."""
-        road = Road(store)
-        queued = await poison(road, "a", crashes=4)
-        await road.claim_one(owner="dead")
-        assert await road.crash() == (queued.batch_id,)
-        assert (await store.overview()).replies == {}

@@ -17,6 +17,7 @@ from keepsaid.testing.contracts.collection import (
     FindingContract,
 )
 from keepsaid.testing.contracts.context import CopyContract, CutContract, SummaryContract, TailContract
+from keepsaid.testing.contracts.crashes import SecondChanceContract, SplitContract, TrialContract
 from keepsaid.testing.contracts.dropping import DropContract
 from keepsaid.testing.contracts.failures import FailContract, FenceContract, OutageContract, RequeueContract
 from keepsaid.testing.contracts.forgetting import ForgettingContract, NamesContract, ReachContract
@@ -63,6 +64,9 @@ CONTRACTS: tuple[type, ...] = (
     ClaimContract,
     LeaseContract,
     SuspectContract,
+    TrialContract,
+    SplitContract,
+    SecondChanceContract,
     FenceContract,
     FailContract,
     OutageContract,
@@ -188,10 +192,12 @@ __all__ = [
     "RestContract",
     "RunContract",
     "ScheduleContract",
+    "SecondChanceContract",
     "SessionContract",
     "SettlingContract",
     "SlotContract",
     "SpawnContract",
+    "SplitContract",
     "StagingContract",
     "SteerContract",
     "StepContract",
@@ -209,6 +215,7 @@ __all__ = [
     "TaskGraphContract",
     "TaskLifeContract",
     "TranscriptContract",
+    "TrialContract",
     "TurnContract",
     "UseContract",
     "WindowContract",

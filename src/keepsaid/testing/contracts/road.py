@@ -21,6 +21,9 @@ from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
 LEASE_MS = 1_000
 """How long the leases of `Road.claim` last."""
 
+LONG_MS = 3_600_000
+"""A process that has lived so long may try whatever waits for a trial."""
+
 
 class Store(store.Store, MarksView, Protocol):
     """The operational store with all its reads, those of marks as well."""
@@ -51,6 +54,7 @@ class Road:
 
     def __init__(self, store: Store, first_id: int = 1) -> None:
         self.store = store
+        self.lived_ms = LONG_MS
         self._ids = count(first_id)
 
     def new_id(self) -> int:
@@ -89,7 +93,7 @@ class Road:
     async def claim(self, at: int = 0, limit: int = 10, owner: str = "one") -> tuple[Claimed, ...]:
         """Claim what is ready, and read it."""
         turn_ids = tuple(self.new_id() for _ in range(limit))
-        leases = await self.store.apply(Claim(owner, limit, turn_ids, at, at + LEASE_MS))
+        leases = await self.store.apply(Claim(owner, limit, turn_ids, at, at + LEASE_MS, lived_ms=self.lived_ms))
         return tuple([await read(self.store, lease) for lease in leases])
 
     async def claim_one(self, at: int = 0, owner: str = "one") -> Claimed:
@@ -111,7 +115,10 @@ class Road:
 
     async def crash(self, at: int = 0, owner: str = "next", reply_ids: tuple[int, ...] = ()) -> tuple[int, ...]:
         """The process died and `owner` starts; returns the batches that are dead now."""
-        return await self.store.apply(VoidLeases(owner, at, "it could not be answered", reply_ids))
+        split_id = self.new_id()
+        return await self.store.apply(
+            VoidLeases(owner, at, "it could not be answered", reply_ids, split_id=split_id, notice_parked="parked")
+        )
 
     async def story(self, message_id: int) -> Story:
         """What became of a message."""

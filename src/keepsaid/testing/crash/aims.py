@@ -12,6 +12,8 @@ _PASSES = (1, 1, 2, 3)
 _SELDOM = (
     "commit.VoidLeases.",
     "commit.Doubt.",
+    "commit.Beat.",
+    "commit.RequeueCrashed.",
     "commit.ExpireLeases.",
     "commit.Decide.",
     "commit.Requeue.",

@@ -31,12 +31,14 @@ from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.domain.widening import Reach, WidenMemory
 from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
 from keepsaid.pipeline.flow import Mind
 from keepsaid.pipeline.lane.lease import LeaseTerms
+from keepsaid.pipeline.lane.life import LifeTerms
 from keepsaid.ports.model import Tool
 from keepsaid.ports.points import arm, point
 from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
@@ -50,6 +52,9 @@ from keepsaid.testing.power.full import lay
 
 _RENEW_MS = 100
 """A lease is renewed often, so that a kill can fall on it."""
+
+_LIFE = LifeTerms(TrialTerms(after_ms=500), stable_ms=2_000)
+"""Lives are brief, and so is what a trial waits for."""
 
 _KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 _STRANGERS = ("nowhere:default:1", "nowhere:default:2")
@@ -81,6 +86,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     signal.signal(signal.SIGUSR2, _tell_what_holds)
     faulthandler.register(signal.SIGUSR2, chain=True)
     _replace(opened, "LeaseTerms", partial(LeaseTerms, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
+    _replace(opened, "Outside", partial(opened.Outside, life=_LIFE))
     if order.full:
         lay(Path(order.full))
     kinds = {"once": ToolClass.UNSAFE, "same": ToolClass.IDEMPOTENT}

@@ -11,9 +11,6 @@ from keepsaid.testing.crash.fork import Fork
 from keepsaid.testing.crash.report import Death
 from keepsaid.testing.crash.stage import SERVE, Stage
 
-_SPARE_S = 600.0
-"""After many outages the next try is a minute away; so may be the one after it."""
-
 
 class Deaths:
     """All deaths on a stage, in order."""
@@ -47,19 +44,3 @@ class Deaths:
         """Note how long the death before this life took to get over."""
         if self.all and self.all[-1].recovered_ms is None:
             self.all[-1].recovered_ms = life.claimed_ms
-
-    def endanger(self) -> bool:
-        """Whether a batch would be given up if it were killed once more."""
-        return bool(self._stage.number("endangered"))
-
-    def spare(self) -> None:
-        """Let a batch that was alone in flight at two deaths be settled: by nothing but the third is a poison told."""
-        while self.endanger():
-            life = self._stage.fork()
-            self._stage.signal_load(signal.SIGTSTP)  # of new ones some would always have failed twice
-            try:
-                self._stage.until(lambda: not self.endanger(), life, _SPARE_S, "suspects are settled")
-            finally:
-                self._stage.signal_load(signal.SIGCONT)
-            life.kill()
-            self.recovered(life)

@@ -87,10 +87,6 @@ SELECT (SELECT count(*) FROM lane WHERE batched < head)
   + (SELECT count(*) FROM delivery WHERE subscriber = 'ledger' AND state IN ('pending', 'processing'))
   + (SELECT count(*) FROM journal WHERE id > (SELECT reached FROM subscription WHERE name = 'ledger'))
 
--- name: endangered
-SELECT count(*) FROM batch
-WHERE (state = 'queued' AND attempts >= 2) OR (state = 'leased' AND attempts + alone >= 2)
-
 -- name: committed
 SELECT count(*) FROM turn WHERE state = 'committed'
 

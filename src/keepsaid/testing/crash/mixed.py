@@ -111,9 +111,6 @@ class Mixed:
         began = monotonic()
         endings, during = dealt(ENDINGS, self._chance), dealt(DURING, self._chance)
         while (past := monotonic() - began) < seconds or len(self.struck) < len(FAULTS):
-            if self._deaths.endanger():
-                self._over(*self._lasting)
-                self._deaths.spare()
             ending = next(endings)
             tell(min(past, seconds), ending.meaning)
             self._over(DISK)  # nothing starts on a full disk

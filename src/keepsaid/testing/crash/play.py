@@ -126,7 +126,6 @@ class Play:
         aims = Aims((name for name in self._plan.aims if not name.startswith("migrate.")), self._chance)
         last, reached = monotonic(), BY_CHANCE
         while aims.left and monotonic() - last < _IN_VAIN_S:
-            self._deaths.spare()
             reached = self._aimed(aims.dealt(at_once=not reached), _REACH_S + (monotonic() - last) / 2)
             aims.reached(reached)
             last = monotonic() if reached else last
@@ -148,7 +147,6 @@ class Play:
 
     def _at_any_moment(self) -> None:
         for life in lives(self._cast.seed, self._plan.kills):
-            self._deaths.spare()
             self._say(BY_CHANCE)
             fork = self._stage.fork()
             live(self._stage, fork, life)

@@ -97,6 +97,8 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             "during recovery, or an orderly end",
             (
                 "commit.VoidLeases.",
+                "commit.Beat.",
+                "commit.RequeueCrashed.",
                 "commit.ExpireLeases.",
                 "commit.Doubt.",
                 "commit.Resend.",

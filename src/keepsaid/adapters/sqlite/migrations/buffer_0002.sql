@@ -71,3 +71,24 @@ ALTER TABLE reply ADD COLUMN trust TEXT NOT NULL DEFAULT '';
 -- Approvals: until when a call that waits for a person may be approved.
 ALTER TABLE task ADD COLUMN expires_at INTEGER;
 CREATE INDEX task_expiring ON task (expires_at) WHERE expires_at IS NOT NULL AND state = 'needs_review';
+
+-- Crashes: former lives of the process, by its steady clock, and what trials showed of a batch.
+-- `lived_ms` is its age when it last said so, `due_ms` by when it was to say so again, `trial_ms` its age when a trial began.
+CREATE TABLE life (
+  id INTEGER PRIMARY KEY,
+  owner TEXT NOT NULL UNIQUE,
+  state TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
+  lived_ms INTEGER NOT NULL DEFAULT 0,
+  due_ms INTEGER NOT NULL,
+  trial_ms INTEGER
+) STRICT;
+CREATE INDEX life_running ON life (id) WHERE state = 'running';
+ALTER TABLE batch ADD COLUMN trial_after_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batch ADD COLUMN trial_deaths INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batch ADD COLUMN trials_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batch ADD COLUMN charges INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batch ADD COLUMN survived INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batch ADD COLUMN requeued INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX batch_buried ON batch (id) WHERE state = 'dead' AND charges > 0 AND requeued = 0;
+UPDATE batch SET trial_after_ms = 10000 WHERE state IN ('queued', 'leased') AND crashes > 1;

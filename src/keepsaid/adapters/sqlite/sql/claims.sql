@@ -27,13 +27,22 @@ SELECT priority FROM level WHERE priority IS NOT NULL
 SELECT batch_id, priority, first_at, ready_at FROM ready WHERE later = 0 AND suspect = ?1 AND priority = ?2
 ORDER BY first_at, batch_id LIMIT ?3
 
+-- name: next_trial
+SELECT ready.batch_id, ready.priority, ready.first_at, ready.ready_at + trial_after_ms
+FROM ready INDEXED BY ready_next JOIN batch ON batch.id = ready.batch_id
+WHERE ready.later = 0 AND ready.suspect = 2 AND trial_after_ms <= ?1
+ORDER BY ready.priority, ready.first_at, ready.batch_id LIMIT 1
+
+-- name: begin_trial
+UPDATE life SET trial_ms = ?2, lived_ms = ?2, due_ms = ?3 WHERE owner = ?1
+
 -- name: lease
 UPDATE batch SET state = ?2, owner = ?3, lease_until = ?4, alone = ?5, later = 0, fence = fence + 1 WHERE id IN (SELECT value FROM carray(?1))
 
 -- name: batch
 SELECT batch.id, lane.channel, lane.account, lane.conversation, lane.key, first, last, state, action, rule, rule_version,
   reason, batch.priority, fence, attempts, crashes, deferrals, created_at, lane_id, task_id, alone, error, ready_at,
-  pruned_at, deferred_from
+  pruned_at, deferred_from, trial_after_ms, survived
 FROM batch JOIN lane ON lane.id = batch.lane_id WHERE batch.id IN (SELECT value FROM carray(?))
 
 -- name: open_turns

@@ -12,19 +12,16 @@ SELECT state, lane_id, pruned_at FROM batch WHERE id = ?
 
 -- name: release
 UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ready_at = iif(?3 > 0, ?3, ready_at), later = ?3 > 0,
-  deferrals = deferrals + ?4, deferred_from = iif(?4, coalesce(deferred_from, ?3), deferred_from), crashes = iif(?4, 0, crashes),
+  deferrals = deferrals + ?4, deferred_from = iif(?4, coalesce(deferred_from, ?3), deferred_from),
   error = iif(?5 = '', error, ?5) WHERE id = ?1
+
+-- name: clear
+UPDATE batch SET crashes = ?2, survived = survived + ?2, attempts = attempts - charges, charges = 0, trial_deaths = 0,
+  trials_ms = 0, trial_after_ms = 0 WHERE id = ?1
 
 -- name: settle
 UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, attempts = attempts + ?3, crashes = 0,
-  error = ?4, ready_at = ?5, later = 1, ended_at = ?6 WHERE id = ?1
-
--- name: crashed
-UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, attempts = attempts + alone, alone = 0,
-  crashes = crashes + 1, error = ?3, ended_at = ?4, ready_at = ?5 WHERE id = ?1
-
--- name: in_flight
-SELECT id, lane_id, state, attempts, alone FROM batch INDEXED BY batch_leased WHERE state = 'leased' AND owner <> ? ORDER BY id
+  charges = 0, trial_deaths = 0, trials_ms = 0, trial_after_ms = 0, error = ?4, ready_at = ?5, later = 1, ended_at = ?6 WHERE id = ?1
 
 -- name: owned
 SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leased' AND owner = ?
@@ -38,4 +35,4 @@ WHERE steered IN (SELECT id FROM turn WHERE batch_id = ?) AND state = 'review' A
 
 -- name: requeue
 UPDATE batch SET state = ?2, action = 'forward', attempts = 0, crashes = 0, deferrals = 0, ready_at = ?3, later = 1, ended_at = NULL,
-  error = '', reason = ?4, steered = NULL, steered_at = NULL, deferred_from = NULL WHERE id = ?1
+  charges = 0, trial_deaths = 0, trials_ms = 0, trial_after_ms = 0, survived = 0, error = '', reason = ?4, steered = NULL, steered_at = NULL, deferred_from = NULL WHERE id = ?1

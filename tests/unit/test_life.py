@@ -1,0 +1,124 @@
+"""A process says how long it has lived, loads what a turn needs before a trial, and gives second chances."""
+
+from __future__ import annotations
+
+from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.domain.commits import VoidLeases
+from keepsaid.domain.suspicion import TrialTerms
+from keepsaid.engine.attempt import Attempt, Patience
+from keepsaid.engine.progress import ProgressHub
+from keepsaid.engine.rescuer import CrashNotices, Rescuer
+from keepsaid.errors import ModelAuth
+from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.lane.life import Life, LifeTerms
+from keepsaid.pipeline.turn.notices import BURIED, BURIED_AGAIN, PARKED
+from keepsaid.testing.builders import said
+from keepsaid.testing.clock import CountingIds, VirtualClock
+from keepsaid.testing.contracts.crashes import Lives
+
+_TERMS = LifeTerms(TrialTerms(after_ms=10_000), stable_ms=600_000)
+
+
+class Loading:
+    """Counts how often a model is loaded; it may be one without a key."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.times = 0
+        self._fails = fails
+
+    async def load(self) -> None:
+        """Load it."""
+        self.times += 1
+        if self._fails:
+            raise ModelAuth("no key")
+
+
+async def aged(clock: VirtualClock, life: Life, until_ms: int) -> None:
+    """Let a process live until an age, and work when it wants to."""
+    while life.lived_ms < until_ms:
+        due = await life.work()
+        assert due is not None
+        await clock.advance(min(max(1, due - clock.due_ms()), until_ms - life.lived_ms))
+    await life.work()
+
+
+async def test_a_process_is_on_record_with_its_age() -> None:
+    store, clock = RamOperations(), VirtualClock()
+    await store.apply(VoidLeases("one", 0, "", ()))
+    await aged(clock, Life(store, clock, "one", _TERMS), 86_400_000)
+    [row] = store.state.lives
+    assert row.lived_ms > 40_000_000
+    assert row.due_ms > row.lived_ms
+
+
+async def test_the_model_is_loaded_before_a_trial_and_only_then() -> None:
+    store, clock, loading = RamOperations(), VirtualClock(), Loading()
+    lives = Lives(store)
+    await lives.start()
+    life = Life(store, clock, lives.owner, _TERMS, loading.load)
+    await aged(clock, life, 60_000)
+    assert (loading.times, life.trial_age_ms) == (0, 0)
+    await lives.hold()
+    life = Life(store, clock, lives.owner, _TERMS, loading.load)
+    await aged(clock, life, 60_000)
+    assert (loading.times, life.trial_age_ms) == (1, 60_000)
+
+
+async def test_a_model_that_cannot_be_loaded_holds_back_no_trial() -> None:
+    store, clock = RamOperations(), VirtualClock()
+    lives = Lives(store)
+    await lives.hold()
+    life = Life(store, clock, lives.owner, _TERMS, Loading(fails=True).load)
+    await aged(clock, life, 2_000)
+    assert life.trial_age_ms == 2_000, "the turn says itself what is wrong"
+
+
+async def test_what_crashes_buried_comes_back_after_ten_minutes_without_one() -> None:
+    store, clock = RamOperations(), VirtualClock()
+    lives = Lives(store)
+    queued = await lives.hold()
+    await lives.bury(queued)
+    life = Life(store, clock, lives.owner, _TERMS)
+    await aged(clock, life, 599_000)
+    assert (await lives.batch(queued)).state == "dead"
+    await aged(clock, life, 600_000)
+    batch = await lives.batch(queued)
+    assert (batch.state, batch.verdict.reason) == ("queued", "the program had run without a crash for 10 minutes")
+
+
+async def test_a_trial_that_comes_to_its_limit_is_charged_to_nobody() -> None:
+    store, clock, ids = RamOperations(), VirtualClock(), CountingIds(900)
+    lives = Lives(store)
+    queued = await lives.hold()
+    life = Life(store, clock, lives.owner, _TERMS)
+    await aged(clock, life, 10_000)
+    leases = Leases(store, clock, ids, lives.owner, LeaseTerms(alone_ms=1), life=life)
+    attempt = Attempt(store, ProgressHub(), clock, ids, Patience())
+    [lease] = await leases.claim(4)
+    claimed = await store.claimed(lease)
+    assert claimed is not None
+    assert leases.limit_s(claimed) == 0.001
+
+    async def too_long() -> None:
+        async with leases.kept(claimed):
+            raise TimeoutError
+
+    assert await attempt.at(claimed, too_long) == "waiting"
+    batch = await lives.batch(queued)
+    assert (batch.state, batch.attempts, batch.crashes, batch.survived) == ("queued", 0, 1, 1)
+
+
+async def test_a_notice_says_how_often_the_program_was_stopped_and_what_follows() -> None:
+    store, clock, ids = RamOperations(), VirtualClock(), CountingIds(900)
+    lives = Lives(store)
+    await lives.start()
+    queued = await lives.queue(*[said("poison").content.text])
+    for n in range(6):
+        await lives.claim(3_600_000, at=clock.due_ms())
+        lives.owner = f"next {n}"
+        notices = CrashNotices(BURIED, BURIED_AGAIN, PARKED)
+        await Rescuer(store, clock, ids, lives.owner, notices).recover()
+    [notice] = (await lives.road.story(queued.first.id)).replies
+    assert "was stopped 5 times" in notice.draft.text
+    assert "tried once more, by itself" in notice.draft.text
+    assert "{" not in notice.draft.text
