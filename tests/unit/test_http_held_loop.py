@@ -80,3 +80,10 @@ async def test_no_body_to_any_route_holds_the_loop(one: Site, name: str) -> None
         if held[0] > HELD_S_MAX:
             slow.append((path, size, *held))
     assert slow == []
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/media/telegram", "/hooks/github", "/v1/memories/import"])
+@pytest.mark.parametrize("name", ["members", "one text"])
+async def test_no_body_at_its_limit_holds_the_loop(one: Site, name: str, path: str) -> None:
+    held = await quickest(one, path, BODIES[name](24_900_000))
+    assert held[0] <= HELD_S_MAX, held

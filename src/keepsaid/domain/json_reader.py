@@ -55,7 +55,7 @@ class Abandoned(Exception):
 
 def reads_at_once(raw: bytes) -> bool:
     """Whether a document is read within a few milliseconds, so that the event loop can do it."""
-    return len(raw) <= (_AT_ONCE_BYTES_MAX if _is_plain(raw) else _SLOWLY_BYTES_MAX)
+    return len(raw) <= _SLOWLY_BYTES_MAX or _is_short_and_plain(raw)
 
 
 def read_json(raw: bytes, wanted: Callable[[], bool] | None = None) -> Any:
@@ -65,13 +65,15 @@ def read_json(raw: bytes, wanted: Callable[[], bool] | None = None) -> Any:
     more than VALUES_MAX values and more than DEPTH_MAX levels are refused with Unreadable. NUL stays; lone surrogates
     become U+FFFD. `wanted` is asked now and then; Abandoned is raised when it says no.
     """
-    if len(raw) <= _AT_ONCE_BYTES_MAX and _is_plain(raw):
+    if _is_short_and_plain(raw):
         return _read_at_once(raw)
     return _Reader(raw, wanted or (lambda: True)).document()
 
 
-def _is_plain(raw: bytes) -> bool:
-    """Whether `json.loads` reads it as the reader below does."""
+def _is_short_and_plain(raw: bytes) -> bool:
+    """Whether `json.loads` reads it as the reader below does, and soon."""
+    if len(raw) > _AT_ONCE_BYTES_MAX:
+        return False
     nested = len(raw) > DEPTH_MAX and raw.count(b"[") + raw.count(b"{") > DEPTH_MAX
     return not nested and _MAY_HOLD_SURROGATES.search(raw) is None
 
