@@ -26,6 +26,7 @@ WITHOUT = {
     "message": "has a hash and a seal of its own",
     "message_key": "keys and hashes; those of messages that are there are in their rows",
     "body_key": "hashes of bodies, kept for days; an altered one lets a repeated delivery in",
+    "life": "ages of former processes, of which the last 64 are kept; an altered one changes when a trial begins",
     "tally": "counts, compared with what they count",
     "keepsaid_schema": "names and numbers of the schema",
     "sealed_table": "how checksums were made",

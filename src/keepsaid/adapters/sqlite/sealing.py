@@ -26,7 +26,8 @@ _AT_OPEN_MAX = 50_000
 _MOVING = frozenset(
     (
         *("state", "collection", "owner", "lease_until", "fence", "attempts", "crashes", "deferrals", "deferred_from"),
-        *("alone", "next_at", "due_at", "ready_at", "collect_at", "held_until", "quiet_since", "active_at", "ended_at"),
+        *("alone", "later", "next_at", "due_at", "ready_at", "collect_at", "held_until", "quiet_since", "active_at"),
+        "ended_at",
     )
 )
 """Columns of states and leases: a state is compared with those there are, a lease runs out."""
