@@ -72,6 +72,45 @@ async def test_a_body_without_progress_ends_the_connection(tmp_path: Path, frami
         assert one.rows("SELECT count(*) FROM message") == [(0,)]
 
 
+async def send_slowly(one: Site, writer: asyncio.StreamWriter, size: int) -> None:
+    """Send a body in small pieces, each after an answer to another request, until it ends or nobody takes more."""
+    for _ in range(size // 20_000):
+        assert (await one.client.get("/healthz")).status_code == 200
+        if writer.transport.is_closing():
+            return
+        writer.write(b"x" * 20_000)
+
+
+async def test_a_body_that_comes_too_slowly_ends_the_connection(tmp_path: Path) -> None:
+    async with serving(tmp_path, body_timeout_s=0.2, body_rate_min=10**9) as one, AsyncExitStack() as stack:
+        reader, writer = await connect(stack, one, HEAD + b"Content-Length: 24000000\r\n\r\n")
+        sending = asyncio.ensure_future(send_slowly(one, writer, 24_000_000))
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 408 ")
+        await sending
+
+
+async def test_a_refused_body_is_read_to_its_end_and_the_connection_goes_on(tmp_path: Path) -> None:
+    head = b"POST /v1/lanes/reset HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 24000000\r\n"
+    async with serving(tmp_path, header_timeout_s=0.1, body_rate_min=1_000) as one, AsyncExitStack() as stack:
+        owner = f"Authorization: {one.owner['Authorization']}\r\n\r\n".encode()
+        reader, writer = await connect(stack, one, head + owner)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
+        await reader.readuntil(b"}")
+        await send_slowly(one, writer, 24_000_000)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_refused_body_that_stops_coming_ends_the_connection(tmp_path: Path) -> None:
+    head = b"POST /v1/lanes/reset HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 24000000\r\n"
+    async with serving(tmp_path, body_timeout_s=0.2) as one, AsyncExitStack() as stack:
+        owner = f"Authorization: {one.owner['Authorization']}\r\n\r\n".encode()
+        pipe = await connect(stack, one, head + owner)
+        await pipe[0].readuntil(b"}")
+        pipe[1].write(b"x" * 20_000)
+        assert b"408" not in await ended(pipe)
+
+
 async def test_an_answer_that_nobody_reads_ends_the_connection(tmp_path: Path) -> None:
     async with serving(tmp_path, body_timeout_s=0.2) as one, AsyncExitStack() as stack:
         put = await one.put({**HELLO, "text": "x" * 999_000})
@@ -120,7 +159,7 @@ class Elsewhere:
 
 
 async def test_one_address_has_its_share_and_loopback_all() -> None:
-    connections = Connections(Limits(open_max=100, per_address_max=3, header_s=9, body_s=9))
+    connections = Connections(Limits(open_max=100, per_address_max=3, header_s=9, body_s=9, progress_bytes=9))
     told = [connections.admit(Elsewhere("192.0.2.7")) for _ in range(4)]  # type: ignore[arg-type] # what admit looks at
     assert told == [True, True, True, False]
     assert connections.admit(Elsewhere("192.0.2.8"))  # type: ignore[arg-type]

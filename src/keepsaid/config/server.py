@@ -26,8 +26,10 @@ class ServerConfig(Section):
     idle_timeout_s: float = Field(15.0, gt=0, le=3_600)
     """Seconds a connection stays open after an answer without a next request."""
     body_timeout_s: float = Field(20.0, gt=0, le=3_600)
-    """Seconds without progress after which a connection is closed whose body is not whole or whose answer is not read;
-    progress of a body is 64 kB or its end."""
+    """Seconds in which a body must end or come as far as `body_rate_min` asks, and in which a client must read more of
+    its answer; then the connection is closed."""
+    body_rate_min: int = Field(32_768, ge=1)
+    """Bytes per second that a body needs on average over each `body_timeout_s`; a slower one is closed with 408."""
     bodies_bytes_max: int = Field(134_217_728, ge=1_048_576)
     """Bytes of request bodies over 64 kB in memory at the same time; a request that needs more gets 503. One body is
     always taken."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import resource
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -36,7 +37,6 @@ _KEPT_DESCRIPTORS = 24
 _LEAST = 4
 _STEP_BYTES = 4_096
 _PLAIN_STEP_BYTES = 65_536
-_PROGRESS_BYTES = 65_536
 _LOOK_S = 1.0
 _HEAD = b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\nretry-after: 5\r\n"
 _TOO_MANY = b"too many connections are open; nothing was stored; try again in some seconds\n"
@@ -53,6 +53,8 @@ class Limits:
     per_address_max: int
     header_s: float
     body_s: float
+    progress_bytes: int
+    """Bytes of a body that must come within each `body_s`, unless it ends."""
 
 
 def limits_of(server: ServerConfig) -> Limits:
@@ -68,7 +70,13 @@ def limits_of(server: ServerConfig) -> Limits:
     open_max = max(_LEAST, min(server.connections_max, left))
     if open_max < server.connections_max:
         _log.warning("%d connections at most: the process may open %d files (ulimit -n)", open_max, soft)
-    return Limits(open_max, server.connections_per_address_max, server.header_timeout_s, server.body_timeout_s)
+    return Limits(
+        open_max,
+        server.connections_per_address_max,
+        server.header_timeout_s,
+        server.body_timeout_s,
+        ceil(server.body_rate_min * server.body_timeout_s),
+    )
 
 
 class Connections:
@@ -78,6 +86,11 @@ class Connections:
         self._limits = limits
         self._open: set[Connection] = set()
         self._look: asyncio.TimerHandle | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What each connection may take."""
+        return self._limits
 
     def admit(self, new: Connection) -> bool:
         """Take a connection in, closing the one that has waited longest for a request where there are too many."""
@@ -170,7 +183,7 @@ class Connection(H11Protocol):
         if self.waits and not self._is_new:
             self._is_new, self.since = True, self.loop.time()
         self._came += len(data)
-        if self._came >= _PROGRESS_BYTES:
+        if self._came >= self.registry.limits.progress_bytes:
             self._came, self.since = 0, self.loop.time()
         if not self._unread and len(data) <= _STEP_BYTES:
             super().data_received(data)
@@ -218,7 +231,10 @@ class Connection(H11Protocol):
         """Close it when it takes longer than it may."""
         if self.transport.is_closing():
             return
-        if self.waits:
+        if self.waits and self.conn.our_state is h11.DONE:
+            if now - self.since > limits.body_s:
+                self.transport.abort()  # it was answered, and the rest of its body is slow to come
+        elif self.waits:
             if self._is_new and now - self.since > limits.header_s:
                 self._end()
         elif self.cycle.more_body and not self.cycle.response_started:
