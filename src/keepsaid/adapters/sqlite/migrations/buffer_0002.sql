@@ -90,5 +90,5 @@ ALTER TABLE batch ADD COLUMN trials_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batch ADD COLUMN charges INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batch ADD COLUMN survived INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batch ADD COLUMN requeued INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX batch_buried ON batch (id) WHERE state = 'dead' AND charges > 0 AND requeued = 0;
+CREATE INDEX batch_charged ON batch (id) WHERE charges > 0 AND requeued = 0;
 UPDATE batch SET trial_after_ms = 10000 WHERE state IN ('queued', 'leased') AND crashes > 1;

@@ -37,7 +37,7 @@ ORDER BY ready.priority, ready.first_at, ready.batch_id LIMIT 1
 UPDATE life SET trial_ms = ?2, lived_ms = ?2, due_ms = ?3 WHERE owner = ?1
 
 -- name: lease
-UPDATE batch SET state = ?2, owner = ?3, lease_until = ?4, alone = ?5, later = 0, fence = fence + 1 WHERE id IN (SELECT value FROM carray(?1))
+UPDATE batch SET state = ?2, owner = ?3, lease_until = ?4, alone = ?5, fence = fence + 1 WHERE id IN (SELECT value FROM carray(?1))
 
 -- name: batch
 SELECT batch.id, lane.channel, lane.account, lane.conversation, lane.key, first, last, state, action, rule, rule_version,

@@ -62,8 +62,8 @@ WHERE id IN (SELECT batch_id FROM ready WHERE later = 0 AND suspect > 0)
 RETURNING lane_id
 
 -- name: buried
-SELECT id, lane_id, state FROM batch INDEXED BY batch_buried
-WHERE state = 'dead' AND charges > 0 AND requeued = 0 AND attempts = charges AND pruned_at IS NULL ORDER BY id LIMIT ?
+SELECT id, lane_id, state FROM batch INDEXED BY batch_charged
+WHERE charges > 0 AND requeued = 0 AND state = 'dead' AND attempts = charges AND pruned_at IS NULL ORDER BY id LIMIT ?
 
 -- name: requeue
 UPDATE batch SET state = ?2, ready_at = ?3, later = 1, reason = ?4, trial_after_ms = ?5, crashes = ?6, requeued = 1,
