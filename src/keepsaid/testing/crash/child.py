@@ -185,8 +185,8 @@ def _mind(also: Sequence[Tool], *parts: Any) -> Mind:
 
 def _site(also: Sequence[Tool], *parts: Any) -> Site:
     """Where workers work, with tools beside theirs."""
-    home, config, store, memories, redactor, model, tools, past = parts
-    return Site(home, config, store, memories, redactor, model, lambda: (*tools(), *also), past)
+    home, config, store, memories, redactor, model, tools, *more_parts = parts
+    return Site(home, config, store, memories, redactor, model, lambda: (*tools(), *also), *more_parts)
 
 
 def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:
