@@ -44,9 +44,10 @@ def test_memory_moves_to_another_home(known: Program, tmp_path: Path, capsys: py
     again = inside(other, capsys, "data", "import", str(file))
     assert again.out.splitlines()[4].split() == ["tombstones", "0", "2", "0", "0"]
     assert again.out.splitlines()[1].split() == ["memories", "0", "2", "0", "0"]
-    assert "[KS-INP]" in inside(other, capsys, "memory", "add", "The code of the locker is 7741", code=1).err
     [hit] = inside(other, capsys, "memory", "search", "closed bridge", "--json").json["hits"]
     assert hit["memory"]["text"] == "The bridge is closed in May"
+    lifted = inside(other, capsys, "memory", "add", "The code of the locker is 7741")
+    assert "this had been forgotten; because you asked for it" in lifted.out + lifted.err
 
 
 def test_a_file_is_replaced_only_where_that_is_said(

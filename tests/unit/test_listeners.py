@@ -37,6 +37,8 @@ DEAF = {
     **dict.fromkeys(("drop", "put_back"), "ends or undoes a forgetting, of which nothing is told"),
     **dict.fromkeys(("waiting", "told"), "what happened to which memory, by ids, for the journal; and ends that"),
     "put_away": "writes",
+    "silence": "forgets",
+    **dict.fromkeys(("repeated", "in_texts", "in_memory"), "which of the asker's own words were forgotten, by hashes"),
     "take": "writes, what a bundle of the owner's holds",
     "look": "what would become of records that the asker has; no words of others",
     "adopt_key": "writes",

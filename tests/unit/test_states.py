@@ -36,6 +36,7 @@ DESIGN: dict[str, dict[str, set[str]]] = {
         "dead": {"pending", "dismissed"},
     },
     "session": {"active": {"sleeping", "ended"}, "sleeping": {"active", "ended"}},
+    "life": {},
     "collection": {},
     "forgetting": {},
     "slot": {},
@@ -67,6 +68,7 @@ ADDED: dict[str, dict[str, set[str]]] = {
         "asked": {"waiting", "silent", "delivered", "undelivered"},
         "waiting": {"delivered", "undelivered"},
     },
+    "life": {"running": {"stopped", "died", "died_in_trial"}},
     "slot": {"open": {"filled", "cleared", "expired"}},
     "feedback": {"wrong": {"withdrawn"}, "withdrawn": {"wrong"}},
     "memory": {
@@ -96,10 +98,11 @@ ADDED: dict[str, dict[str, set[str]]] = {
 """Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
 And questions that wait for an answer, what people say of memories, one that another stands for, the reading of
-marked sessions, and schedules with their runs and what is heard of these."""
+marked sessions, schedules with their runs and what is heard of these, and the lives of the process."""
 
 ENDS = {
     "batch": {"done"},
+    "life": {"stopped", "died", "died_in_trial"},
     "turn": {"committed", "abandoned"},
     "step": {"finished"},
     "task": {"completed", "failed", "cancelled"},
@@ -198,6 +201,7 @@ VERBS = {
         ("claimed", "park"): "parked",
         ("parked", "requeue"): "marked",
     },
+    "life": {("running", "stop"): "stopped", ("running", "die"): "died", ("running", "die_in_trial"): "died_in_trial"},
     "forgetting": {
         ("requested", "hide"): "hidden",
         ("hidden", "erase"): "erased",

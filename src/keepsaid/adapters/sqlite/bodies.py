@@ -40,4 +40,6 @@ def note(db: apsw.Connection, message_id: int, arrival: Arrival) -> None:
 
 def redeliveries(db: apsw.Connection, message_ids: Sequence[int]) -> tuple[Redelivery, ...]:
     """The other deliveries of some messages, oldest first."""
+    if not message_ids:
+        return ()
     return tuple(Redelivery(*row) for row in every(db, SQL["redeliveries"], (numbers(tuple(message_ids)),)))

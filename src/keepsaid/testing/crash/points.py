@@ -144,6 +144,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.CancelTask.",
                 "commit.RunTask.",
                 "commit.DecideTask.",
+                "commit.ExpireTasks.",
                 "commit.TellBack.",
                 "relay.",
                 "commit.ResultsKept.",

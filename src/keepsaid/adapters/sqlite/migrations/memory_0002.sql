@@ -31,3 +31,6 @@ ALTER TABLE memory_piece ADD COLUMN row_seal INTEGER;
 ALTER TABLE word_block ADD COLUMN row_seal INTEGER;
 ALTER TABLE memory_untold ADD COLUMN row_seal INTEGER;
 ALTER TABLE memory_echo ADD COLUMN row_seal INTEGER;
+
+-- Forgetting asks which audiences have no memory left; other indexes cover the other states.
+CREATE INDEX memory_past ON memory (audience) WHERE state IN ('superseded', 'merged', 'forgotten');

@@ -123,8 +123,15 @@ UPDATE memory SET superseded_by = NULL WHERE superseded_by = ?
 -- name: unname_audiences
 UPDATE memory_audience SET scope = 'forgotten:' || id, external = 0, bound = 0, laned = 0,
   channel = '', account = '', conversation = '', lane_key = ''
-WHERE scope NOT GLOB 'forgotten:*' AND id NOT IN (SELECT audience FROM memory)
-AND NOT EXISTS (SELECT 1 FROM memory_aside)
+WHERE scope NOT GLOB 'forgotten:*' AND NOT EXISTS (SELECT 1 FROM memory_aside)
+AND NOT EXISTS (SELECT 1 FROM memory WHERE audience = memory_audience.id AND state = 'active' AND kind <> 'episode')
+AND NOT EXISTS (
+  SELECT 1 FROM memory WHERE audience = memory_audience.id AND kind = 'episode' AND state IN ('active', 'superseded')
+)
+AND NOT EXISTS (SELECT 1 FROM memory WHERE audience = memory_audience.id AND state = 'archived')
+AND NOT EXISTS (
+  SELECT 1 FROM memory WHERE audience = memory_audience.id AND state IN ('superseded', 'merged', 'forgotten')
+)
 
 -- name: forget_identity
 DELETE FROM identity WHERE name = ?
