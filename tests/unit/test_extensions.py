@@ -17,6 +17,7 @@ from tests.waits import HANG_S
 from keepsaid import InputError
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
+from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.scene import Passing
 from keepsaid.errors import ExtensionError
@@ -197,7 +198,7 @@ async def test_a_text_for_the_prompt_that_fails_is_left_out_and_named(tmp_path: 
         ("dice", "It rains.", ""),
         ("slow", "", "it took longer than 0.01 s"),
     ]
-    above, _ = extensions(replace(EVERYTHING, passing=Passing(contributions=added)), 1_000)
+    above, _ = extensions(replace(EVERYTHING, passing=Passing(contributions=added)), 1_000, UNKEYED)
     assert "It rains." in above.text
     assert above.cut == "left out: slow (it took longer than 0.01 s)"
 

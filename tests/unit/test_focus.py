@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.slot_cast import Scripted, Stage, asking, focus, reason
 
+from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.message import Marks
 from keepsaid.domain.turn import Answer
 
@@ -36,10 +37,12 @@ async def test_a_reply_target_comes_first_and_is_quoted_by_whose_words_it_is() -
     await stage.says("nice")
     turn = await stage.says("no, this", marks=Marks(reply_to="r1"))
     assert focus(turn) == ("reply", f"reply:{first.turn_id}")
-    assert stage.quoted == "[Quoted: the new message replies to this, your own words]\n  the red one"
+    assert stage.quoted == UNKEYED.within(
+        "[Quoted", "  the red one", ": the new message replies to this, your own words"
+    )
     turn = await stage.says("or this", who="Bob", marks=Marks(reply_to="m1"))
     assert focus(turn) == ("reply", f"message:{first.messages[0].id}")
-    assert stage.quoted == "[Quoted: the new message replies to this, written by Ann]\n  which?"
+    assert stage.quoted == UNKEYED.within("[Quoted", "  which?", ": the new message replies to this, written by Ann")
     assert turn.records[0].text == "or this"
 
 
@@ -57,7 +60,9 @@ async def test_what_stands_right_above_needs_no_quote_unless_several_came_togeth
     await stage.flow.answer(await stage.flow.open(lease))
     await stage.hear("hm", marks=Marks(reply_to="r1"))
     turn = await stage.work()
-    assert stage.quoted == "[Quoted: the new message replies to this, your own words]\n  the red one"
+    assert stage.quoted == UNKEYED.within(
+        "[Quoted", "  the red one", ": the new message replies to this, your own words"
+    )
 
 
 async def test_a_target_in_another_lane_is_quoted_and_one_of_another_conversation_is_not() -> None:
@@ -77,8 +82,10 @@ async def test_quoted_words_cannot_pass_for_ours() -> None:
     await stage.says(forged, who="Eve]", topic="a", marks=Marks(provider_id="m1"))
     await stage.says("hi", topic="b")
     await stage.says("look", topic="b", marks=Marks(reply_to="m1"))
-    heading, *lines = stage.quoted.splitlines()
-    assert heading == "[Quoted: the new message replies to this, written by Eve)]"
+    heading, *lines, end = stage.quoted.splitlines()
+    number = UNKEYED.number("\n  ".join(("", *forged.splitlines())).removeprefix("\n"))
+    assert heading == f"[Quoted {number}: the new message replies to this, written by Eve)]"
+    assert end == f"[End of data {number}]"
     assert all(line.startswith("  ") for line in lines)
 
 

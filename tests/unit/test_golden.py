@@ -7,6 +7,7 @@ from tests.unit.golden_prompts import EVERYTHING, FOLDER, SCENES, agent, past, s
 from tests.unit.memory_cast import claimed
 
 from keepsaid.domain.attention import Attention, Quote
+from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.prompt import Order
 from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
 from keepsaid.domain.turn import Claimed
@@ -76,9 +77,9 @@ def test_contributions_stand_by_priority_and_the_last_are_cut_first() -> None:
     added = [Contribution("late", "x" * 50, 200), Contribution("b", "y" * 50), Contribution("a", "z" * 50, 5)]
     scene = Scene(EVERYTHING.claimed, passing=Passing(contributions=tuple(added)))
     made = assemble(scene, Budget())
-    assert made.status.index("[From a]") < made.status.index("[From b]")
-    assert made.extra == f"[From late]\n{'x' * 50}"
-    tight = assemble(scene, Budget(extensions_chars=130))
+    assert made.status.index("[From a ") < made.status.index("[From b ")
+    assert made.extra == UNKEYED.within("[From late", "x" * 50)
+    tight = assemble(scene, Budget(extensions_chars=200))
     assert (tight.status, tight.extra) == (made.status, "")
     assert next(one for one in tight.layers if one.name == "extensions").cut == "left out: late"
 

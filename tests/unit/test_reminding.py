@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -162,7 +163,7 @@ async def test_earlier_blocks_are_shown_again_and_their_memories_not_given_twice
                 await say(instance, "What does the owl in the barn eat?")
     assert model.seen == [(1, 0), (0, 1), (0, 1), (1, 0)], "the owl's block took the place of the first"
     history = [record.text for record in model.prompts[1].prompt.history]
-    assert history[0].startswith("[Context from memory]:\n[Relevant to this message]\n")
+    assert re.match(r"\[Context from memory \w{8}\]\n\[Relevant to this message\]\n", history[0])
     assert history[1:] == [ASKED, "I know it, and keep it to myself."]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 from tests.unit.task_cast import only_task, owner_says, pull, until, working
@@ -44,7 +45,7 @@ async def test_the_agent_makes_work_and_looks_at_it(tmp_path: Path) -> None:
         await instance.receive(owner_says("and now?"))
         requests = await model.wait_for(6)
         assert f"{show('task', task.id)} completed: name a river" in requests[4].last("tool")
-        assert "[Data] its result:\nthe Tiber\n[End of data]" in requests[5].last("tool")
+        assert re.search(r"\[Data (\w{8}): its result\]\nthe Tiber\n\[End of data \1\]", requests[5].last("tool"))
         await model.wait_idle()
 
 

@@ -16,6 +16,7 @@ from keepsaid.app.compaction import guard_of, overview_of
 from keepsaid.app.reading import archive_of
 from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
 from keepsaid.domain.task import Task
@@ -86,6 +87,7 @@ class Agent:
     hub: ProgressHub
     tools: tuple[Sequence[Tool], TurnOffers, Toolbox]
     offload: Offload = inline
+    fence: Fence = UNKEYED
 
     def flow(self) -> Flow:
         """The road of its messages."""
@@ -108,7 +110,7 @@ class Agent:
         commands = Commands(operations, operations, have.compactor.asked, claims, have.forgetter, window)
         told = Streams(self.hub, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
-        return Mind(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane))
+        return Mind(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
 
     def _injector(self) -> Injector:
         memory = self.config.memory
@@ -128,7 +130,7 @@ class Agent:
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
-        tasking = Tasking(claimed, self.stores[0].tasks, self.system[1], claimed.steps)
+        tasking = Tasking(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
         ours = (*core, ask_for(claimed), *tasking.tools(), *self._of_time(claimed), *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
@@ -159,7 +161,7 @@ class Agent:
     def hindsight(self) -> Hindsight:
         """What branches know of the lanes that they are begun in."""
         operations, _ = self.stores
-        return hindsight_of(self.config, operations, self.system[1], self.memory_tools)
+        return hindsight_of(self.config, operations, self.system[1], self.memory_tools, self.fence)
 
     def memory_tools(self, claimed: Claimed) -> Sequence[Tool]:
         """What the agent may ask memory, and have it remember, as the extension `memory` brings it."""

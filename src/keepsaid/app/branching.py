@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from keepsaid.app.budget import budget_of
 from keepsaid.config import Config
+from keepsaid.domain.fence import Fence
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.staged import Deed
 from keepsaid.domain.taint import taint_of
@@ -24,7 +25,11 @@ _OF_MEMORY = ("memory_search", "memory_open", *Deed)
 
 
 def hindsight_of(
-    config: Config, store: Store, ids: Ids, memory_tools: Callable[[Claimed], Sequence[Tool]]
+    config: Config,
+    store: Store,
+    ids: Ids,
+    memory_tools: Callable[[Claimed], Sequence[Tool]],
+    fence: Fence,
 ) -> Hindsight:
     """What is known where a task was begun: what the lane remembers, and memory, heard as its turn heard it.
 
@@ -40,10 +45,10 @@ def hindsight_of(
         claimed = Claimed(story.batch, story.turn_id, story.messages)
         tail = fitted(await store.context(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
         scene = Scene(claimed, tail)
-        records, _ = recent(scene)
+        records, _ = recent(scene, fence)
         tools = tuple(tool for tool in memory_tools(claimed) if tool.name in _OF_MEMORY)
         if task.depth < DEPTH_MAX:
-            tools += Tasking(claimed, store.tasks, ids, branch.steps).making()
+            tools += Tasking(claimed, store.tasks, ids, branch.steps, fence).making()
         return Past(records, summary(scene, budget.summary_chars).text, tools, taint_of(scene))
 
     return past

@@ -28,6 +28,7 @@ from keepsaid.app.compaction import compaction_of, copier_of
 from keepsaid.app.early import Early
 from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.extending import Extending, found_in, ours_of, secrets_of, with_channels
+from keepsaid.app.fences import fence_of
 from keepsaid.app.forgetting import forgetter_of
 from keepsaid.app.hosting import Host
 from keepsaid.app.locations import folders_of, in_use, stores_of
@@ -44,6 +45,7 @@ from keepsaid.app.working import Site, Working
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.message import Inbound
@@ -122,6 +124,7 @@ class Outside:
     lock: Lock | None = None
     offload: Offload = inline
     life: LifeTerms = LifeTerms()
+    fence: Fence = UNKEYED
 
 
 def embedding_of(outside: Outside, memories: SqliteMemories, config: Config, lent: Active) -> Embedding | None:
@@ -166,17 +169,15 @@ class Instance:
         self.forgetter = forgetter_of(self.operations, self.memories, (self.clock, self.ids), self.halt, home)
         self._early = Early(config, self.recall, self.memories, self.recorder, self.clock)
         have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
-        system = self.clock, self.ids
         offers = TurnOffers(self._guests)
         self.toolbox = toolbox_of(config, self.clock)
-        agent = Agent(
-            home, config, stores, model, have, system, self.hub, (outside.tools, offers, self.toolbox), outside.offload
-        )
+        system, tools = (self.clock, self.ids), (outside.tools, offers, self.toolbox)
+        agent = Agent(home, config, stores, model, have, system, self.hub, tools, outside.offload, outside.fence)
         self.flow = agent.flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.memories.news)
         self.extending = self._extending(outside.extensions, agent.memory_tools)
-        self.scheduling = Scheduling(config, self.operations, self.clock, self.ids)
+        self.scheduling = Scheduling(config, self.operations, self.clock, self.ids, outside.fence)
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
@@ -196,7 +197,7 @@ class Instance:
         self._supervisor: Supervisor | None = None
 
     def _site(self, agent: Agent) -> Site:
-        lent = agent.worker_tools, agent.hindsight(), agent.asking
+        lent = agent.worker_tools, agent.hindsight(), agent.asking, agent.fence
         return Site(self.home, self.config, self.operations, self.memories, self.redactor, self.model, *lent)
 
     def _way_in(self) -> Door:
@@ -378,14 +379,14 @@ async def opened(
         lock = (outside or Outside()).lock or FileLock(home.lock_file, paths)
         lock.acquire()
         closing.callback(lock.release)
-        found = found_in(home, config)
+        found, fence = found_in(home, config), fence_of(home)
         threads = TextThreads()
         closing.callback(threads.close)
         config, redactor = with_channels(config, found), redactor_of(config, secrets_of(found))
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else model_of(config, closing)
         outside = outside or Outside()
-        outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads)
+        outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
         if outside.embedder is None:
             embedder, former = embedder_of(home, config, closing), former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)

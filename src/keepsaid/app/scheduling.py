@@ -10,6 +10,7 @@ from keepsaid.app.reload import Prepared
 from keepsaid.config import Config
 from keepsaid.config.schedules import SchedulesConfig
 from keepsaid.domain.commits import Received
+from keepsaid.domain.fence import Fence
 from keepsaid.domain.ids import MAX_ID, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
@@ -51,12 +52,13 @@ async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Sched
 class Scheduling:
     """What comes at a time. Times are milliseconds UTC."""
 
-    def __init__(self, config: Config, store: ScheduleStore, clock: Clock, ids: Ids) -> None:
+    def __init__(self, config: Config, store: ScheduleStore, clock: Clock, ids: Ids, fence: Fence) -> None:
         self.view = store.schedules
         self._config = config.schedules
         self._store = store
         self._clock = clock
         self._ids = ids
+        self._fence = fence
         self._errands = Errands(at_once=self._config.at_once)
         self._channels = {name for name, channel in config.channels.items() if channel.enabled}
         self._scheduler: Scheduler | None = None
@@ -72,7 +74,7 @@ class Scheduling:
         if not self._config.enabled:
             return ()
         self._channels |= set(channels)
-        reach = Reach(receive, frozenset(self._channels), hints, OWNERS_LANE)
+        reach = Reach(receive, frozenset(self._channels), hints, OWNERS_LANE, self._fence)
         scheduler = Scheduler(self._store, self._clock, self._ids, reach, self._errands, self._config.quiet_hours())
         await scheduler.recover()
         self._scheduler = scheduler

@@ -12,6 +12,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask, Task
@@ -61,6 +62,7 @@ class Site:
     tools: Tooling
     past: Hindsight
     asking: Callable[[Task], Asking] | None = None
+    fence: Fence = UNKEYED
 
 
 class Working:
@@ -74,9 +76,8 @@ class Working:
         config = site.config
         models, terms = config.models, config.tasks
         limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
-        bench = Bench(
-            site.store, self._model, site.tools, SkillFolder(site.home.agent(config.agent)), limits, site.asking
-        )
+        skills = SkillFolder(site.home.agent(config.agent))
+        bench = Bench(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
         around = Surroundings(site.store, site.store.tasks, *system, hints, owner)
         patience = Patience(outage_ms_max=int(models.outage_s * 1000))
         working, thinking, calling = (
@@ -105,7 +106,7 @@ class Working:
         """The stages that do tasks, and tell the lanes that asked for them what they came to."""
         branches = Stage("branches", self._branches.claim, self._branches.hint)
         terms = RelayTerms(self._site.config.tasks.retriggers_max)
-        relay = Relay(self._site.store, self.view, self._clock, receive, terms)
+        relay = Relay(self._site.store, self.view, self._clock, receive, terms, self._site.fence)
         relaying = Stage("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
         calls = Stage("calls", self._calls.claim, self._calls.hint)
         expiry = Expiry(self._site.store, self.view, self._clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from keepsaid.domain.fence import Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound, Trust
 from keepsaid.domain.relay import Untold, trust_of
@@ -43,7 +44,7 @@ def verdict_of(story: TaskStory | None) -> tuple[str, str]:
     return "fail", cut(f"its task failed: {story.task.reason}", _WHY_CHARS_MAX)
 
 
-def come_back(story: TaskStory, target: Target) -> Inbound:
+def come_back(story: TaskStory, target: Target, fence: Fence) -> Inbound:
     """What it came to, as a message of the lane that hears it; its words are data."""
     untold = Untold(target.lane, (story.task,), url=target.url, direct=target.direct)
-    return replace(told(story.task, untold, trust_of(story)), priority=PRIORITY)
+    return replace(told(story.task, untold, trust_of(story), fence), priority=PRIORITY)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from keepsaid.domain.commits import Received
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.relay import TellBack, Untold, mark_of, trust_of
@@ -18,7 +19,6 @@ from keepsaid.domain.task import Task
 from keepsaid.domain.text import cut
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
-from keepsaid.pipeline.turn.worker import data
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
@@ -54,12 +54,14 @@ class Relay:
         clock: Clock,
         receive: Callable[[Inbound], Awaitable[Received]],
         terms: RelayTerms,
+        fence: Fence = UNKEYED,
     ) -> None:
         self._operations = operations
         self._view = view
         self._clock = clock
         self._receive = receive
         self._terms = terms
+        self._fence = fence
 
     async def work(self) -> int | None:
         """Tell what is due; returns when the next is (milliseconds UTC)."""
@@ -82,7 +84,7 @@ class Relay:
     async def _tell(self, lane: Untold) -> None:
         for task in lane.tasks:
             try:
-                await self._receive(told(task, lane, trust_of(await self._view.task(task.id))))
+                await self._receive(told(task, lane, trust_of(await self._view.task(task.id)), self._fence))
             except InputError as refusal:
                 extra = {"code": refusal.code, "task": task.id}
                 _log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
@@ -90,7 +92,7 @@ class Relay:
         await self._operations.apply(TellBack(tuple(task.id for task in lane.tasks), self._clock.now_ms()))
 
 
-def told(task: Task, untold: Untold, trust: Trust) -> Inbound:
+def told(task: Task, untold: Untold, trust: Trust, fence: Fence) -> Inbound:
     """A result as a message of its lane; its words are data."""
     lane, name = untold.lane, show("task", task.id)
     kind = str(task.kind)
@@ -98,7 +100,7 @@ def told(task: Task, untold: Untold, trust: Trust) -> Inbound:
     began = "asked for" if task.kind is TaskKind.CALL else "started"
     head = f"{name}, a {kind} you {began}, has {'ended' if task.state == 'completed' else 'failed'}."
     what, said = ("what it came to", task.result) if task.state == "completed" else ("why it failed", task.reason)
-    text = "\n".join((head, *data("what it was about", about), *data(what, cut(said, _CHARS_MAX))))
+    text = "\n".join((head, *fence.data("what it was about", about), *fence.data(what, cut(said, _CHARS_MAX))))
     origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, trust)
     payload = json.dumps({"task": name, "state": task.state}).encode()
     content = Content(payload, text, RESULT)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from keepsaid.domain.commits import Received
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin
@@ -76,6 +77,7 @@ class Reach:
     channels: frozenset[str]
     hints: Hints
     owner: Lane
+    fence: Fence = UNKEYED
 
 
 class Scheduler:
@@ -207,7 +209,7 @@ class Scheduler:
         elif not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         else:
-            await self._ask(run, schedule, come_back(story, target))
+            await self._ask(run, schedule, come_back(story, target, self._reach.fence))
 
     def _report(self, task: Task) -> Notice:
         text = told_owner(task, Ending.COMPLETE, task.result)

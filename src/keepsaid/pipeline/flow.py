@@ -17,6 +17,7 @@ from keepsaid.domain.busy import Busy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
@@ -110,6 +111,7 @@ class Mind:
     commands: Commands | None = None
     offload: Offload = inline
     asking: Callable[[Claimed], Asking] | None = None
+    fence: Fence = UNKEYED
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +263,7 @@ class Flow:
         scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
         tools = (*self._mind.tools(claimed), *tools_of(scene), *set_personality(claimed))
         offload, tracing = self._mind.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
-        shown = told_again(claimed.trace, await offload(prompt.chars, tracing))
-        trace = noted(shown, claimed.late_before)
+        trace = noted(told_again(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before)
         steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
         offers = Offers(
             self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked), offload
@@ -314,8 +315,7 @@ class Flow:
             tail = LaneTail(floor=tail.head, version=tail.version, head=tail.head)
         if not course.reinject_turns and not course.history_blocks:
             return tail
-        reminders = await lanes.reminders(lane, course.reinject_turns, course.history_blocks)
-        return replace(tail, reminders=reminders)
+        return replace(tail, reminders=await lanes.reminders(lane, course.reinject_turns, course.history_blocks))
 
     async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
         """What the prompt is made of; the lane is read, and everything else prepared, side by side.
@@ -343,10 +343,10 @@ class Flow:
 
     def _fitting(self, scene: Scene, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
-        budget = self._course.budget
+        budget, fence = self._course.budget, self._mind.fence
 
         def make(tail: LaneTail) -> Prompt:
-            return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget)
+            return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget, fence)
 
         factor = scene.claimed.around.calibration(self._mind.model.name).factor
         offload = Beside(self._mind.offload, scene.claimed.chars)

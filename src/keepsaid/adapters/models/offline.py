@@ -14,7 +14,7 @@ _QUOTED_MAX = 5
 _QUOTE_CHARS_MAX = 300
 _LOOKED_AT_MAX, _READ_CHARS_MAX = 100, 1_000
 """So many of a lane's newest records are looked at, and so many characters of each and of the message."""
-_HEADERS = ("[Context from memory]", "[Pinned context]", "[Relevant to this message]")
+_HEADERS = ("[Context from memory", "[Pinned context]", "[Relevant to this message]", "[End of data")
 _WORD = re.compile(r"\w+")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keepsaid.domain.context import TAIL_MAX
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.prompt import Layer, Order, Prompt
 from keepsaid.domain.scene import Scene
 from keepsaid.pipeline.context.bulletin import bulletin
@@ -55,13 +56,13 @@ class Budget:
     order: Order = Order.STABLE
 
 
-def assemble(scene: Scene, budget: Budget) -> Prompt:
+def assemble(scene: Scene, budget: Budget, fence: Fence = UNKEYED) -> Prompt:
     """The prompt: what stands, the lane's summary and records, what holds for this turn, the new messages."""
     standing = standing_layers(scene, budget)
     told, beside = summary(scene, budget.summary_chars), session_summary(scene, budget.session_summary_chars)
-    history, lately = recent(scene)
-    now, (above, below) = status(scene, budget.status_chars), extensions(scene, budget.extensions_chars)
-    memory, quote, asked = recalled(scene), quoted(scene, budget.quoted_chars), message(scene)
+    history, lately = recent(scene, fence)
+    now, (above, below) = status(scene, budget.status_chars), extensions(scene, budget.extensions_chars, fence)
+    memory, quote, asked = recalled(scene, fence), quoted(scene, budget.quoted_chars, fence), message(scene)
     layers = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
     if budget.order is Order.SEED003:
         layers = (*standing, told, beside, memory, lately, now, above, below, quote, asked)

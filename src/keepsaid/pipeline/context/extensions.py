@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keepsaid.domain.fence import Fence
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, Scene
 from keepsaid.domain.text import named_short
@@ -11,7 +12,7 @@ from keepsaid.pipeline.context.layer import of_lines
 _NAME = "extensions"
 
 
-def extensions(scene: Scene, chars_max: int) -> tuple[Layer, Layer]:
+def extensions(scene: Scene, chars_max: int, fence: Fence) -> tuple[Layer, Layer]:
     """What stands above memory, and what below; the last by priority and name are left out first, and named."""
     above: list[str] = []
     below: list[str] = []
@@ -22,7 +23,7 @@ def extensions(scene: Scene, chars_max: int) -> tuple[Layer, Layer]:
         if one.missing:
             left.append(f"{one.name} ({one.missing})")
             continue
-        text = _written(one)
+        text = _written(one, fence)
         room -= len(text) + 1
         full = full or room < 0
         if full:
@@ -32,5 +33,5 @@ def extensions(scene: Scene, chars_max: int) -> tuple[Layer, Layer]:
     return of_lines(_NAME, above, f"left out: {', '.join(left)}" if left else ""), of_lines(_NAME, below)
 
 
-def _written(one: Contribution) -> str:
-    return f"{FROM} {named_short(one.name)}]\n{unforged(one.text)}"
+def _written(one: Contribution, fence: Fence) -> str:
+    return fence.within(f"{FROM} {named_short(one.name)}", unforged(one.text))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from keepsaid.domain.fence import DATA, END
 from keepsaid.domain.lookalike import heading, opens
 
-MEMORY = "[Context from memory]"
+MEMORY = "[Context from memory"
 BULLETIN = "[Bulletin]"
 SUMMARY = "[Summary of earlier messages]"
 SESSION_SUMMARY = "[Summary of other threads of this conversation]"
@@ -36,6 +37,8 @@ _OURS = tuple(
         FROM,
         POSTED,
         _LEFT_OUT,
+        DATA,
+        END,
         "[Pinned context]",
         "[Relevant to",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from keepsaid.domain.attention import Quote, Settled
 from keepsaid.domain.effects import FillSlot
+from keepsaid.domain.fence import Fence
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Layer
 from keepsaid.domain.scene import Scene
@@ -18,7 +19,7 @@ from keepsaid.pipeline.context.speech import indented
 _SHOWN_CHARS_MAX = 500
 
 
-def quoted(scene: Scene, chars_max: int) -> Layer:
+def quoted(scene: Scene, chars_max: int, fence: Fence) -> Layer:
     """The reply targets, then the questions answered; the room is shared, each text cut at its end.
 
     Whose words they are is said, so that they are not taken for the asker's.
@@ -27,7 +28,7 @@ def quoted(scene: Scene, chars_max: int) -> Layer:
     if attention.recorded is not None:
         return layer("quoted", attention.recorded)
     each = chars_max // max(1, len(attention.quotes))
-    blocks = [_block(quote, each) for quote in attention.quotes]
+    blocks = [_block(quote, each, fence) for quote in attention.quotes]
     blocks += [told for one in attention.settled if (told := answered(one))]
     before = sum(len(quote.text) for quote in attention.quotes)
     after = sum(min(len(quote.text), each) for quote in attention.quotes)
@@ -35,11 +36,11 @@ def quoted(scene: Scene, chars_max: int) -> Layer:
     return layer("quoted", "\n".join(blocks), reason)
 
 
-def _block(quote: Quote, chars_max: int) -> str:
+def _block(quote: Quote, chars_max: int, fence: Fence) -> str:
     name = named_short(quote.speaker)
     whose = f"written by {name}" if name else "your own words"
     which = f"message number {quote.number}" if quote.number else "the new message"
-    return f"{QUOTED}: {which} replies to this, {whose}]\n  {indented(quote.text[:chars_max])}"
+    return fence.within(QUOTED, f"  {indented(quote.text[:chars_max])}", f": {which} replies to this, {whose}")
 
 
 def answered(one: Settled) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from keepsaid.domain.context import Block, LaneTail
+from keepsaid.domain.fence import Fence
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.text import cut
@@ -21,7 +22,7 @@ CUT_AT = 16
 _POST_CHARS_MAX = 2_000
 
 
-def recent(scene: Scene) -> tuple[tuple[Record, ...], Layer]:
+def recent(scene: Scene, fence: Fence) -> tuple[tuple[Record, ...], Layer]:
     """The records as they are sent, and what they cost; where several people speak each begins with a name."""
     written = named if is_named(scene.claimed) else folded
     tail, given = scene.tail, scene.tail.recent
@@ -29,14 +30,16 @@ def recent(scene: Scene) -> tuple[tuple[Record, ...], Layer]:
     blocks, posts = tail.blocks, tail.said_between
     if blocks or posts:
         placed = zip(tail.positions, records, strict=True)
-        told = [one for at, record in placed for one in (*again(blocks.get(at)), record, *posted(posts.get(at, ())))]
+        told = [
+            one for at, record in placed for one in (*again(blocks.get(at), fence), record, *posted(posts.get(at, ())))
+        ]
         records = *posted(posts.get(0, ())), *told
     return records, of_lines("recent", [_line(record) for record in records], left_out(given.left_out, "older record"))
 
 
-def again(block: Block | None) -> tuple[Record, ...]:
+def again(block: Block | None, fence: Fence) -> tuple[Record, ...]:
     """What an earlier turn was reminded of, as it was shown then."""
-    return () if block is None else (Record(Role.USER, f"{MEMORY}:\n{block.text}"),)
+    return () if block is None else (Record(Role.USER, fence.within(MEMORY, block.text)),)
 
 
 def posted(texts: Sequence[str]) -> tuple[Record, ...]:

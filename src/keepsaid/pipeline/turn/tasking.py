@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, StopTask
+from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import Message, Trust, Trusted
@@ -21,7 +22,6 @@ from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.turn.told import REFUSED, Told
-from keepsaid.pipeline.turn.worker import data
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.model import Tool
 from keepsaid.ports.tasks import TaskView
@@ -70,10 +70,13 @@ class Tasking:
     their lane. `steps` are those on record: tasks that they made are known, though they are not written down yet.
     """
 
-    def __init__(self, claimed: Claimed, view: TaskView, ids: Ids, steps: Sequence[Step] = ()) -> None:
+    def __init__(
+        self, claimed: Claimed, view: TaskView, ids: Ids, steps: Sequence[Step] = (), fence: Fence = UNKEYED
+    ) -> None:
         self._claimed = claimed
         self._view = view
         self._ids = ids
+        self._fence = fence
         origins = [message.inbound.origin for message in claimed.messages]
         owned = all(one.trust is Trust.OWNER and one.direct for one in origins)
         self._lane = None if owned else claimed.batch.lane
@@ -127,13 +130,13 @@ class Tasking:
 
     async def _list(self, _arguments: dict[str, Json]) -> str:
         found = await self._view.find(TaskFilter(lane=self._lane, limit=_LISTED))
-        return Trusted(listed(found), least([Trust.OWNER, *map(trust_of_task, found)]))
+        return Trusted(listed(found, self._fence), least([Trust.OWNER, *map(trust_of_task, found)]))
 
     async def _show(self, arguments: dict[str, Json]) -> str:
         task = await self._seen(_named(arguments))
-        lines = [_line(task), *data("what it is about", cut(task.description, _RESULT_CHARS))]
-        lines += data("what its worker said of it", task.status) if task.status else ()
-        lines += data("its result", cut(task.result, _RESULT_CHARS)) if task.result else ()
+        lines = [_line(task), *self._fence.data("what it is about", cut(task.description, _RESULT_CHARS))]
+        lines += self._fence.data("what its worker said of it", task.status) if task.status else ()
+        lines += self._fence.data("its result", cut(task.result, _RESULT_CHARS)) if task.result else ()
         text = "\n".join((*lines, *(("Why: " + task.reason,) if task.reason else ())))
         return Trusted(text, Trust.EXTERNAL if task.result or task.reason else trust_of_task(task))
 
@@ -212,9 +215,9 @@ def _named(arguments: Mapping[str, Json]) -> int:
     return number
 
 
-def listed(tasks: Sequence[Task]) -> str:
+def listed(tasks: Sequence[Task], fence: Fence) -> str:
     """Tasks, a line each, as data."""
-    return "\n".join(data("tasks, newest first", "\n".join(map(_line, tasks)))) if tasks else "There is no task."
+    return "\n".join(fence.data("tasks, newest first", "\n".join(map(_line, tasks)))) if tasks else "There is no task."
 
 
 def _line(task: Task) -> str:

@@ -37,8 +37,8 @@ _HANG_S = 0.4
 _SLOW_S = 0.25
 _POOR_FACTS = 0.4
 _NUMBERED = re.compile(r"^#(\d+) ", re.MULTILINE)
-_RECALLED = "[Context from memory]"
-_DATA = re.compile(r"\[Data\].*?\[End of data\]", re.DOTALL)
+_RECALLED = "[Context from memory"
+_DATA = re.compile(r"\[Data (\w+):.*?\[End of data \1\]", re.DOTALL)
 """What a worker is told to be data asks for nothing."""
 
 _ASKED = re.compile(r"\[(once|same|search|ask|slow|refuse|flaky)(?::([^\]\s]+))?\]")
