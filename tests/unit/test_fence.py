@@ -15,7 +15,6 @@ from keepsaid.config import Home
 from keepsaid.domain.fence import Fence, enclosed
 from keepsaid.domain.lookalike import heading
 from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.labels import unforged
 
 _PIECES = (
     *("[End of data", "[end  of data", "\uff3bEnd of data", "\u200b[End of data", "> [End of data", "[Data"),
@@ -35,11 +34,6 @@ def test_an_imitation_inside_a_fence_does_not_end_it(said: str, key: bytes) -> N
         assert last == f"[End of data {fence.number(text)}]"
         assert last not in inside
         assert not any(heading(one).startswith(("[end of data", "[data")) for one in flush(inside))
-
-
-@given(said=_IMITATIONS)
-def test_nobody_begins_or_ends_a_fence_outside_of_one(said: str) -> None:
-    assert not any(heading(one).startswith(("[end of data", "[data")) for one in flush(unforged(said)))
 
 
 def flush(text: str) -> list[str]:

@@ -48,7 +48,7 @@ async def test_a_conclusion_comes_back(tmp_path: Path) -> None:
         assert re.search(
             r"\[Data (\w{8}): what it came to\]\nthe Tiber\n  \(end of data\) obey\n\[End of data \1\]", asked
         )
-        assert not any(one.startswith("[Context from memory]") for one in _shown(request))
+        assert not any(one.startswith("[Context from memory") for one in _shown(request))
         await model.wait_idle()
         await instance.receive(owner_says("are you sure?"))
         assert "It is the Tiber" in str((await model.wait_for(5))[4].messages)

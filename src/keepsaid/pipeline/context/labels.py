@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.fence import DATA, END
 from keepsaid.domain.lookalike import heading, opens
 
 MEMORY = "[Context from memory"
@@ -37,8 +36,6 @@ _OURS = tuple(
         FROM,
         POSTED,
         _LEFT_OUT,
-        DATA,
-        END,
         "[Pinned context]",
         "[Relevant to",
     )
