@@ -66,8 +66,8 @@ class World:
     def read_with(self, extractor: Extractor) -> None:
         """Collect with this extractor."""
         time = self.clock, self.ids
-        collection = Collection(self.operations, self.memories, extractor, time, PatternRedactor())
-        self.collector = Collector(collection)
+        self.collection = Collection(self.operations, self.memories, extractor, time, PatternRedactor())
+        self.collector = Collector(self.collection)
 
     async def say(self, text: str, room: str = "room", sender: str = "ann", answer: str = "fine") -> int:
         """Walk a message to the end of its turn, and record it; returns its id."""
@@ -81,10 +81,14 @@ class World:
 
     async def collect(self, room: str = "room") -> None:
         """Read all of a room that nobody has read yet."""
+        await self.mark(room)
+        await self.collector.tick()
+
+    async def mark(self, room: str = "room") -> None:
+        """Let all of a room be due to be read."""
         [newest] = await self.operations.sessions(lane_of(room), 1)
         tail = await self.operations.context(lane_of(room), 1)
         await self.operations.apply(Invalidate(newest.id, tail.head, "asked", self.clock.now_ms()))
-        await self.collector.tick()
 
     async def known(self) -> Sequence[Memory]:
         """All that is remembered, also what was superseded or merged."""

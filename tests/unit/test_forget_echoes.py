@@ -96,3 +96,14 @@ async def test_undone_it_may_be_said_again(stage: World) -> None:
     await stage.forgetter.undo(done.id)
     await stage.say("My gym is in Braga", "attic")
     assert (await stage.texts()).count("My gym is in Braga") == 2
+
+
+async def test_one_may_ask_for_it_in_ones_own_language(stage: World) -> None:
+    boat = "Mein Boot heißt Wanda"
+    message = await stage.say(boat, "cellar")
+    assert await stage.forget(Wish(messages=(message,))) is not None
+    await stage.say(boat, "attic")
+    await stage.say(f"Bitte merk dir: {boat}", "attic")
+    await stage.collect("attic")
+    assert f"Bitte merk dir: {boat}" in await stage.texts()
+    assert boat not in await stage.texts()

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from keepsaid.domain.asked import asks_beside_english
 from keepsaid.domain.finding import NAME_CHARS_MAX, TEXT_CHARS_MAX, Statement
 from keepsaid.domain.memory import IMPORTANCE, Kind
 
@@ -82,8 +83,10 @@ def told_in(text: str) -> tuple[Told, ...]:
 
 
 def asks_to_remember(text: str) -> bool:
-    """Whether a message asks outright, in English, that something be remembered."""
-    return any(_REMEMBER_TO.fullmatch(one) or _REMEMBER.fullmatch(one) for one in _sentences(text))
+    """Whether a message asks outright, in a language that is known here, that something be remembered."""
+    read = text[:_CHARS_MAX]
+    in_english = any(_REMEMBER_TO.fullmatch(one) or _REMEMBER.fullmatch(one) for one in _sentences(read))
+    return in_english or asks_beside_english(read)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
 from typing import NamedTuple
 
+from keepsaid.domain.forgetting import words_in
 from keepsaid.domain.graph import Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import IMPORTANCE, Kind, is_time
@@ -103,6 +104,13 @@ def emptied(statements: Sequence[Statement | None], keep: Callable[[Statement], 
     """Returns the statements, each at its own place, with None for those that are not kept; links to these go too."""
     left = {n: n for n, one in enumerate(statements) if one is not None and keep(one)}
     return tuple(linked(one, one.links, left) if one and n in left else None for n, one in enumerate(statements))
+
+
+def stays(one: Statement, positions: Collection[int], words: frozenset[str]) -> bool:
+    """Whether a statement stays when the records at these positions are forgotten, and these words with them."""
+    if any(at in positions for at in one.records):
+        return False
+    return words.isdisjoint(words_in(f"{one.text} {one.subject} {one.attribute} {one.value}"))
 
 
 def linked(one: Statement, links: Iterable[Link], moved: Mapping[int, int]) -> Statement:

@@ -25,6 +25,8 @@ def _images(state: State) -> dict[str, Rows]:
         "feedback": {**state.feedback},
         "finding": {number: row.finding for number, row in state.findings.items()},
         "task": {number: (row.task, row.steps, row.remembered) for number, row in state.tasks.items()},
+        "personality": dict(state.personalities),
+        "note": dict(state.notes),
         "schedule": {number: (row.new, row.state, row.reason) for number, row in state.schedules.items()},
     }
 
@@ -66,6 +68,8 @@ def put_back(state: State, number: int) -> dict[int, tuple[LaneRow, int]]:
         _put_back_work(state, images)
         state.redactions |= images["redaction"]
         state.feedback |= images["feedback"]
+        state.personalities |= images["personality"]
+        state.notes |= images["note"]
         state.tombs -= tombs
     for_good(state, number)
     return first

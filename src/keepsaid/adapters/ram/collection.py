@@ -244,3 +244,11 @@ def _last(place: Place) -> int:
 def _due(state: State, session_id: int) -> FindingRow | None:
     rows = state.findings.values()
     return next((row for row in rows if row.finding.session_id == session_id and row.applied_at is None), None)
+
+
+def read_anew(lane: LaneRow, at: int) -> None:
+    """Refuse what is being read in a lane now: it was begun before what it reads was forgotten."""
+    for session in lane.sessions:
+        if session.collection == "claimed":
+            session.collection = move("collection", session.collection, "leave")
+            session.collect_at, session.owner = at, ""

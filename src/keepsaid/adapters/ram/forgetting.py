@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from keepsaid.adapters.ram import schedules, tasks
+from keepsaid.adapters.ram import collection, schedules, tasks
 from keepsaid.adapters.ram.aside import kept_aside, put_back
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.compaction import Cut
 from keepsaid.domain.fact import forgot, replied
-from keepsaid.domain.finding import emptied
+from keepsaid.domain.finding import emptied, stays
 from keepsaid.domain.forgetting import (
     PIECE,
     EmptyLog,
@@ -26,6 +26,7 @@ from keepsaid.domain.forgetting import (
     summed,
 )
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import person_scope
 from keepsaid.domain.message import Content, Marks, Message
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.slot import Question, SlotState
@@ -112,7 +113,7 @@ class _Piece:
                 of_turn = turn_id and entry.turn_id == turn_id and entry.record.role is not Role.USER
                 if (ref and entry.ref == ref) or of_turn:
                     emptied = replace(entry.record, text="", attached="", calls=(), call_id="", speaker="")
-                    lane.transcript[place] = replace(entry, record=emptied, unprompted=True)
+                    lane.transcript[place] = replace(entry, record=emptied, unprompted=True, sender="")
                     first = self.lanes.get(id(lane), (lane, place + 1))[1]
                     self.lanes[id(lane)] = lane, min(place + 1, first)
                     self.places.setdefault(id(lane), set()).add(place + 1)
@@ -144,9 +145,15 @@ def _scrubbed(state: State, commit: ScrubForgotten) -> Scrubbed:
             items[kind, ref] = done
             waiting += not done
         room = max(1, room - len(refs))
+    wanted = wanted_of(state, commit.id)
     for lane, position in piece.lanes.values():
         piece.counts["summaries"] += _summaries(state, lane, position, commit.at)
-        piece.counts["statements"] += _statements(state, lane, piece.places[id(lane)])
+        piece.counts["statements"] += _statements(state, lane, piece.places[id(lane)], wanted.words)
+        collection.read_anew(lane, commit.at)
+    for person in wanted.people:
+        state.personalities.pop(person_scope(person), None)
+        for name in [name for name, (text, _) in state.notes.items() if person in name or person in text]:
+            del state.notes[name]
     row = state.forgettings[commit.id]
     state.forgettings[commit.id] = replace(row, counts=summed(row.counts, tuple(piece.counts.items())))
     left = sum(not done for (kind, _), done in items.items() if kind in _EACH)
@@ -269,12 +276,12 @@ def _memory(memory_id: int, piece: _Piece) -> bool:
 _EACH = {"message": _message, "turn": _turn, "trace": _trace, "memory": _memory}
 
 
-def _statements(state: State, lane: LaneRow, positions: set[int]) -> int:
-    """Empty the places of statements that cite records that go; the places of all others stay as they are."""
+def _statements(state: State, lane: LaneRow, positions: set[int], words: frozenset[str]) -> int:
+    """Empty the places of statements that cite records that go, or hold a word of it; all others stay as they are."""
     gone = 0
     for row in state.findings.values():
         before = row.finding.statements
-        left = emptied(before, lambda one: positions.isdisjoint(one.records))
+        left = emptied(before, lambda one: stays(one, positions, words))
         if row.finding.lane == lane.lane and left != before:
             gone += left.count(None) - before.count(None)
             row.finding = replace(row.finding, statements=left)

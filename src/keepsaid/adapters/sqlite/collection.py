@@ -150,3 +150,9 @@ def void(db: apsw.Connection, owner: str, at: int) -> None:
     for session_id, state in every(db, SQL["claimed_elsewhere"], (owner,)):
         db.execute(SQL["give_back"], (session_id, move("collection", state, "leave"), at))
     run(db, SQL["at_once"], (at,))
+
+
+def read_anew(db: apsw.Connection, lane_id: int, at: int) -> None:
+    """Refuse what is being read in a lane now: it was begun before what it reads was forgotten."""
+    for session_id, state in every(db, SQL["claimed_in"], (lane_id,)):
+        db.execute(SQL["give_back"], (session_id, move("collection", state, "leave"), at))

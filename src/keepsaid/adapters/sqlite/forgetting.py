@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from keepsaid.adapters.sqlite import schedules
+from keepsaid.adapters.sqlite import collection, schedules
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
@@ -21,7 +21,7 @@ from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.fact import forgot, replied
-from keepsaid.domain.finding import decoded, emptied, encoded
+from keepsaid.domain.finding import decoded, emptied, encoded, stays
 from keepsaid.domain.forgetting import (
     PIECE,
     Counts,
@@ -187,10 +187,12 @@ def _scrubbed(db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
         db.execute(SQL["item_done"], (commit.id, kind, numbers((0, *gone))))
         waiting += len(refs) - len(gone)
         room = max(1, room - len(refs))
+    wanted = wanted_of(db, commit.id)
     for lane_id, position in piece.lanes.items():
         piece.counts["summaries"] += _summaries(db, lane_id, position, commit.at)
-        piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id])
-    for person in wanted_of(db, commit.id).people:
+        piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id], wanted.words)
+        collection.read_anew(db, lane_id, commit.at)
+    for person in wanted.people:
         db.execute(SQL["forget_manner"], (person_scope(person),))
         db.execute(SQL["forget_notes"], (person,))
     _count(db, commit.id, tuple(piece.counts.items()), commit.at)
@@ -263,13 +265,13 @@ def _memory(db: apsw.Connection, memory_id: int, piece: _Piece) -> bool:
     return True
 
 
-def _statements(db: apsw.Connection, lane_id: int, positions: set[int]) -> int:
-    """Empty the places of statements that cite records that go; the places of all others stay as they are."""
+def _statements(db: apsw.Connection, lane_id: int, positions: set[int], words: frozenset[str]) -> int:
+    """Empty the places of statements that cite records that go, or hold a word of it; all others stay as they are."""
     gone = 0
     found = {row for position in positions for row in every(db, SQL["findings_over"], (lane_id, position))}
     for number, text in found:
         before = decoded(text)
-        after = emptied(before, lambda one: positions.isdisjoint(one.records))
+        after = emptied(before, lambda one: stays(one, positions, words))
         if after != before:
             db.execute(SQL["change_finding"], (number, encoded(after)))
             gone += after.count(None) - before.count(None)

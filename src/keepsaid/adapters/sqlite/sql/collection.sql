@@ -72,6 +72,9 @@ SELECT at FROM daily_run WHERE name = ?
 -- name: claimed_elsewhere
 SELECT id, collection FROM session WHERE collect_at IS NOT NULL AND collection = 'claimed' AND owner <> ?1
 
+-- name: claimed_in
+SELECT id, collection FROM session WHERE lane_id = ?1 AND collection = 'claimed'
+
 -- name: give_back
 UPDATE session SET collection = ?2, collect_at = ?3, owner = '' WHERE id = ?1
 
