@@ -24,6 +24,7 @@ from keepsaid.domain.forgetting import (
     ScrubForgotten,
     Wanted,
     summed,
+    words_in,
 )
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_scope
@@ -150,14 +151,22 @@ def _scrubbed(state: State, commit: ScrubForgotten) -> Scrubbed:
         piece.counts["summaries"] += _summaries(state, lane, position, commit.at)
         piece.counts["statements"] += _statements(state, lane, piece.places[id(lane)], wanted.words)
         collection.read_anew(lane, commit.at)
-    for person in wanted.people:
-        state.personalities.pop(person_scope(person), None)
-        for name in [name for name, (text, _) in state.notes.items() if person in name or person in text]:
-            del state.notes[name]
+    _standing(state, wanted)
     row = state.forgettings[commit.id]
     state.forgettings[commit.id] = replace(row, counts=summed(row.counts, tuple(piece.counts.items())))
     left = sum(not done for (kind, _), done in items.items() if kind in _EACH)
     return Scrubbed(left - waiting, waiting)
+
+
+def _standing(state: State, wanted: Wanted) -> None:
+    """Remove how one speaks with a person who goes, notes that name them, and how to speak in words of what goes."""
+    for person in wanted.people:
+        state.personalities.pop(person_scope(person), None)
+        for name in [name for name, (text, _) in state.notes.items() if person in name or person in text]:
+            del state.notes[name]
+    for scope, one in [*state.personalities.items()]:
+        if not wanted.words.isdisjoint(words_in(one.text)):
+            del state.personalities[scope]
 
 
 def _message(message_id: int, piece: _Piece) -> bool:

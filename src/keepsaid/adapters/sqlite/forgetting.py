@@ -33,6 +33,7 @@ from keepsaid.domain.forgetting import (
     ScrubForgotten,
     Wanted,
     summed,
+    words_in,
 )
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.states import TABLES, move
@@ -192,12 +193,20 @@ def _scrubbed(db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
         piece.counts["summaries"] += _summaries(db, lane_id, position, commit.at)
         piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id], wanted.words)
         collection.read_anew(db, lane_id, commit.at)
-    for person in wanted.people:
-        db.execute(SQL["forget_manner"], (person_scope(person),))
-        db.execute(SQL["forget_notes"], (person,))
+    _standing(db, wanted)
     _count(db, commit.id, tuple(piece.counts.items()), commit.at)
     left = only(db, SQL["open_count"], (commit.id,))[0]
     return Scrubbed(left - waiting, waiting)
+
+
+def _standing(db: apsw.Connection, wanted: Wanted) -> None:
+    """Remove how one speaks with a person who goes, notes that name them, and how to speak in words of what goes."""
+    for person in wanted.people:
+        db.execute(SQL["forget_manner"], (person_scope(person),))
+        db.execute(SQL["forget_notes"], (person,))
+    for scope, text in every(db, SQL["manners"]) if wanted.words else ():
+        if not wanted.words.isdisjoint(words_in(text)):
+            db.execute(SQL["forget_manner"], (scope,))
 
 
 def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:

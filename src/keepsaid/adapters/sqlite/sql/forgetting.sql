@@ -79,6 +79,9 @@ DELETE FROM placed WHERE message_id = ?
 -- name: forget_manner
 DELETE FROM personality WHERE scope = ?
 
+-- name: manners
+SELECT scope, text FROM personality
+
 -- name: forget_notes
 DELETE FROM note WHERE instr(name, ?1) OR instr(text, ?1)
 
