@@ -1,0 +1,49 @@
+"""How functions are given a text that cannot be called with made-up arguments, and those that need not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from keepsaid.adapters.redaction.redactor import PatternRedactor
+from keepsaid.config import Config
+from keepsaid.domain.rarity import Rarity
+from keepsaid.domain.talk import Names, Said, read
+from keepsaid.domain.text import joined, parted
+from keepsaid.interfaces.http.inbound import inbound_of
+from keepsaid.memory.relevance import Relevance
+
+Given = Callable[[str, bool], Callable[[], Any]]
+
+
+def _alone(work: Callable[[str], Any]) -> Given:
+    """The recipe of a function that is given the text and nothing else."""
+    return lambda text, _: lambda: work(text)
+
+
+RECIPES: dict[str, Given] = {
+    "keepsaid.domain.talk.read": _alone(lambda text: read(Said("1", "ann", text, name=text), Names([("bob", text)]))),
+    "keepsaid.domain.text.joined": _alone(lambda text: joined(":", text, text)),
+    "keepsaid.domain.text.parted": _alone(lambda text: parted(":", text, 3)),
+    "keepsaid.interfaces.http.inbound.inbound_of": _alone(
+        lambda text: inbound_of(Config(), {"text": text, "conversation": text}, text.encode("utf-8", "replace"), text)
+    ),
+    "keepsaid.adapters.redaction.redactor.PatternRedactor": _alone(
+        lambda text: PatternRedactor(["a secret that is known"]).redacted(text)
+    ),
+    "keepsaid.memory.relevance.Relevance": _alone(lambda text: Relevance(text, Rarity())),
+}
+"""By the full name of the function or class; what a recipe gives is done and timed."""
+
+EXEMPT: dict[str, str] = {
+    "keepsaid.domain.provenance.joined_scope": "it compares a few scopes, which the program itself names",
+    "keepsaid.adapters.tools.mcp._any_like": "the patterns are the owner's, and a name has 64 characters",
+    "keepsaid.domain.route._any_like": "the patterns are the owner's, and what they are held against is a short name",
+    "keepsaid.adapters.redaction.formats._format": "it compiles the program's own table",
+    "keepsaid.adapters.redaction.formats._token": "it compiles the program's own table",
+    "keepsaid.adapters.sqlite.statements.many": "it writes the program's own SQL, as often as it is told",
+    "keepsaid.adapters.models.clients.build": "it makes a client from the owner's settings",
+    "keepsaid.interfaces.http.server._bind": "it opens a port at the owner's address",
+    "keepsaid.extensions.manifest.read_manifest": "a manifest is the owner's, as the code beside it is",
+}
+"""Functions that are not measured, each with the reason."""
