@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 _NUMBER = 10_000
@@ -91,32 +91,42 @@ class Maker:
         return iter(made) if origin is abc.Iterator else made
 
     def _pieces(self) -> list[str]:
-        text, step = self.text, _PIECE_CHARS
-        return [f"{at}{text[at : at + step]}" for at in range(0, len(text), step)]
+        text, step, own = self.text, _PIECE_CHARS, self.text[-_PIECE_CHARS:]
+        return [f"{at}{own}{text[at : at + step]}" for at in range(0, len(text), step)]
 
     def _object(self, wanted: Any, depth: int) -> Any:
         if not inspect.isclass(wanted) or getattr(wanted, "_is_protocol", False):
             raise Unmade(str(wanted))
         if issubclass(wanted, Enum):
             return next(iter(wanted))
-        hints = typing.get_type_hints(wanted)
+        hints = _hints(typing.cast("Any", wanted))
         if is_dataclass(wanted):
-            needed = [
-                one.name
-                for one in fields(wanted)
-                if one.init and one.default is MISSING and one.default_factory is MISSING
-            ]
-            return wanted(**{name: self.value(hints[name], depth) for name in needed})
+            return wanted(**{name: self.value(hints[name], depth) for name in _needed(typing.cast("Any", wanted))})
         names = getattr(wanted, "_fields", None)
         if issubclass(wanted, tuple) and names is not None:
             return wanted(*(self.value(hints[name], depth) for name in names))
         raise Unmade(str(wanted))
 
 
+@cache
+def _hints(of: Any) -> dict[str, Any]:
+    return typing.get_type_hints(of)
+
+
+@cache
+def _needed(of: Any) -> tuple[str, ...]:
+    every = [one for one in fields(of) if one.init]
+    return tuple(one.name for one in every if one.default is MISSING and one.default_factory is MISSING)
+
+
+@cache
+def _parameters(function: abc.Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function).parameters.values())
+
+
 def bound(function: abc.Callable[..., Any], maker: Maker) -> abc.Callable[[], Any]:
     """The function with every argument it needs; raises Unmade. Where none of them is text, with those that may be."""
-    hints = typing.get_type_hints(function)
-    every = inspect.signature(function).parameters.values()
+    hints, every = _hints(function), _parameters(function)
     given, named = _given([one for one in every if one.default is one.empty], hints, maker)
     if not maker.held:
         texts = [one for one in every if one.default is not one.empty and hints.get(one.name) in _TEXTS]

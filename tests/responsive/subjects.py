@@ -59,11 +59,15 @@ class Subject(NamedTuple):
     given: Callable[[str, bool], Callable[[], Any]]
 
 
-def modules() -> Iterator[ModuleType]:
+@cache
+def modules() -> tuple[ModuleType, ...]:
     """Every module of the package but those that only tests import."""
-    for found in pkgutil.walk_packages(keepsaid.__path__, "keepsaid."):
-        if not found.name.startswith(("keepsaid.testing", "keepsaid.__main__")):
-            yield importlib.import_module(found.name)
+    names = [found.name for found in pkgutil.walk_packages(keepsaid.__path__, "keepsaid.")]
+    return tuple(
+        importlib.import_module(name)
+        for name in names
+        if not name.startswith(("keepsaid.testing", "keepsaid.__main__"))
+    )
 
 
 def patterns_in(value: object, depth: int = 0) -> Iterator[re.Pattern[Any]]:
@@ -93,21 +97,29 @@ def regexes() -> dict[str, Subject]:
                 if pattern not in seen:
                     seen.add(pattern)
                     label = f"{module.__name__}.{name}[{n}]"
-                    found[label] = Subject(label, _applying(pattern, applied(name)))
+                    found[label] = Subject(label, _applying(pattern, applied(module.__name__, name)))
     return found
 
 
 @cache
-def applied(name: str) -> frozenset[str]:
-    """The methods that are called on the patterns under a name; else those that are called on others beside it."""
+def applied(owner: str, name: str) -> frozenset[str]:
+    """The methods that are called on the patterns under a name of a module; else those called on others beside it.
+
+    A name that begins with an underscore is used in its module alone.
+    """
     direct: set[str] = set()
     beside: set[str] = set()
     for module in modules():
-        text = inspect.getsource(module) if module.__file__ else ""
-        if re.search(rf"\b{name}\b", text):
+        text = _source(module)
+        if (module.__name__ == owner or not name.startswith("_")) and re.search(rf"\b{name}\b", text):
             direct |= {one[1] for one in re.finditer(rf"\b{name}\.({_METHODS})\(", text)}
             beside |= {one[1] for one in re.finditer(rf"\.({_METHODS})\(", text)}
     return frozenset(direct or beside or _METHODS.split("|"))
+
+
+@cache
+def _source(module: ModuleType) -> str:
+    return inspect.getsource(module) if module.__file__ else ""
 
 
 def _applying(pattern: re.Pattern[Any], methods: frozenset[str]) -> Callable[[str, bool], Callable[[], Any]]:

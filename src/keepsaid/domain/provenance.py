@@ -86,7 +86,11 @@ def joined_scope(scopes: Iterable[str], chats: Mapping[str, str] = _NO_CHATS) ->
     With more than one, no single memory may be made of all: see `shares`.
     """
     distinct = sorted(set(scopes))
-    return tuple(one for one in distinct if not any(other != one and within(other, one, chats) for other in distinct))
+    wider = {GLOBAL} if len(distinct) > 1 else set()
+    for one in distinct:
+        conversation = _conversation_of(one)
+        wider |= {conversation, chats.get(conversation, "")} - {one}
+    return tuple(one for one in distinct if one not in wider)
 
 
 def shares(parents: Sequence[Parent], chats: Mapping[str, str] = _NO_CHATS) -> tuple[Share, ...]:
