@@ -7,9 +7,11 @@ of several runs, and a difference counts only above a floor that noise does not 
 from __future__ import annotations
 
 import gc
+import logging
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from time import thread_time
 from typing import Any
 
@@ -55,11 +57,17 @@ SHARES = 12
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Garbage is not collected while the block runs: that would be charged to whoever is measured."""
+    """Garbage is not collected while the block runs, which would be charged to whoever is measured.
+
+    Nor is what the subjects print or log kept: it holds texts that no report can carry.
+    """
     gc.disable()
+    logging.disable(logging.CRITICAL)
     try:
-        yield
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            yield
     finally:
+        logging.disable(logging.NOTSET)
         gc.enable()
 
 
