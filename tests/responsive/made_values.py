@@ -110,7 +110,10 @@ class Maker:
 
 @cache
 def _hints(of: Any) -> dict[str, Any]:
-    return typing.get_type_hints(of)
+    try:
+        return typing.get_type_hints(of)
+    except AttributeError:  # a name that only the stubs of a library have, such as `apsw.SQLiteValue`
+        return {}
 
 
 @cache

@@ -73,4 +73,4 @@ def _asks(sentence: str) -> bool:
     said = sentence.rstrip(".!。！ ")
     if not said or said.endswith(_QUESTION):
         return False
-    return any(pattern.fullmatch(said) for pattern in (_ASKS, _ASKS_IN_CHINESE, _ASKS_IN_JAPANESE))
+    return bool(_ASKS.fullmatch(said) or _ASKS_IN_CHINESE.fullmatch(said) or _ASKS_IN_JAPANESE.fullmatch(said))
