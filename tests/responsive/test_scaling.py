@@ -33,6 +33,8 @@ from tests.responsive.subjects import (
 )
 from tests.responsive.watched_loop import slowness
 
+pytestmark = pytest.mark.soak
+
 SIZES = (1_250, 5_000)
 """Characters of every text, in the suite. What takes a quarter of a second for 80,000 takes at least 0.9 ms for 5,000
 where its time is quadratic and 0.06 ms where it is cubic, and so much more than for 1,250 that it is a suspect."""
