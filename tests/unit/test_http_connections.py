@@ -72,19 +72,19 @@ async def test_a_body_without_progress_ends_the_connection(tmp_path: Path, frami
         assert one.rows("SELECT count(*) FROM message") == [(0,)]
 
 
-async def send_slowly(one: Site, writer: asyncio.StreamWriter, size: int) -> None:
-    """Send a body in small pieces, each after an answer to another request, until it ends or nobody takes more."""
-    for _ in range(size // 20_000):
+async def send_slowly(one: Site, writer: asyncio.StreamWriter, size: int, piece: int = 20_000) -> None:
+    """Send a body in pieces, each after an answer to another request, until it ends or nobody takes more."""
+    for _ in range(size // piece):
         assert (await one.client.get("/healthz")).status_code == 200
         if writer.transport.is_closing():
             return
-        writer.write(b"x" * 20_000)
+        writer.write(b"x" * piece)
 
 
 async def test_a_body_that_comes_too_slowly_ends_the_connection(tmp_path: Path) -> None:
     async with serving(tmp_path, body_timeout_s=0.2, body_rate_min=10**9) as one, AsyncExitStack() as stack:
         reader, writer = await connect(stack, one, HEAD + b"Content-Length: 24000000\r\n\r\n")
-        sending = asyncio.ensure_future(send_slowly(one, writer, 24_000_000))
+        sending = asyncio.ensure_future(send_slowly(one, writer, 24_000_000, piece=500))
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 408 ")
         await sending
 
