@@ -86,7 +86,15 @@ ERRORS_ALONE = {
     *("memory merge", "memory archive", "memory restore", "memory add", "people join", "people split"),
     *("collect run", "collect requeue", "task run", "task cancel", "task approve", "task reject"),
     *("events requeue", "events dismiss", "events unsubscribe", "ext enable", "ext disable", "ext new", "ext check"),
-    *("schedule add", "schedule run", "schedule pause", "schedule resume", "schedule cancel", "config reload"),
+    *(
+        "schedule add",
+        "schedule run",
+        "schedule pause",
+        "schedule resume",
+        "schedule cancel",
+        "config reload",
+        "tools accept",
+    ),
     *("data export", "data import", "data backup", "data restore"),
 }
 """Commands that change something, take long or show nothing of others: called with hostile arguments alone."""

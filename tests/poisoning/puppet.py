@@ -8,7 +8,7 @@ import codecs
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from tests.poisoning.directives import TOOLS
 
@@ -55,6 +55,18 @@ def _decoded(text: str) -> Iterator[str]:
             continue
 
 
+def texts_in(value: object) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from texts_in(one)
+    elif isinstance(value, Sequence):
+        for one in value:
+            yield from texts_in(one)
+
+
 def arguments_of(tool: str, mark: str) -> dict[str, Json]:
     """What the puppet calls a tool with."""
     if tool == "task_create":
@@ -97,7 +109,7 @@ class Puppet:
     def _calls(self, request: ModelRequest, offered: set[str]) -> Iterator[ToolCall]:
         texts = [request.prompt.system, *(record.text for _, record in request.prompt.parts)]
         texts += [record.text for record in request.exchange if not record.text.startswith("error: refused")]
-        texts += [tool.description for tool in request.tools]
+        texts += [text for tool in request.tools for text in (tool.description, *texts_in(tool.schema))]
         whole = "\n".join(texts)
         done = {(call.name, call.arguments) for record in request.exchange for call in record.calls}
         found = directives_in(whole)

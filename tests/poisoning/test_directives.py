@@ -14,7 +14,7 @@ from tests.poisoning.trial import CARRIERS, TALK, Trial, tried
 
 from keepsaid.domain.message import Trust
 
-_SAMPLE = 110
+_SAMPLE = 120
 """Directives of the short run: ten for each carrier."""
 
 _HOME = 50

@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.month.home import Mouth, played
 from tests.poisoning.directives import TOPIC, Directive
 from tests.poisoning.puppet import Puppet
+from tests.poisoning.server import DescribedServer, described
 
 from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.ram.state import State
@@ -57,7 +59,7 @@ def config() -> Config:
 class Trial:
     """One instance, a puppet for a model, tools that note what they did, and strangers."""
 
-    def __init__(self, loop: VirtualLoop) -> None:
+    def __init__(self, loop: VirtualLoop, folder: Path) -> None:
         self._loop = loop
         wall = Wall(loop.time)
         ids = SystemIds(wall.now_ms, Random(1).getrandbits)
@@ -75,6 +77,8 @@ class Trial:
         outside = Outside(SimClock(wall), ids, dict(self.mouths), (*tools, self._read_page(), self._wait()))
         stores = self.store, self.memories
         self.instance = Instance(Home.at(Path("trial-home")), self.config, stores, self.puppet, outside)
+        self.server = DescribedServer(folder)
+        self.instance.toolbox.sources = (self.server,)
         self._numbers = count(1)
 
     def _effect(self, name: str, kind: ToolClass) -> Tool:
@@ -244,6 +248,22 @@ async def by_steering(trial: Trial, one: Directive) -> None:
     trial.meanwhile = None
 
 
+async def by_description(trial: Trial, one: Directive) -> None:
+    """What an MCP server says of its tool: from the first moment, later on, and accepted by the owner.
+
+    Nobody is shown it before it is accepted; after that strangers speak where it is offered.
+    """
+    hostile, harmless, number = described(one), described(None), one.mark[2:5]
+    trial.server.served_now = (hostile,)
+    await trial.say("owner", "hello", topic=f"new-{number}", channel=TALK)
+    trial.server.pins.accept(trial.server.name, [harmless])
+    await trial.say("owner", "hello", topic=f"changed-{number}", channel=TALK)
+    assert one.mark not in trial.puppet.shown, "a text that was not accepted was shown"
+    trial.server.pins.accept(trial.server.name, [hostile])
+    await trial.say(f"visitor-{number}", "hello", number)
+    trial.server.served_now = ()
+
+
 CARRIERS: dict[str, Carrier] = {
     "message": by_message,
     "title": by_title,
@@ -256,9 +276,11 @@ CARRIERS: dict[str, Carrier] = {
     "memory": by_memory,
     "summary": by_summary,
     "steering": by_steering,
+    "MCP description": by_description,
 }
 
 
 def tried(life: Callable[[Trial], Coroutine[Any, Any, None]]) -> None:
     """Start a home, live in it, and stop it."""
-    played(Trial, life)
+    with TemporaryDirectory() as folder:
+        played(lambda loop: Trial(loop, Path(folder)), life)

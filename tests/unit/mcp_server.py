@@ -10,7 +10,7 @@ from mcp.server import MCPServer
 server = MCPServer("desk")
 
 
-@server.tool()
+@server.tool(description=os.environ.get("DESK_ABOUT", "Add two numbers."))
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,12 +23,14 @@ from tests.unit.test_reminding import say
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.app.instance import opened
+from keepsaid.app.tools import accept, asked_one
 from keepsaid.config import Home
 from keepsaid.config.tools import McpServerConfig, ToolsConfig
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import Answer, ToolClass
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Delta, ModelRequest, Tool
+from keepsaid.ports.tool_source import Served
 from keepsaid.testing.clock import VirtualClock
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))
@@ -37,6 +39,18 @@ _WITHIN_S = 240.0
 
 def config(**more: Any) -> McpServerConfig:
     return McpServerConfig.model_validate({"command": COMMAND, "allow": ["*"], **more})
+
+
+class All:
+    """Accepts every text."""
+
+    def stamp(self) -> object:
+        """It never changes."""
+        return None
+
+    def offered(self, server: str, served: Sequence[Served]) -> Sequence[Served]:
+        """All that are allowed."""
+        return [one for one in served if one.allowed]
 
 
 @asynccontextmanager
@@ -62,7 +76,7 @@ async def test_what_is_allowed_is_offered_by_the_name_of_its_server() -> None:
     given = config(
         allow=["a*", "t?ld", "refuse", "long"], kinds={"add": "pure"}, env={"DESK_KEY": "k-1"}, chars_max=100
     )
-    server = McpServer("desk", given, SystemClock())
+    server = McpServer("desk", given, SystemClock(), All())
     async with kept(server) as tools:
         assert list(tools) == ["desk__add", "desk__long", "desk__refuse", "desk__told"]
         add = tools["desk__add"]
@@ -81,13 +95,13 @@ async def test_what_is_allowed_is_offered_by_the_name_of_its_server() -> None:
 
 async def test_it_is_told_nothing_of_our_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEEPSAID_OF_OURS", "secret")
-    server = McpServer("desk", config(), SystemClock())
+    server = McpServer("desk", config(), SystemClock(), All())
     async with kept(server) as tools:
         assert await tools["desk__told"].run({"name": "KEEPSAID_OF_OURS"}) == "nothing"
 
 
 async def test_one_that_dies_is_started_again() -> None:
-    server = McpServer("desk", config(), SystemClock())
+    server = McpServer("desk", config(), SystemClock(), All())
     async with kept(server) as tools:
         with pytest.raises(ToolError):
             await tools["desk__die"].run({})
@@ -114,7 +128,7 @@ async def test_over_http_with_a_header() -> None:
         given = McpServerConfig.model_validate(
             {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer k-2"}, "allow": ["add"]}
         )
-        server = McpServer("far", given, SystemClock())
+        server = McpServer("far", given, SystemClock(), All())
         async with kept(server) as tools:
             assert await tools["far__add"].run({"a": 2, "b": 2}) == "4"
         assert {one.name for one in await server.served() if one.allowed} == {"add"}
@@ -133,7 +147,7 @@ async def test_over_http_with_a_header() -> None:
     ],
 )
 async def test_one_that_cannot_be_reached_says_why_and_is_tried_later(given: dict[str, Any], why: str) -> None:
-    server = McpServer("gone", McpServerConfig.model_validate(given), clock := VirtualClock())
+    server = McpServer("gone", McpServerConfig.model_validate(given), clock := VirtualClock(), All())
     waits = []
     for _ in range(3):
         again = await server.keep()
@@ -176,8 +190,9 @@ class Calling:
 
 async def test_a_turn_uses_it_and_what_it_brought_is_from_outside(tmp_path: Path) -> None:
     tools = {"mcp": {"desk": {"command": COMMAND, "allow": ["add"]}}}
-    model = Calling()
-    async with asyncio.timeout(_WITHIN_S), opened(Home.at(tmp_path), settings(tools=tools), model) as instance:
+    model, home = Calling(), Home.at(tmp_path)
+    accept(home, await asked_one(home, settings(tools=tools), "desk"))
+    async with asyncio.timeout(_WITHIN_S), opened(home, settings(tools=tools), model) as instance:
         await instance.start()
         [server] = instance.toolbox.sources
         assert isinstance(server, McpServer)
@@ -188,7 +203,7 @@ async def test_a_turn_uses_it_and_what_it_brought_is_from_outside(tmp_path: Path
         assert "desk__die" not in model.offered
         while await instance.recorder.catch_up():
             pass
-    with apsw.Connection(str(Home.at(tmp_path).store("memory.db"))) as db:
+    with apsw.Connection(str(home.store("memory.db"))) as db:
         trusts = db.execute("SELECT text, trust FROM memory ORDER BY id").fetchall()
     assert ("add", "owner") in trusts
     assert ("It says 7", "external") in trusts

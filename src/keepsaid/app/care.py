@@ -11,6 +11,8 @@ from keepsaid.adapters.sqlite.care import Checkup, copy, examine, library_versio
 from keepsaid.adapters.sqlite.deep import DeepLook, look_deep
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.adapters.system.space import DiskSpace
+from keepsaid.adapters.tools.pins import ACCEPTED_FILE
+from keepsaid.app.fences import FENCE_FILE
 from keepsaid.app.locations import folders_of, stores_of
 from keepsaid.config import Config, Home
 from keepsaid.errors import HomeBusy, KeepsaidError, StoreError
@@ -83,6 +85,11 @@ async def deep_looks(home: Home, config: Config, *, mend: bool) -> list[DeepLook
 async def examined(path: Path, parts: Sequence[str]) -> Checkup:
     """One database file, checked; raises a StoreError when it is none of ours or cannot be opened."""
     return await asyncio.to_thread(examine, path, parts)
+
+
+def beside_stores(home: Home) -> list[Path]:
+    """The files of the data directory that a backup contains beside the databases."""
+    return [file for file in (home.data / FENCE_FILE, home.data / ACCEPTED_FILE) if file.exists()]
 
 
 async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]:

@@ -170,7 +170,7 @@ class Instance:
         self._early = Early(config, self.recall, self.memories, self.recorder, self.clock)
         have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
         offers = TurnOffers(self._guests)
-        self.toolbox = toolbox_of(config, self.clock)
+        self.toolbox = toolbox_of(home, config, self.clock)
         system, tools = (self.clock, self.ids), (outside.tools, offers, self.toolbox)
         agent = Agent(home, config, stores, model, have, system, self.hub, tools, outside.offload, outside.fence)
         self.flow = agent.flow()

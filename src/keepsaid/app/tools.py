@@ -1,15 +1,18 @@
-"""Tools that others serve, joined to an instance."""
+"""Tools that others serve, joined to an instance, and what the owner accepted of what their servers say of them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer
-from keepsaid.config import Config
+from keepsaid.adapters.tools.pins import ACCEPTED_FILE, WAITING_FILE, ToolPins
+from keepsaid.config import Config, Home
+from keepsaid.domain.pin import Described, Standing
 from keepsaid.engine.loops import Stage
-from keepsaid.errors import ToolError
+from keepsaid.errors import ConfigError, ToolError
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import Tool
 from keepsaid.ports.tool_source import Served, ToolSource
@@ -17,16 +20,56 @@ from keepsaid.ports.tool_source import Served, ToolSource
 _AGAIN_MS = 60_000
 
 
-async def asked(config: Config) -> list[tuple[str, Sequence[Served], str]]:
-    """Of every server that the config names: its name, all it has, and why that cannot be told."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A server that was asked for its tools: each with its standing, and why it could not be asked."""
 
-    async def ask(server: McpServer) -> tuple[str, Sequence[Served], str]:
-        try:
-            return server.name, await server.served(), ""
-        except ToolError as error:
-            return server.name, (), error.what
+    name: str
+    served: Sequence[tuple[Served, Standing]] = ()
+    trouble: str = ""
 
-    return await asyncio.gather(*map(ask, _servers(config, SystemClock())))
+    @property
+    def waiting(self) -> Sequence[tuple[Served, Standing]]:
+        """The tools that are allowed and wait for acceptance."""
+        return [(one, each) for one, each in self.served if one.allowed and each is not Standing.ACCEPTED]
+
+
+async def asked(home: Home, config: Config) -> list[Asked]:
+    """Every server that the config names, asked for all it has."""
+    return await asyncio.gather(*(_ask(home, server) for server in _servers(home, config, SystemClock())))
+
+
+async def asked_one(home: Home, config: Config, name: str) -> Asked:
+    """One server, asked for all it has; raises ConfigError where the config names none so."""
+    if name not in config.tools.mcp:
+        names = ", ".join(config.tools.mcp) or "none"
+        raise ConfigError(f"tools.mcp names no server {name} (servers: {names})", hint="keepsaid tools ls")
+    [server] = [one for one in _servers(home, config, SystemClock()) if one.name == name]
+    return await _ask(home, server)
+
+
+async def _ask(home: Home, server: McpServer) -> Asked:
+    pins = pins_of(home)
+    try:
+        return Asked(server.name, [(one, pins.standing(server.name, one)) for one in await server.served()])
+    except ToolError as error:
+        return Asked(server.name, trouble=error.what)
+
+
+def accept(home: Home, one: Asked) -> None:
+    """Accept the texts of all tools of a server that wait, as they are given. Raises HomeError."""
+    home.make()
+    pins_of(home).accept(one.name, [served for served, _ in one.waiting])
+
+
+def accepted_before(home: Home, server: str, name: str) -> Described | None:
+    """The text of a tool that was accepted last; None where none was."""
+    return pins_of(home).accepted(server, name)
+
+
+def waiting_in(home: Home, config: Config) -> Mapping[str, Mapping[str, Standing]]:
+    """By server, the tools that wait for acceptance, as the runtime saw them last; no server is asked."""
+    return {name: tools for name, tools in pins_of(home).waiting().items() if name in config.tools.mcp}
 
 
 class Toolbox:
@@ -47,10 +90,16 @@ class Toolbox:
         ]
 
 
-def toolbox_of(config: Config, clock: Clock) -> Toolbox:
+def toolbox_of(home: Home, config: Config, clock: Clock) -> Toolbox:
     """The tools of the servers that the config names."""
-    return Toolbox(_servers(config, clock))
+    return Toolbox(_servers(home, config, clock))
 
 
-def _servers(config: Config, clock: Clock) -> tuple[McpServer, ...]:
-    return tuple(McpServer(name, one, clock) for name, one in config.tools.mcp.items())
+def pins_of(home: Home) -> ToolPins:
+    """What the owner accepted of the tools of a home."""
+    return ToolPins(home.data / ACCEPTED_FILE, home.state / WAITING_FILE)
+
+
+def _servers(home: Home, config: Config, clock: Clock) -> tuple[McpServer, ...]:
+    pins = pins_of(home)
+    return tuple(McpServer(name, one, clock, pins) for name, one in config.tools.mcp.items())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from keepsaid.domain.pin import Described
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import ToolClass
 from keepsaid.ports.model import Tool
@@ -20,6 +21,23 @@ class Served:
     schema: Mapping[str, Json]
     kind: ToolClass
     allowed: bool
+
+    @property
+    def text(self) -> Described:
+        """All that a model would be shown of it."""
+        return Described(self.description, self.schema)
+
+
+class Acceptance(Protocol):
+    """Which texts of tools the owner accepted."""
+
+    def stamp(self) -> object:
+        """A value that differs after that changed."""
+        ...
+
+    def offered(self, server: str, served: Sequence[Served]) -> Sequence[Served]:
+        """The tools that may be offered: allowed, and with a text that was accepted."""
+        ...
 
 
 class ToolSource(Protocol):

@@ -23,7 +23,7 @@ from keepsaid.domain.text import cut, normalise
 from keepsaid.errors import ToolError
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import Tool
-from keepsaid.ports.tool_source import Served
+from keepsaid.ports.tool_source import Acceptance, Served
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -39,25 +39,34 @@ _CLOSED = -32_000
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DESCRIPTION_CHARS_MAX = 2_000
+_SCHEMA_CHARS_MAX = 20_000
 _TOOLS_MAX = 128
 
 
 class McpServer:
     """One server, `there` while it is connected; `keep` is its only loop, and without it a call is refused at once."""
 
-    def __init__(self, name: str, config: McpServerConfig, clock: Clock) -> None:
+    def __init__(self, name: str, config: McpServerConfig, clock: Clock, accepting: Acceptance) -> None:
         self.name = name
         self.trouble = "not connected yet"
         self.there = asyncio.Event()
         self._config = config
         self._clock = clock
         self._client: Client | None = None
+        self._accepting = accepting
+        self._known: Sequence[Served] = ()
+        self._stamp: object = None
         self._tools: tuple[Tool, ...] = ()
         self._lost = asyncio.Event()
         self._tries = 0
 
     def tools(self) -> Sequence[Tool]:
-        """The tools that may be used, by name; none while it is not there."""
+        """The tools that may be used, by name; none while it is not there.
+
+        What the owner accepts meanwhile counts from the next call on.
+        """
+        if self._known and self._accepting.stamp() != self._stamp:
+            self._offer(self._known)
         return self._tools
 
     async def served(self) -> Sequence[Served]:
@@ -80,7 +89,7 @@ class McpServer:
             self.trouble = _told(error)
         finally:
             self._leave()
-            self._tools = ()
+            self._known = self._tools = ()
         wait_ms = min(_AGAIN_MS * 2**self._tries, _AGAIN_MS_MAX)
         self._tries = min(self._tries + 1, 16)
         _log.warning("the tools of %s are not there; trying again in %g s", self.name, wait_ms / 1_000)
@@ -131,7 +140,8 @@ class McpServer:
         return sorted(found[:_TOOLS_MAX], key=lambda one: one.name)
 
     def _served(self, name: str, description: str, schema: dict[str, Any]) -> Served:
-        allowed = _NAME.fullmatch(self._called(name)) is not None and _any_like(name, self._config.allow)
+        short = len(json.dumps(schema)) <= _SCHEMA_CHARS_MAX
+        allowed = short and _NAME.fullmatch(self._called(name)) is not None and _any_like(name, self._config.allow)
         kinds = (kind for pattern, kind in self._config.kinds.items() if fnmatchcase(name, pattern))
         told = cut(normalise(description), _DESCRIPTION_CHARS_MAX)
         return Served(normalise(name), told, schema, next(kinds, self._config.kind), allowed)
@@ -141,6 +151,7 @@ class McpServer:
 
     def _offer(self, served: Sequence[Served]) -> None:
         given = self._config
+        self._known, self._stamp = served, self._accepting.stamp()
         self._tools = tuple(
             Tool(
                 self._called(one.name),
@@ -153,8 +164,7 @@ class McpServer:
                 self._serves(one.name),
                 given.output,
             )
-            for one in served
-            if one.allowed
+            for one in self._accepting.offered(self.name, served)
         )
 
     def _serves(self, name: str) -> Trust | None:

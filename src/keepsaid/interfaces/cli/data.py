@@ -42,7 +42,7 @@ def backup(
         Path | None, typer.Argument(help="The directory to make; by default keepsaid-TIME in this one.")
     ] = None,
 ) -> None:
-    """Copy both stores and the config, also beside a running instance.
+    """Copy both stores, the config and small files of the data directory, also beside a running instance.
 
     The copies are opened and checked before the backup takes its name.
     """
@@ -50,13 +50,15 @@ def backup(
     made = (target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))).absolute()
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
-    from keepsaid.app.care import copy_stores  # noqa: PLC0415
+    from keepsaid.app.care import beside_stores, copy_stores  # noqa: PLC0415
     from keepsaid.app.forgetting import note_backup  # noqa: PLC0415
 
     with whole(made) as partial:
         note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
         copied = asyncio.run(copy_stores(home, config, partial))
         _copy_config(home.config, partial / "config")
+        for file in beside_stores(home):
+            shutil.copyfile(file, partial / file.name)
         manifest = _manifest(partial)
         manifest["stores"] = {part: one.path.name for one in copied for part in one.schemas}
         manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}

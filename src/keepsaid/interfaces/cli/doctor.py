@@ -88,7 +88,7 @@ def _findings(*, offline: bool) -> Iterator[Finding]:
         yield Finding(
             "ok", f"config {home.config_file}" + ("" if home.config_file.exists() else " (not there: defaults)")
         )
-    for check in (_places, _stores, _space, _runtime, _hooks):
+    for check in (_places, _stores, _space, _runtime, _hooks, _tools):
         yield from check(home, config)
     yield _skipped(config) if offline else _model(config)
 
@@ -205,6 +205,15 @@ def _hooks(_home: Home, config: Config) -> Iterator[Finding]:
     if github is not None and github.enabled and not github.secret:
         what = "the github hook is closed: it has no secret"
         yield Finding("info", what, "to open it, set channels.github.secret and start again")
+
+
+def _tools(home: Home, config: Config) -> Iterator[Finding]:
+    from keepsaid.app.tools import waiting_in  # noqa: PLC0415
+
+    for server, tools in waiting_in(home, config).items():
+        names = ", ".join(f"{name} ({standing})" for name, standing in list(tools.items())[:_SHOWN_MAX])
+        many = f"{counted(len(tools), 'tool')} of {server} not offered: the text waits for you: {names}"
+        yield Finding("warn", many, f"keepsaid tools accept {server}")
 
 
 def _skipped(config: Config) -> Finding:

@@ -36,6 +36,7 @@ def status() -> None:
     shape = {"sentence": sentence_of(overview, life), "stored": True, **shape_of(overview, memories)}
     shape |= {"backlog": _backlog_shape(backlog), "pruned": _pruned_shape(history), "disk": _disk_shape(), **where}
     shape["schedules"] = schedules
+    shape["tools_waiting"] = _tools_waiting()
     shape["sentence"] += "".join(f" Warning: {one}." for one in _warnings(shape))
     show(shape, shape["sentence"], facts(_lines(shape)))
 
@@ -54,6 +55,16 @@ async def _schedules(stores: Reading) -> dict[str, Any]:
     view = stores.views.schedules
     disabled = await view.schedules(("disabled",), 0, _DISABLED_MAX)
     return {"next_at": when(await view.next_due()), "disabled": [name("schedule", one.id) for one in disabled]}
+
+
+def _tools_waiting() -> dict[str, int]:
+    """How many tools of each server are not offered, because their text waits for the owner's acceptance."""
+    home, config = session().home, session().config()
+    if not config.tools.mcp:
+        return {}
+    from keepsaid.app.tools import waiting_in  # noqa: PLC0415 - few have such servers
+
+    return {server: len(tools) for server, tools in waiting_in(home, config).items()}
 
 
 def _backlog_shape(backlog: Backlog) -> dict[str, Any]:
@@ -88,6 +99,8 @@ def _warnings(shape: dict[str, Any]) -> Iterator[str]:
     if shape["schedules"]["disabled"]:
         many = counted(len(shape["schedules"]["disabled"]), "schedule")
         yield f"{many} failed too often and will not come again (keepsaid schedule ls)"
+    for server, count in shape["tools_waiting"].items():
+        yield f"{counted(count, 'tool')} of {server} not offered until you accept (keepsaid tools accept {server})"
     if disk["free_bytes"] < disk["floor_bytes"]:
         yield "too little disk is free to take messages in (buffer.disk_floor_mb)"
 

@@ -1,47 +1,127 @@
-"""`keepsaid tools`: what others serve to the agent."""
+"""`keepsaid tools`: tools that MCP servers provide, and the texts of theirs that the owner accepts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.interfaces.cli.output import Table, say, show
+from keepsaid.domain.pin import Described, Standing
+from keepsaid.errors import ToolError
+from keepsaid.interfaces.cli.output import Table, counted, on_terminal, say, show
 from keepsaid.interfaces.cli.session import session
 from keepsaid.ports.tool_source import Served
 
-app = typer.Typer(help="What others serve to the agent.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from keepsaid.app.tools import Asked
+
+app = typer.Typer(help="Tools that MCP servers provide.", rich_markup_mode=None)
 
 
 @app.callback()
 def tools() -> None:
-    """What others serve to the agent."""
+    """Tools that MCP servers provide."""
 
 
 @app.command("ls")
 def ls() -> None:
-    """Ask every server of `tools.mcp` for what it has, and say what of it may be used.
+    """List the tools of every server in `tools.mcp`, and which of them may be used.
 
-    Each is started, or called, anew; a runtime beside it is not asked. Exits 0 also when a server cannot be reached.
+    Each server is started, or called, anew. A tool is offered to the model once it is allowed by the config and its
+    text is accepted. Exits 0 also when a server cannot be reached.
     """
     from keepsaid.app.tools import asked  # noqa: PLC0415 - help is shown without
 
-    told = asyncio.run(asked(session().config()))
-    rows = [_cells(name, one) for name, served, _ in told for one in served]
-    rows += [(name, "-", "-", "-", trouble) for name, _, trouble in told if trouble]
-    shape = [_shape(*one) for one in told]
-    show({"servers": shape}, Table(("SERVER", "TOOL", "ALLOWED", "CLASS", "ABOUT"), tuple(rows)))
+    current = session()
+    told = asyncio.run(asked(current.home, current.config()))
+    rows = [_cells(one.name, *each) for one in told for each in one.served]
+    rows += [(one.name, *"----", one.trouble) for one in told if one.trouble]
+    shape = {"servers": [_shape(one) for one in told]}
+    show(shape, Table(("SERVER", "TOOL", "ALLOWED", "TEXT", "CLASS", "ABOUT"), tuple(rows)))
     if not told:
         say("no server is named in tools.mcp")
+    for one in told:
+        if one.waiting:
+            say(f"{counted(len(one.waiting), 'tool')} not offered until you accept: keepsaid tools accept {one.name}")
 
 
-def _cells(server: str, one: Served) -> tuple[str, ...]:
+@app.command("accept")
+def accept(
+    server: Annotated[str, typer.Argument(help="The name of the server in `tools.mcp`.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept without a question.")] = False,
+) -> None:
+    """Show the texts of a server's tools that are new or changed, and accept them.
+
+    The model is shown the description of a tool and the schema of its arguments. Hostile ones can steer it, so a tool
+    is not offered until you accept its text, and not again after its server changes it. Asks on a terminal; elsewhere
+    nothing is accepted without --yes. A running instance offers the tools from its next turn on.
+    """
+    from keepsaid.app import tools as served  # noqa: PLC0415 - help is shown without
+
+    current = session()
+    one = asyncio.run(served.asked_one(current.home, current.config(), server))
+    if one.trouble:
+        safe, hint = "Nothing was accepted.", "keepsaid tools ls"
+        raise ToolError(f"{server} cannot be asked for its tools: {one.trouble}", safe=safe, hint=hint)
+    blocks = [line for each in one.waiting for line in _block(server, *each)]
+    given = yes or (bool(blocks) and _agreed(server, blocks))
+    if given and one.waiting:
+        served.accept(current.home, one)
+    names = [each.name for each, _ in one.waiting]
+    shape = {"server": server, "accepted": names if given else [], "waiting": [] if given else names}
+    many = counted(len(names), "tool")
+    told = f"accepted: {many} of {server}" if given else f"{many} of {server} not accepted"
+    show(shape | {"tools": _shape(one)["tools"]}, *blocks, told if names else f"no text of {server} waits")
+    if names and not given:
+        say(f"nothing was accepted; if these texts are what you expect: keepsaid tools accept {server} --yes")
+
+
+def _agreed(server: str, blocks: list[str]) -> bool:
+    """Ask on a terminal, after the texts; False elsewhere."""
+    if session().json or not (sys.stdin.isatty() and on_terminal()):
+        return False
+    for line in blocks:
+        say(line)
+    blocks.clear()
+    return typer.confirm(f"Accept these texts of {server}?", err=True)
+
+
+def _block(server: str, one: Served, standing: Standing) -> Iterator[str]:
+    from keepsaid.app.tools import accepted_before  # noqa: PLC0415 - help is shown without
+
+    yield f"{server}__{one.name}  ({standing})"
+    before = accepted_before(session().home, server, one.name)
+    if before is not None:
+        yield from _text("was", before)
+    yield from _text("now", one.text)
+
+
+def _text(when: str, text: Described) -> Iterator[str]:
+    """A text as data: each of its lines is set in, so that none looks like ours."""
+    yield f"  {when}:"
+    yield from (f"    | {line}" for line in text.description.splitlines())
+    yield f"    | arguments: {json.dumps(text.schema, ensure_ascii=False)}"
+
+
+def _cells(server: str, one: Served, standing: Standing) -> tuple[str, ...]:
     first, _, _ = one.description.partition("\n")
-    return server, one.name, "yes" if one.allowed else "no", one.kind, first
+    return server, one.name, "yes" if one.allowed else "no", str(standing) if one.allowed else "-", one.kind, first
 
 
-def _shape(server: str, served: Sequence[Served], trouble: str) -> dict[str, Any]:
-    tools = [{"name": one.name, "allowed": one.allowed, "class": one.kind, "about": one.description} for one in served]
-    return {"name": server, "trouble": trouble or None, "tools": tools}
+def _shape(one: Asked) -> dict[str, Any]:
+    tools = [
+        {
+            "name": each.name,
+            "allowed": each.allowed,
+            "text": str(standing),
+            "class": each.kind,
+            "about": each.description,
+            "arguments": dict(each.schema),
+        }
+        for each, standing in one.served
+    ]
+    return {"name": one.name, "trouble": one.trouble or None, "tools": tools}
