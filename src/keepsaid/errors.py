@@ -19,6 +19,8 @@ KeepsaidError
 │   │   └── StoreGone       a file in use was deleted, moved or replaced
 │   ├── StoreLocked         another program holds the file
 │   ├── ForeignStore        the file is not ours
+│   ├── StoreUnpaired       one of the two stores is missing, empty, exchanged or of another home
+│   ├── LogLost             the write-ahead log is gone, and commits with it
 │   └── SchemaTooNew        a newer keepsaid wrote it
 ├── MessageDamaged          a stored message is not what was stored
 ├── LeaseLost               another owner has the batch now
@@ -200,6 +202,28 @@ class ForeignStore(StoreError):
     code = "KS-DB-FOREIGN"
     safe = "The file was not touched."
     hint = "keepsaid config path"
+
+
+class StoreUnpaired(StoreError):
+    """One of the two stores is missing, empty, exchanged or from another home; nothing was changed."""
+
+    code = "KS-DB-PAIR"
+    safe = "Nothing was changed; what the files hold is as it was."
+    hint = (
+        "put the right file back, or keepsaid data restore BACKUP --to DIR; to go on with what is left: "
+        "keepsaid data accept-loss"
+    )
+
+
+class LogLost(StoreError):
+    """The write-ahead log of a store is gone, and commits with it that the store does not hold; nothing was changed."""
+
+    code = "KS-DB-LOG"
+    safe = "Commits since the last checkpoint are only in that log; what is older is whole. Nothing was changed."
+    hint = (
+        "put the log back, or keepsaid data restore BACKUP --to DIR; to go on with what is left: "
+        "keepsaid data accept-loss"
+    )
 
 
 class SchemaTooNew(StoreError):

@@ -169,3 +169,56 @@ def test_a_moved_home_opens_again_where_it_went(fresh: Program) -> None:
         assert running.process.wait(WITHIN_S) == 1
     listed = Program(fresh.home.with_name("moved")).run("inbox", "ls", "--json").json["messages"]
     assert [message["id"] for message in listed] == [told.json()["id"]]
+
+
+@pytest.fixture
+def killed(fresh: Program) -> Program:
+    """A home with an acknowledged message that is in the log alone, after kill -9."""
+    with doomed(fresh) as running:
+        assert put(running, "acknowledged") is not None
+    return fresh
+
+
+def remove_logs(home: Path) -> None:
+    for log in (home / "data").glob("*-wal"):
+        log.unlink()
+
+
+def empty_buffer(home: Path) -> None:
+    remove_logs(home)
+    (home / "data" / "buffer.db").write_bytes(b"")
+
+
+@pytest.mark.parametrize(("harm", "code"), [(remove_logs, "KS-DB-LOG"), (empty_buffer, "KS-DB-LOG")])
+def test_every_command_names_a_lost_log_and_what_to_do(
+    killed: Program, harm: Callable[[Path], None], code: str
+) -> None:
+    harm(killed.home)
+    for command in (("status",), ("inbox", "ls"), ("serve", "--port", "0"), ("data", "backup")):
+        error = json.loads(killed.run(*command, "--json", code=1).out.splitlines()[-1])["error"]
+        assert error["code"] == code, command
+        assert "accept-loss" in error["hint"]
+    told = killed.run("doctor", "--offline", "--deep", "--json", code=6).json
+    assert any("buffer.db-wal is gone" in finding["what"] for finding in told["findings"])
+    assert killed.run("data", "accept-loss", "--json").json["accepted"] is False
+    killed.run("status", code=1)
+    assert killed.run("data", "accept-loss", "--yes", "--json").json["accepted"] is True
+    assert killed.run("inbox", "ls", "--json").json["messages"] == []
+    assert killed.run("data", "accept-loss", "--json").json["lost"] is None
+    with killed.serving() as running:
+        assert put(running, "after") is not None
+
+
+def test_a_restored_backup_starts_beside_no_former_progress(fresh: Program) -> None:
+    with fresh.serving() as running:
+        assert put(running, "one") is not None
+        fresh.run("data", "backup", str(fresh.home.with_name("saved")))
+        assert put(running, "two") is not None
+    fresh.run("data", "restore", str(fresh.home.with_name("saved")), "--to", str(fresh.home.with_name("restored")))
+    restored = Program(fresh.home.with_name("restored"))
+    with restored.serving():
+        assert len(restored.run("inbox", "ls", "--json").json["messages"]) == 1
+    shutil.copyfile(restored.home / "data" / "buffer.db", fresh.home / "data" / "buffer.db")
+    assert "buffer.db" in fresh.run("status", code=1).err
+    fresh.run("data", "accept-loss", "--yes")
+    fresh.run("status")

@@ -29,6 +29,7 @@ WITHOUT = {
     "life": "ages of former processes, of which the last 64 are kept; an altered one changes when a trial begins",
     "tally": "counts, compared with what they count",
     "keepsaid_schema": "names and numbers of the schema",
+    "store_mark": "identities and a counter, compared with the other store and with the file beside",
     "sealed_table": "how checksums were made",
     "term_df": "statistics, counted anew",
     "term_count": "statistics, counted anew",

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from keepsaid.adapters.sqlite.care import Checkup, copy, examine, library_version
 from keepsaid.adapters.sqlite.deep import DeepLook, look_deep
+from keepsaid.adapters.sqlite.pair import accept_loss
+from keepsaid.adapters.sqlite.stores import check_stores
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.adapters.tools.pins import ACCEPTED_FILE
 from keepsaid.app.fences import FENCE_FILE
 from keepsaid.app.locations import folders_of, stores_of
 from keepsaid.config import Config, Home
-from keepsaid.errors import HomeBusy, KeepsaidError, StoreError
+from keepsaid.errors import HomeBusy, KeepsaidError, LogLost, StoreError, StoreUnpaired
 
 
 def store_version() -> str:
@@ -54,6 +56,22 @@ def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:
     if buffer.resolve() == memory.resolve():
         return [(buffer, ("buffer", "memory"))]
     return [(buffer, ("buffer",)), (memory, ("memory",))]
+
+
+def pair_trouble(home: Home, config: Config) -> StoreError | None:
+    """Why a start would refuse the two stores; None when they are a pair. A file that cannot be opened is none."""
+    try:
+        check_stores(*stores_of(home, config))
+    except (StoreUnpaired, LogLost) as trouble:
+        return trouble
+    except StoreError:
+        return None
+    return None
+
+
+def accept_stores(home: Home, config: Config) -> None:
+    """Accept the stores as they are, whatever was lost. Needs the home's lock."""
+    accept_loss(*stores_of(home, config))
 
 
 async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]:
@@ -95,6 +113,7 @@ def beside_stores(home: Home) -> list[Path]:
 async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]:
     """Verified copies of the databases in `folder`, the buffer first; memory may be ahead of it, never behind."""
     copied = []
+    await asyncio.to_thread(check_stores, *stores_of(home, config))
     for path, parts in _files(home, config):
         if not path.exists():
             raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")

@@ -13,6 +13,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.connection import BUSY_MS, translated
 from keepsaid.adapters.sqlite.files import FileWatch, log_of
+from keepsaid.adapters.sqlite.progress import Progress
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import KeepsaidError, StoreBroken, StoreError
 from keepsaid.ports.points import point
@@ -65,6 +66,7 @@ class Ledger:
         self._table = table
         self._wal_pages = 0
         self._files = FileWatch((path, log_of(path)))
+        self._progress = Progress(db, path)
         db.set_wal_hook(self._on_commit)
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
@@ -80,6 +82,7 @@ class Ledger:
             with translated(self._path):
                 results = self._transaction(commits)
                 self._files.check()
+                self._progress.write()
                 if "EmptyLog" in names:
                     emptied = self._empty_log(whole=any(isinstance(one, EmptyLog) and one.whole for one in commits))
                     results = [
@@ -96,10 +99,13 @@ class Ledger:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         try:
+            changes = db.total_changes()
             results: list[Any] = []
             runs = [(kind, list(run)) for kind, run in groupby(commits, key=type)]
             for kind, run in runs:
                 results += self._run(kind, run, alone=len(commits) == 1)
+            if db.total_changes() != changes:
+                self._progress.mark()
             db.execute("COMMIT")
         finally:
             if db.in_transaction:
@@ -117,7 +123,7 @@ class Ledger:
             return False
         finally:
             self._db.set_busy_timeout(BUSY_MS)
-        self._wal_pages = 0
+        self._checkpointed()
         return True
 
     def _tell_undone(self) -> None:
@@ -169,10 +175,15 @@ class Ledger:
         if self._wal_pages > self._log_pages:
             with translated(self._path):
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            self._wal_pages = 0
+            self._checkpointed()
+
+    def _checkpointed(self) -> None:
+        self._wal_pages = 0
+        self._progress.begin()
 
     def close(self, *, broken: bool = False) -> None:
         """Empty the log into the file and close it; after an error of the disk, close it and write nothing."""
+        self._progress.close()
         if broken:
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._db.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, translated
+from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.sealing import keep_sealed
 from keepsaid.adapters.sqlite.statements import load, migrations
@@ -36,11 +37,14 @@ def check(db: apsw.Connection, path: Path, part: str) -> int:
 
 
 def look(path: Path, parts: Sequence[str]) -> None:
-    """Refuse a file of another program, or of a newer one, before anything is opened that could change it.
+    """Refuse a file of another program, of a newer one, or whose log is lost, before it could be changed.
 
     A connection that may write moves a log into its file when it is closed, and makes a file without a log one with.
     """
-    if not path.exists() or not path.stat().st_size:
+    if not path.exists():
+        return
+    if not path.stat().st_size:
+        check_log(None, path)
         return
     try:
         db = open_reader(path)
@@ -52,6 +56,7 @@ def look(path: Path, parts: Sequence[str]) -> None:
         with translated(path):
             for part in parts:
                 check(db, path, part)
+            check_log(db, path)
     finally:
         db.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
@@ -12,6 +12,8 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations, start
+from keepsaid.adapters.sqlite.pair import check_pair, join
+from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.domain.commits import Commit
@@ -23,8 +25,12 @@ from keepsaid.ports.redactor import Redactor
 async def open_stores(
     buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack, redactor: Redactor | None = None
 ) -> tuple[SqliteOperations, SqliteMemories]:
-    """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`."""
+    """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`.
+
+    Raises StoreUnpaired or LogLost, with nothing changed, when one of them is not what the last start left.
+    """
     if not await asyncio.to_thread(_same, buffer, memory):
+        await asyncio.to_thread(_joined, buffer, memory)
         operations = await open_operations(buffer)
         closing.push_async_callback(operations.close)
         memories = await open_memories(memory, ids, redactor, tombs_beside(buffer))
@@ -41,6 +47,22 @@ def _same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
+def _joined(buffer: Path, memory: Path) -> None:
+    if not check_pair(buffer, memory):
+        join(buffer, memory)
+
+
+def check_stores(buffer: Path, memory: Path) -> None:
+    """Raise StoreUnpaired or LogLost when the stores, of two files or of one, are not what the last start left."""
+    if not _same(buffer, memory):
+        check_pair(buffer, memory)
+    elif buffer.exists() and buffer.stat().st_size:
+        with closing(open_reader(buffer)) as db:
+            check_log(db, buffer)
+    elif buffer.exists():
+        check_log(None, buffer)
+
+
 class ReadOnly:
     """Stands where a writer would, for who may only read."""
 
@@ -52,7 +74,8 @@ class ReadOnly:
 async def read_stores(
     buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
 ) -> tuple[SqliteChronicles, SqliteMemories]:
-    """Open both stores for reading; raises StoreError when they do not exist or another program wrote them."""
+    """Open both stores for reading; raises StoreError when they do not exist, are no pair or another program's."""
+    await asyncio.to_thread(check_stores, buffer, memory)
     for path, part in ((buffer, "buffer"), (memory, "memory")):
         await asyncio.to_thread(_checked, path, part)
     buffer_readers, memory_readers = Readers(buffer, 1), Readers(memory, 1)

@@ -17,6 +17,7 @@ import yaml
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeError, StoreError
 from keepsaid.interfaces.cli.bundle import export, import_
+from keepsaid.interfaces.cli.loss import accept_loss
 from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, say, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import session
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Back up, restore, export, import and prune.", rich_markup_mode=None)
 app.command("export")(export)
 app.command("import")(import_)
+app.command("accept-loss")(accept_loss)
 _MANIFEST = "manifest.json"
 _STORES = {"buffer": "buffer.db", "memory": "memory.db"}
 _COUNTS = ("messages", "batches", "keys")

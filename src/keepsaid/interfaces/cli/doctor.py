@@ -125,8 +125,11 @@ def _too_open(places: list[Path], mode: str) -> Iterator[Finding]:
 
 
 def _stores(home: Home, config: Config) -> Iterator[Finding]:
-    from keepsaid.app.care import integrity  # noqa: PLC0415
+    from keepsaid.app.care import integrity, pair_trouble  # noqa: PLC0415
 
+    trouble = pair_trouble(home, config)
+    if trouble is not None:
+        yield Finding("fail", f"{trouble.what}. {trouble.safe}", trouble.hint)
     for result in asyncio.run(integrity(home, config)):
         if isinstance(result, KeepsaidError):
             yield Finding("fail", f"{result.what}. {result.safe}", result.hint)
@@ -144,11 +147,11 @@ def _stores(home: Home, config: Config) -> Iterator[Finding]:
 
 
 def _deep() -> Iterator[Finding]:
-    from keepsaid.app.care import alone, deep_looks  # noqa: PLC0415
+    from keepsaid.app.care import alone, deep_looks, pair_trouble  # noqa: PLC0415
 
     home, config = session().home, session().config()
-    if not home.data.exists():
-        return
+    if not home.data.exists() or pair_trouble(home, config) is not None:
+        return  # to mend a store beside one that is lost could lose more
     with alone(home, config) as mending:
         looks = asyncio.run(deep_looks(home, config, mend=mending))
     for found in looks:

@@ -14,6 +14,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, start
+from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.power.book import Book
@@ -49,9 +50,13 @@ async def strike(folder: Path, last: int, play: Play) -> Finding:
     home = folder / _HOME
     home.mkdir(exist_ok=True)
     medium = Medium(last, honest=play.mode is not Mode.LYING)
+    former = _progress(home)
     while not medium.dead():
         await _life(home, medium, play)
+    latest = _progress(home)
     _leave(folder, medium, play.chance)
+    if play.mode is Mode.FULL:
+        _leave_progress(home, (former, latest), play.chance)
     judged = _emptied(folder / _JUDGED)
     shutil.copytree(home, judged, dirs_exist_ok=True)
     return await judge(judged / _STORE, play.book)
@@ -110,6 +115,20 @@ def _leave(folder: Path, medium: Medium, chance: Random) -> None:
         shutil.copyfile(index, left / index.name)
     shutil.rmtree(home)
     left.rename(home)
+
+
+def _progress(home: Path) -> bytes:
+    file = progress_of(home / _STORE)
+    return file.read_bytes() if file.exists() else b""
+
+
+def _leave_progress(home: Path, states: tuple[bytes, bytes], chance: Random) -> None:
+    """Leave the progress file, which is never synced: as it was last or before, torn, empty or not at all."""
+    former, latest = states
+    at = chance.randrange(len(latest) + 1)
+    left = chance.choice([latest, latest, former, former[:at] + latest[at:], latest[:at], None])
+    if left is not None:
+        progress_of(home / _STORE).write_bytes(left)
 
 
 def _emptied(folder: Path) -> Path:

@@ -92,3 +92,12 @@ ALTER TABLE batch ADD COLUMN survived INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batch ADD COLUMN requeued INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX batch_charged ON batch (id) WHERE charges > 0 AND requeued = 0;
 UPDATE batch SET trial_after_ms = 10000 WHERE state IN ('queued', 'leased') AND crashes > 1;
+
+-- The identity of a store, the marks of its log (progress.py), and the memory store that belongs to a buffer (pair.py).
+CREATE TABLE IF NOT EXISTS store_mark (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  id BLOB NOT NULL,
+  marks INTEGER NOT NULL,
+  memory BLOB
+) STRICT;
+INSERT OR IGNORE INTO store_mark (one, id, marks) VALUES (1, randomblob(16), 0);

@@ -34,3 +34,12 @@ ALTER TABLE memory_echo ADD COLUMN row_seal INTEGER;
 
 -- Forgetting asks which audiences have no memory left; other indexes cover the other states.
 CREATE INDEX memory_past ON memory (audience) WHERE state IN ('superseded', 'merged', 'forgotten');
+
+-- The identity of a store, the marks of its log (progress.py), and the memory store that belongs to a buffer (pair.py).
+CREATE TABLE IF NOT EXISTS store_mark (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  id BLOB NOT NULL,
+  marks INTEGER NOT NULL,
+  memory BLOB
+) STRICT;
+INSERT OR IGNORE INTO store_mark (one, id, marks) VALUES (1, randomblob(16), 0);
