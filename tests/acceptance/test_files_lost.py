@@ -210,15 +210,25 @@ def test_every_command_names_a_lost_log_and_what_to_do(
 
 
 def test_a_restored_backup_starts_beside_no_former_progress(fresh: Program) -> None:
+    saved, home = fresh.home.with_name("saved"), fresh.home.with_name("restored")
     with fresh.serving() as running:
         assert put(running, "one") is not None
-        fresh.run("data", "backup", str(fresh.home.with_name("saved")))
+        fresh.run("data", "backup", str(saved))
         assert put(running, "two") is not None
-    fresh.run("data", "restore", str(fresh.home.with_name("saved")), "--to", str(fresh.home.with_name("restored")))
-    restored = Program(fresh.home.with_name("restored"))
+    fresh.run("data", "restore", str(saved), "--to", str(home))
+    restored = Program(home)
     with restored.serving():
         assert len(restored.run("inbox", "ls", "--json").json["messages"]) == 1
-    shutil.copyfile(restored.home / "data" / "buffer.db", fresh.home / "data" / "buffer.db")
-    assert "buffer.db" in fresh.run("status", code=1).err
+
+
+def test_an_older_copy_by_hand_is_refused_and_can_be_accepted(fresh: Program) -> None:
+    saved = fresh.home.with_name("saved")
+    with fresh.serving() as running:
+        assert put(running, "one") is not None
+        fresh.run("data", "backup", str(saved))
+    with fresh.serving() as running:
+        assert put(running, "two") is not None
+    shutil.copyfile(saved / "buffer.db", fresh.home / "data" / "buffer.db")
+    assert "older copy" in fresh.run("status", code=1).err
     fresh.run("data", "accept-loss", "--yes")
-    fresh.run("status")
+    assert len(fresh.run("inbox", "ls", "--json").json["messages"]) == 1

@@ -62,7 +62,11 @@ def test_a_file_built_step_by_step_equals_one_built_at_once(tmp_path: Path, part
 def test_two_parts_in_one_file_are_the_two_parts(tmp_path: Path) -> None:
     buffer, memory = made(tmp_path / "buffer.db", ["buffer"]), made(tmp_path / "memory.db", ["memory"])
     assert schema(made(tmp_path / "one.db")) == schema(buffer) | schema(memory)
-    assert {name for _, name, _, _ in schema(buffer) & schema(memory)} == {"keepsaid_schema", "sealed_table"}
+    assert {name for _, name, _, _ in schema(buffer) & schema(memory)} == {
+        "keepsaid_schema",
+        "sealed_table",
+        "store_mark",
+    }
 
 
 def test_migrating_again_changes_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, open_writer
+from keepsaid.errors import ForeignStore
 
 
 def test_every_commit_is_synced_through_to_the_disk(tmp_path: Path) -> None:
@@ -53,3 +54,14 @@ def test_a_plan_is_kept_whatever_is_bound(tmp_path: Path) -> None:
     path = tmp_path / "one.db"
     with closing(open_writer(path)) as writer, closing(open_reader(path)) as reader:
         assert [db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) for db in (writer, reader)] == [1, 1]
+
+
+def test_a_closed_connection_is_not_taken_for_one_that_has_a_file_of_the_same_inode_open(tmp_path: Path) -> None:
+    path = tmp_path / "one.db"
+    closed = open_writer(path)
+    closed.close()
+    path.write_bytes(b"Dear diary,\n" * 1_000)
+    with pytest.raises(ForeignStore, match="is not a keepsaid database"):
+        open_reader(path)
+    assert path.read_bytes() == b"Dear diary,\n" * 1_000
+    del closed

@@ -202,6 +202,21 @@ async def test_a_lost_log_with_commits_in_it_is_refused_and_can_be_accepted(
     assert len(await held(home)) == (1 if name == "buffer.db" else 2)
 
 
+async def test_a_log_that_begins_anew_after_a_reader_left_is_missed_too(tmp_path: Path) -> None:
+    """The checkpoint moves all of the log but cannot cut it while somebody reads; the next commit begins it anew."""
+    async with opened(tmp_path / "home") as stores:
+        await put(stores, 1)
+        with closing(apsw.Connection(str(tmp_path / "home" / "buffer.db"))) as reading:
+            reading.execute("BEGIN")
+            reading.execute("SELECT * FROM store_mark").fetchall()
+            assert not await stores[0].apply(EmptyLog(whole=False))
+            reading.execute("ROLLBACK")
+        await put(stores, 2)
+        left = Path(shutil.copytree(tmp_path / "home", tmp_path / "left"))
+    (left / "buffer.db-wal").unlink()
+    await refused(left, LogLost)
+
+
 async def test_a_lost_log_that_held_a_whole_new_store_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path / "home"):
         pass

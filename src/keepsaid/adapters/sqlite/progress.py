@@ -92,7 +92,9 @@ def forget_progress(path: Path) -> None:
 
 
 def _lost(path: Path) -> LogLost:
-    return LogLost(f"{log_of(path)} is gone, and with it commits that {path} does not hold")
+    return LogLost(
+        f"{log_of(path)} is gone, and with it commits that {path} does not hold; or {path} is an older copy of itself"
+    )
 
 
 def _read(path: Path) -> tuple[bytes, int] | None:

@@ -17,7 +17,7 @@ from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.domain.commits import Commit
-from keepsaid.errors import StoreError
+from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.redactor import Redactor
 
@@ -53,7 +53,17 @@ def _joined(buffer: Path, memory: Path) -> None:
 
 
 def check_stores(buffer: Path, memory: Path) -> None:
-    """Raise StoreUnpaired or LogLost when the stores, of two files or of one, are not what the last start left."""
+    """Raise StoreUnpaired or LogLost when the stores, of two files or of one, are not what the last start left.
+
+    A runtime may make them meanwhile, so that one file was seen before and the other after: a second look decides.
+    """
+    try:
+        _check(buffer, memory)
+    except (StoreUnpaired, LogLost):
+        _check(buffer, memory)
+
+
+def _check(buffer: Path, memory: Path) -> None:
     if not _same(buffer, memory):
         check_pair(buffer, memory)
     elif buffer.exists() and buffer.stat().st_size:
