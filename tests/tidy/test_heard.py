@@ -82,6 +82,7 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     "memory_upkeep": {"numbers and ids": "counts kinds memories scopes states"},
     "memory_vectors": {"what has no vector yet, for the embedder alone": "unembedded"},
     "memory_words": {"what is packed into blocks, inside the write": "pieces pieces_in"},
+    "pair": {"whether there is any": "stored_memory"},
 }
 """Statements by page that read what is remembered and hear nobody, by the reason why they need not."""
 
