@@ -63,6 +63,7 @@ BEGINNINGS = {
     "number and commas": ("1", ","),
     "number, letter and spaces": ("52 N", " "),
     "letter and lines": ("a", "\n"),
+    "letter and marks": ("a", "\u0300\u0316"),
     "option and number signs": ("option ", "#"),
     "fact and spaces": ("My name is", " "),
     "fact and hyphens": ("My name is x", " - "),

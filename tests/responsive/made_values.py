@@ -37,11 +37,15 @@ class Unmade(Exception):
 
 
 class Maker:
-    """Makes values that hold one text; `in_pieces` says that a sequence holds it in short pieces, each different."""
+    """Makes values that hold one text; with `in_pieces`, a sequence holds it in short pieces, each different.
+
+    `in_pieces` then says whether there was such a sequence.
+    """
 
     def __init__(self, text: str, *, in_pieces: bool = False) -> None:
         self.text = text
-        self._in_pieces = in_pieces
+        self._cut = in_pieces
+        self.in_pieces = False
         self.held = False
 
     def value(self, wanted: Any, depth: int = 0) -> Any:
@@ -84,13 +88,14 @@ class Maker:
         if origin is tuple and args and args[-1] is not Ellipsis:
             return tuple(self.value(one, depth) for one in args)
         kind = args[0] if args else str
-        made = self._pieces() if kind is str and self._in_pieces else [self.value(kind, depth)]
+        made = self._pieces() if kind is str and self._cut else [self.value(kind, depth)]
         self.held = self.held or kind is str
         if origin in (list, tuple, set, frozenset):
             return origin(made)
         return iter(made) if origin is abc.Iterator else made
 
     def _pieces(self) -> list[str]:
+        self.in_pieces = True
         text, step, own = self.text, _PIECE_CHARS, self.text[-_PIECE_CHARS:]
         return [f"{at}{own}{text[at : at + step]}" for at in range(0, len(text), step)]
 

@@ -53,10 +53,15 @@ _PROBE = "a text 2026-11-23"
 
 
 class Subject(NamedTuple):
-    """One thing that reads text: its name, and how a text is given to it; that returns the work still to be done."""
+    """A function or regular expression that reads text.
+
+    `given` takes a text, and whether sequences hold it in pieces, and returns the work to measure. `has_pieces` says
+    whether the work differs between a whole text and one in pieces.
+    """
 
     name: str
     given: Callable[[str, bool], Callable[[], Any]]
+    has_pieces: bool = False
 
 
 @cache
@@ -110,16 +115,21 @@ def applied(owner: str, name: str) -> frozenset[str]:
     direct: set[str] = set()
     beside: set[str] = set()
     for module in modules():
-        text = _source(module)
-        if (module.__name__ == owner or not name.startswith("_")) and re.search(rf"\b{name}\b", text):
-            direct |= {one[1] for one in re.finditer(rf"\b{name}\.({_METHODS})\(", text)}
-            beside |= {one[1] for one in re.finditer(rf"\.({_METHODS})\(", text)}
+        if module.__name__ != owner and name.startswith("_"):
+            continue
+        words, calls = _words_and_calls(module)
+        if name in words:
+            direct |= {method for called, method in calls if called == name}
+            beside |= {method for _, method in calls}
     return frozenset(direct or beside or _METHODS.split("|"))
 
 
 @cache
-def _source(module: ModuleType) -> str:
-    return inspect.getsource(module) if module.__file__ else ""
+def _words_and_calls(module: ModuleType) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """The names in the source of a module, and the methods of patterns that it calls, each with its object's name."""
+    text = inspect.getsource(module) if module.__file__ else ""
+    calls = re.findall(rf"(\w*)\.({_METHODS})\(", text)
+    return frozenset(re.findall(r"\w+", text)), frozenset(calls)
 
 
 def _applying(pattern: re.Pattern[Any], methods: frozenset[str]) -> Callable[[str, bool], Callable[[], Any]]:
@@ -145,7 +155,7 @@ def functions() -> dict[str, Subject]:
     found = {name: Subject(name, given) for name, given in RECIPES.items()}
     for name, function in all_functions():
         if name not in found and name not in EXEMPT and is_callable(function):
-            found[name] = Subject(name, _calling(function))
+            found[name] = Subject(name, _calling(function), has_pieces(function))
     return found
 
 
@@ -181,11 +191,18 @@ def is_callable(function: Callable[..., Any]) -> bool:
     return called.kind is None or not issubclass(called.kind, _CONFUSED)
 
 
+def has_pieces(function: Callable[..., Any]) -> bool:
+    """Whether a function takes a sequence of texts."""
+    maker = Maker(_PROBE, in_pieces=True)
+    bound(function, maker)
+    return maker.in_pieces
+
+
 def reads_text(function: Callable[..., Any]) -> bool:
     """Whether a parameter of a function is annotated as a text."""
     try:
         signature = inspect.signature(function, eval_str=True)
-    except (NameError, TypeError):
+    except (NameError, TypeError, AttributeError):  # a name that only type checkers know
         return False
     return any(one.annotation in (str, bytes, str | None, bytes | None) for one in signature.parameters.values())
 

@@ -49,6 +49,7 @@ def test_yes_and_no(value: str | None, texts: str) -> None:
         ("1 000 000", "1000000"),
         ("seven!", "7"),
         ("zwei", "2"),
+        ("zwölfeinhalb" * 3, None),
         ("in 5 minutes", None),
         ("call me at 5", None),
         ("1.2.3", None),

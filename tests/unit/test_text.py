@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.domain.text import ends_of, normalise
+from keepsaid.domain.words import fold
 
 MARKS = "\u0300\u0316\u0345\u0344\u3099\u05b0"
 """Combining marks of several classes; one of them stands for two."""
@@ -86,3 +87,10 @@ def test_the_ends_of_a_text_fit_the_limit(text: str, limit: int) -> None:
 
 def test_the_ends_of_a_long_text_are_its_beginning_and_its_end() -> None:
     assert ends_of("abcdefghij", 7) == "abc\nhij"
+
+
+@given(parts=st.lists(st.sampled_from([*PARTS, "ﬁ", "ΐ", "\u1ec7" * 20, "\u0300\u0316" * 200]), max_size=20))
+def test_a_folded_word_of_any_length_is_its_decomposition_without_marks(parts: list[str]) -> None:
+    word = "".join(parts) + "é"
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    assert fold(word) == "".join(letter for letter in decomposed if not unicodedata.combining(letter))

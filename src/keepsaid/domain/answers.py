@@ -76,7 +76,7 @@ def _boolean(_question: Question, text: str, _heard: Heard) -> str | None:
 _ABOUT = r"(?:(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|maybe|exactly|it'?s|i think|etwa|ungefähr|"
 _ABOUT += r"environ|unos|примерно|около)\s++|[~≈]\s*+)*+"
 _NUMBER = re.compile(
-    rf"{_ABOUT}[$€£¥#]?\s*+(?P<digits>[-+−]?(?:\d[\d.,' ]*\d|\d)|[a-zäöüßéèáíóúñа-яё]+)\s*+"
+    rf"{_ABOUT}[$€£¥#]?\s*+(?P<digits>[-+−]?(?:\d[\d.,' ]*\d|\d)|[a-zäöüßéèáíóúñа-яё]{{1,30}})\s*+"
     r"(?:[^\W\d]{1,20}|[%°$€£¥]|[^\W\d]{1,3}\.)?\s*+(?:(?:,\s*+)?(?:please|thanks|bitte|danke))?[.!]?",
     re.IGNORECASE,
 )

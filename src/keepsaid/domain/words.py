@@ -42,12 +42,18 @@ _WORD = re.compile(r"[^\W_]+")
 _CLAUSES = re.compile(r"[^\w\s'’-]")
 _APART = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
 _KEPT_CHARS_MAX = 64
+_SLICE = 256
 
 
 def fold(word: str) -> str:
-    """A word without case and accents."""
+    """A word without case and accents.
+
+    A long one is decomposed in slices, because sorting its combining marks takes time quadratic in their number.
+    """
     if word.isascii():
         return word.lower()
+    if len(word) > _SLICE:
+        return "".join(fold(word[at : at + _SLICE]) for at in range(0, len(word), _SLICE))
     decomposed = unicodedata.normalize("NFKD", word.casefold())
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
