@@ -63,7 +63,7 @@ class Wanted:
     `messages` lose what was said; `turns` all they left but what people said in them; `traces` are turns of which
     only trace and steps go. `words` are those that nothing that stays says: what holds one goes too. `digests` name
     what must not come back, `echoes` the sentences that are not remembered when they are said again. `people` are the
-    identities of a person who goes as a whole.
+    identities of a person who goes as a whole. `tasks` and `schedules` lose their words, and end where they have not.
     """
 
     memories: tuple[int, ...] = ()
@@ -74,6 +74,26 @@ class Wanted:
     digests: tuple[bytes, ...] = ()
     echoes: tuple[bytes, ...] = ()
     people: tuple[str, ...] = ()
+    tasks: tuple[int, ...] = ()
+    schedules: tuple[int, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to forget."""
+        return not (self.memories or self.messages or self.turns or self.traces or self.tasks or self.schedules)
+
+
+class Work(NamedTuple):
+    """Tasks and schedules, and the messages that these schedules put into the buffer.
+
+    `turns` wrote what is looked for, `traces` are turns whose steps alone hold it.
+    """
+
+    tasks: tuple[int, ...] = ()
+    schedules: tuple[int, ...] = ()
+    messages: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
+    traces: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +254,11 @@ def message_name(message_id: int) -> str:
 def reply_name(turn_id: int) -> str:
     """The name of the memory that a turn's reply becomes."""
     return f"reply:{turn_id}"
+
+
+def task_name(task_id: int) -> str:
+    """The name of the memory that the result of a task becomes."""
+    return f"task:{task_id}"
 
 
 def source_name(ref: str) -> str:

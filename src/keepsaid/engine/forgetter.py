@@ -71,7 +71,7 @@ class Forgetter:
         A stop meanwhile leaves the rest to the next start, which hides it before anybody reads.
         """
         wanted = await self._reaching.wanted(wish)
-        if not (wanted.memories or wanted.messages):
+        if wanted.is_empty:
             return None
         now = self._clock.now_ms()
         until = now + undo_ms if undo_ms else None
@@ -197,7 +197,7 @@ class Forgetter:
         await self._memory.erase(known.memories, _kept(one))
         left = await self._scrubbed(one.id)
         found = fresh(await self._reaching.widened(known), known)
-        if found.memories or found.messages or found.turns or found.traces:
+        if not found.is_empty:
             await self._operations.apply(ScrubForgotten(one.id, now, found))
             return True
         lanes = await self._reaching.lanes(known)

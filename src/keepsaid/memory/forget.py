@@ -18,9 +18,11 @@ from keepsaid.domain.forgetting import (
     Traced,
     Wanted,
     Wish,
+    Work,
     message_name,
     name_digest,
     reply_name,
+    task_name,
     telling,
     words_in,
 )
@@ -50,6 +52,8 @@ class _Reach:
     messages: dict[int, None] = field(default_factory=dict)
     turns: dict[int, None] = field(default_factory=dict)
     traces: dict[int, None] = field(default_factory=dict)
+    tasks: dict[int, None] = field(default_factory=dict)
+    schedules: dict[int, None] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     matched: frozenset[str] = frozenset()
@@ -59,7 +63,7 @@ class _Reach:
     def refs(self) -> frozenset[str]:
         """What goes, as sources name it."""
         names = frozenset(map(message_name, self.messages))
-        return names.union(map(reply_name, self.turns), self._turn_refs())
+        return names.union(map(reply_name, self.turns), self._turn_refs(), map(task_name, self.tasks))
 
     def _turn_refs(self) -> Iterable[str]:
         return (f"turn:{number}" for number in self.turns)
@@ -68,10 +72,19 @@ class _Reach:
         """Whether the sources of a memory that was chosen go with it."""
         return self.leads and (self.by_id or (self.matched | self.before).isdisjoint(chosen.refs))
 
+    def take(self, work: Work) -> None:
+        """Reach tasks and schedules, what the schedules asked, and turns."""
+        self.tasks |= dict.fromkeys(work.tasks)
+        self.schedules |= dict.fromkeys(work.schedules)
+        self.messages |= dict.fromkeys(work.messages)
+        self.turns |= dict.fromkeys(work.turns)
+        self.traces |= dict.fromkeys(work.traces)
+
     @property
     def size(self) -> tuple[int, ...]:
         """How far it reaches."""
-        return len(self.memories), len(self.messages), len(self.turns), len(self.traces)
+        numbered = self.messages, self.turns, self.traces, self.tasks, self.schedules
+        return len(self.memories), *map(len, numbered)
 
 
 class Reaching:
@@ -88,6 +101,7 @@ class Reaching:
         named = await self._memory.named(wish)
         reach = _Reach(frozenset(named), not wish.again)
         reach.messages |= dict.fromkeys(await self._view.messages(wish))
+        reach.take(await self._view.work(wish))
         reach.by_id = bool(wish.memories)
         reach.matched = frozenset(map(message_name, reach.messages))
         await self._follow(reach, named)
@@ -100,6 +114,7 @@ class Reaching:
         reach.messages |= dict.fromkeys(known.messages)
         reach.turns |= dict.fromkeys(known.turns)
         reach.traces |= dict.fromkeys(known.traces)
+        reach.take(Work(known.tasks, known.schedules))
         await self._follow(reach, known.memories)
         return await self._whole(reach)
 
@@ -112,6 +127,7 @@ class Reaching:
         for _ in range(_ROUNDS_MAX):
             before = reach.size
             reach.turns |= dict.fromkeys(await self._view.answering(tuple(reach.messages)))
+            reach.take(await self._view.made(tuple(reach.messages), tuple(reach.turns)))
             found = await self._memory.lineage(named, tuple(reach.refs))
             reach.before = await self._view.forgotten(sorted({ref for one in found for ref in one.refs}))
             same = {digest for one in found if one.id in reach.named for digest in one.said}
@@ -149,6 +165,7 @@ class Reaching:
         digests = {digest for one in reach.memories.values() for digest in one.digests}
         digests |= {name_digest(message_name(number)) for number in reach.messages}
         digests |= {name_digest(reply_name(number)) for number in reach.turns}
+        digests |= {name_digest(task_name(number)) for number in reach.tasks}
         echoes = await self._echoes(reach)
         return Wanted(
             tuple(sorted(reach.memories)),
@@ -158,6 +175,8 @@ class Reaching:
             reach.words,
             tuple(sorted(digests)),
             echoes,
+            tasks=tuple(sorted(reach.tasks)),
+            schedules=tuple(sorted(reach.schedules)),
         )
 
     async def _echoes(self, reach: _Reach) -> tuple[bytes, ...]:
@@ -179,6 +198,8 @@ def fresh(found: Wanted, known: Wanted) -> Wanted:
         messages=tuple(sorted(set(found.messages) - set(known.messages))),
         turns=tuple(sorted(set(found.turns) - set(known.turns))),
         traces=tuple(sorted(set(found.traces) - set(known.traces) - set(known.turns))),
+        tasks=tuple(sorted(set(found.tasks) - set(known.tasks))),
+        schedules=tuple(sorted(set(found.schedules) - set(known.schedules))),
     )
 
 
@@ -196,6 +217,8 @@ def counted(wanted: Wanted) -> Counts:
         messages=len(wanted.messages),
         turns=len(wanted.turns),
         traces=len(wanted.traces),
+        tasks=len(wanted.tasks),
+        schedules=len(wanted.schedules),
     )
     return tuple((name, n) for name, n in counts.items() if n)
 

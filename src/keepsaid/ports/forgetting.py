@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.forgetting import Counts, Forgetting, Held, Traced, Wanted, Wish
+from keepsaid.domain.forgetting import Counts, Forgetting, Held, Traced, Wanted, Wish, Work
 from keepsaid.domain.lane import Lane
 from keepsaid.ports.echoes import Echoes
 
@@ -62,6 +62,14 @@ class ReachView(Protocol):
 
     async def messages(self, wish: Wish) -> tuple[int, ...]:
         """The messages that a wish names, without those that are forgotten already."""
+        ...
+
+    async def work(self, wish: Wish) -> Work:
+        """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
+        ...
+
+    async def made(self, messages: Sequence[int], turns: Sequence[int]) -> Work:
+        """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
         ...
 
     async def answering(self, messages: Sequence[int]) -> tuple[int, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from keepsaid.adapters.ram import collection, schedules, tasks
 from keepsaid.adapters.ram.aside import kept_aside, put_back
 from keepsaid.adapters.ram.drop import drop
+from keepsaid.adapters.ram.forgetting_work import notices_of
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.compaction import Cut
@@ -58,6 +60,7 @@ def _keep(state: State, number: int, wanted: Wanted) -> None:
     items += [("trace", one) for one in wanted.traces] + [("word", one) for one in wanted.words]
     items += [("digest", one) for one in wanted.digests] + [("echo", one) for one in wanted.echoes]
     items += [("person", one) for one in wanted.people]
+    items += [("task", one) for one in wanted.tasks] + [("schedule", one) for one in wanted.schedules]
     known = state.forgotten_items[number]
     known |= dict.fromkeys((item for item in items if item not in known), False)
 
@@ -76,7 +79,7 @@ def wanted_of(state: State, number: int) -> Wanted:
 
     what = ids("memory"), ids("message"), ids("turn"), ids("trace")
     people = tuple(sorted(ref for kind, ref in items if kind == "person" and isinstance(ref, str)))
-    return Wanted(*what, words, hashes("digest"), hashes("echo"), people)
+    return Wanted(*what, words, hashes("digest"), hashes("echo"), people, ids("task"), ids("schedule"))
 
 
 def move_on(state: State, commit: MoveForgetting) -> bool:
@@ -222,12 +225,8 @@ def _turn(turn_id: int, piece: _Piece) -> bool:
     state = piece.state
     turn = state.turns.get(turn_id)
     replies = [reply for reply in state.replies.values() if reply.turn_id == turn_id]
-    replies += schedules.posted_by(state, turn_id)
-    if (turn is not None and turn.state == "open") or any(reply.state == "sending" for reply in replies):
+    if (turn is not None and turn.state == "open") or not _replies(replies, piece):
         return False
-    for reply in replies:
-        _empty_reply(state, reply, piece.at)
-        piece.counts["replies"] += 1
     for lane in state.lanes.values():
         slot = lane.slots.get(turn_id)
         if slot is not None:
@@ -242,9 +241,30 @@ def _turn(turn_id: int, piece: _Piece) -> bool:
     piece.counts["staged"] += len(state.staged.pop(turn_id, []))
     piece.empty(turn_id=turn_id)
     piece.counts["tasks"] += tasks.scrub_made_by(state, turn_id, piece.at)
-    piece.counts["schedules"] += schedules.scrub(state, turn_id, piece.at)
-    settled = [_message(message_id, piece) for message_id in schedules.asked_by(state, turn_id)]
+    settled = [_schedule(schedule_id, piece) for schedule_id in schedules.made_by(state, turn_id)]
     return all(settled) and _trace(turn_id, piece)
+
+
+def _replies(replies: Sequence[ReplyRow], piece: _Piece) -> bool:
+    if any(reply.state == "sending" for reply in replies):
+        return False
+    for reply in replies:
+        _empty_reply(piece.state, reply, piece.at)
+        piece.counts["replies"] += 1
+    return True
+
+
+def _task(task_id: int, piece: _Piece) -> bool:
+    piece.counts["tasks"] += tasks.scrub(piece.state, task_id, piece.at)
+    return _replies(notices_of(piece.state, task_id), piece)
+
+
+def _schedule(schedule_id: int, piece: _Piece) -> bool:
+    if not _replies(schedules.posted_by(piece.state, schedule_id), piece):
+        return False
+    piece.counts["schedules"] += schedules.scrub(piece.state, schedule_id, piece.at)
+    settled = [_message(message_id, piece) for message_id in schedules.asked_by(piece.state, schedule_id)]
+    return all(settled)
 
 
 def _empty_reply(state: State, reply: ReplyRow, at: int) -> None:
@@ -282,7 +302,14 @@ def _memory(memory_id: int, piece: _Piece) -> bool:
     return True
 
 
-_EACH = {"message": _message, "turn": _turn, "trace": _trace, "memory": _memory}
+_EACH = {
+    "message": _message,
+    "turn": _turn,
+    "trace": _trace,
+    "memory": _memory,
+    "task": _task,
+    "schedule": _schedule,
+}
 
 
 def _statements(state: State, lane: LaneRow, positions: set[int], words: frozenset[str]) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from keepsaid.adapters.ram.forgetting import wanted_of
+from keepsaid.adapters.ram.forgetting_work import work_made, work_named
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.forgetting import (
     UNFINISHED,
@@ -13,6 +14,7 @@ from keepsaid.domain.forgetting import (
     Held,
     Wanted,
     Wish,
+    Work,
     message_name,
     name_digest,
     source_name,
@@ -89,6 +91,14 @@ class RamReach:
             for entry in lane.transcript:
                 if entry.ref.startswith("message:") and (entry.record.text or entry.record.attached):
                     yield lane, entry.ref, entry.record.text
+
+    async def work(self, wish: Wish) -> Work:
+        """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
+        return work_named(self._state, wish)
+
+    async def made(self, messages: Sequence[int], turns: Sequence[int]) -> Work:
+        """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
+        return work_made(self._state, messages, turns)
 
     async def answering(self, messages: Sequence[int]) -> tuple[int, ...]:
         """The turns that answered these messages."""

@@ -64,30 +64,36 @@ def leave(state: State, effect: KeepTime | EndSchedule, turn_id: int, at: int) -
         move_one(state, MoveSchedule(effect.schedule_id, "cancel", at))
 
 
-def scrub(state: State, turn_id: int, at: int) -> int:
-    """Forget the words of schedules that a turn asked for; they come no more. Returns how many there were."""
-    made = [row for row in state.schedules.values() if row.turn_id == turn_id and row.new.text]
-    for row in made:
-        if row.state in LIVE:
-            _stop(state, row, "cancel", at)
-        target = row.new.target and replace(row.new.target, url=None)
-        row.new, row.reason = replace(row.new, text="", name="", target=target), ""
-        for run in (one for one in state.runs.values() if one.run.schedule_id == row.new.id):
-            run.run = replace(run.run, reason="", target=run.run.target and replace(run.run.target, url=None))
-    return len(made)
+def made_by(state: State, turn_id: int) -> list[int]:
+    """The schedules that a turn asked for."""
+    return [one for one, row in state.schedules.items() if row.turn_id == turn_id]
 
 
-def asked_by(state: State, turn_id: int) -> list[int]:
-    """The messages that schedules of a turn have put into the buffer."""
-    runs = (row.run for row in state.runs.values() if state.schedules[row.run.schedule_id].turn_id == turn_id)
+def scrub(state: State, schedule_id: int, at: int) -> bool:
+    """Forget the words of a schedule; it comes no more. False when it had none."""
+    row = state.schedules.get(schedule_id)
+    if row is None or not row.new.text:
+        return False
+    if row.state in LIVE:
+        _stop(state, row, "cancel", at)
+    target = row.new.target and replace(row.new.target, url=None)
+    row.new, row.reason = replace(row.new, text="", name="", target=target), ""
+    for run in (one for one in state.runs.values() if one.run.schedule_id == row.new.id):
+        run.run = replace(run.run, reason="", target=run.run.target and replace(run.run.target, url=None))
+    return True
+
+
+def asked_by(state: State, schedule_id: int) -> list[int]:
+    """The messages that a schedule has put into the buffer."""
+    runs = (row.run for row in state.runs.values() if row.run.schedule_id == schedule_id)
     return [run.message_id for run in runs if run.message_id is not None]
 
 
-def posted_by(state: State, turn_id: int) -> list[ReplyRow]:
-    """What schedules of a turn have said."""
-    runs = (row.run for row in state.runs.values() if state.schedules[row.run.schedule_id].turn_id == turn_id)
+def posted_by(state: State, schedule_id: int) -> list[ReplyRow]:
+    """What a schedule has said and is not emptied."""
+    runs = (row.run for row in state.runs.values() if row.run.schedule_id == schedule_id)
     found = (state.replies.get(run.reply_id or 0) for run in runs)
-    return [reply for reply in found if reply is not None and reply.posted_after is not None]
+    return [reply for reply in found if reply is not None and reply.posted_after is not None and reply.draft.text]
 
 
 def replace_all(state: State, commit: ReplaceSchedules) -> int:

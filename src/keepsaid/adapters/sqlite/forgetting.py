@@ -13,6 +13,7 @@ import apsw
 from keepsaid.adapters.sqlite import collection, schedules
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
+from keepsaid.adapters.sqlite.forgetting_work import notices_of
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
 from keepsaid.adapters.sqlite.staging import forget_staged
 from keepsaid.adapters.sqlite.statements import load
@@ -114,6 +115,8 @@ def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
         ("digest", wanted.digests),
         ("echo", wanted.echoes),
         ("person", wanted.people),
+        ("task", wanted.tasks),
+        ("schedule", wanted.schedules),
     ):
         for ref in refs:
             yield kind, ref
@@ -134,7 +137,7 @@ def wanted_of(db: apsw.Connection, number: int) -> Wanted:
     words = frozenset(str(word) for word in found.get("word", ()))
     what = ids("memory"), ids("message"), ids("turn"), ids("trace")
     people = tuple(sorted(map(str, found.get("person", ()))))
-    return Wanted(*what, words, hashes("digest"), hashes("echo"), people)
+    return Wanted(*what, words, hashes("digest"), hashes("echo"), people, ids("task"), ids("schedule"))
 
 
 def move_on(db: apsw.Connection, commit: MoveForgetting) -> bool:
@@ -180,6 +183,8 @@ def _scrubbed(db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
         "turn": _turn,
         "trace": _trace,
         "memory": _memory,
+        "task": _task,
+        "schedule": _schedule,
     }
     room, waiting = PIECE, 0
     for kind, scrub_one in each.items():
@@ -238,8 +243,21 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
 
 def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
     """Remove all that a turn left; False while it is open, its reply on its way, or what it asked for later at work."""
-    replies = [*every(db, SQL["replies_of"], (turn_id,)), *schedules.posted_by(db, turn_id)]
-    if _is_open(db, turn_id) or any(state == "sending" for _, state, *_ in replies):
+    replies = every(db, SQL["replies_of"], (turn_id,))
+    if _is_open(db, turn_id) or not _replies(db, replies, turn_id, piece):
+        return False
+    db.execute(SQL["empty_turn"], (turn_id,))
+    piece.counts["staged"] += forget_staged(db, turn_id)
+    db.execute(SQL["empty_question"], (turn_id, piece.at))
+    piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
+    piece.counts["tasks"] += scrub_made_by(db, turn_id, piece.at)
+    settled = [_schedule(db, schedule_id, piece) for schedule_id in schedules.made_by(db, turn_id)]
+    return all(settled) and _trace(db, turn_id, piece)
+
+
+def _replies(db: apsw.Connection, replies: Sequence[Row], turn_id: int | None, piece: _Piece) -> bool:
+    """Empty replies, given as id, state, batch and attempts; False, with none emptied, while one is on its way."""
+    if any(state == "sending" for _, state, *_ in replies):
         return False
     for reply_id, state, batch_id, tries in replies:
         verb = _FROM_REPLY.get(state)
@@ -248,14 +266,22 @@ def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
         db.execute(SQL["empty_reply"], (reply_id, after, piece.at))
         db.execute(SQL["empty_moves"], (reply_id,))
         piece.counts["replies"] += 1
-    db.execute(SQL["empty_turn"], (turn_id,))
-    piece.counts["staged"] += forget_staged(db, turn_id)
-    db.execute(SQL["empty_question"], (turn_id, piece.at))
-    piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
-    piece.counts["tasks"] += scrub_made_by(db, turn_id, piece.at)
-    piece.counts["schedules"] += schedules.scrub(db, turn_id, piece.at)
-    settled = [_message(db, message_id, piece) for message_id in schedules.asked_by(db, turn_id)]
-    return all(settled) and _trace(db, turn_id, piece)
+    return True
+
+
+def _task(db: apsw.Connection, task_id: int, piece: _Piece) -> bool:
+    """Remove the words of a task and the notices of it; False while one of these is on its way."""
+    piece.counts["tasks"] += scrub(db, task_id, piece.at)
+    return _replies(db, notices_of(db, task_id), None, piece)
+
+
+def _schedule(db: apsw.Connection, schedule_id: int, piece: _Piece) -> bool:
+    """Remove the words of a schedule, and what it posted and asked; False while that is on its way or at work."""
+    if not _replies(db, schedules.posted_by(db, schedule_id), None, piece):
+        return False
+    piece.counts["schedules"] += schedules.scrub(db, schedule_id, piece.at)
+    settled = [_message(db, message_id, piece) for message_id in schedules.asked_by(db, schedule_id)]
+    return all(settled)
 
 
 def _trace(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:

@@ -11,6 +11,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.buffer_view import SQL as VIEWS
 from keepsaid.adapters.sqlite.forgetting import SQL, wanted_of
+from keepsaid.adapters.sqlite.forgetting_work import work_made, work_named
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
@@ -20,6 +21,7 @@ from keepsaid.domain.forgetting import (
     Held,
     Wanted,
     Wish,
+    Work,
     message_name,
     name_digest,
     source_name,
@@ -77,6 +79,14 @@ class SqliteReach:
     async def messages(self, wish: Wish) -> tuple[int, ...]:
         """The messages that a wish names, without those that are forgotten already."""
         return await self._readers.run(_messages, wish)
+
+    async def work(self, wish: Wish) -> Work:
+        """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
+        return await self._readers.run(work_named, wish)
+
+    async def made(self, messages: Sequence[int], turns: Sequence[int]) -> Work:
+        """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
+        return await self._readers.run(work_made, tuple(messages), tuple(turns))
 
     async def answering(self, messages: Sequence[int]) -> tuple[int, ...]:
         """The turns that answered these messages."""

@@ -64,25 +64,31 @@ def leave(db: apsw.Connection, effect: KeepTime | EndSchedule, turn_id: int, at:
         move_one(db, MoveSchedule(effect.schedule_id, "cancel", at))
 
 
-def scrub(db: apsw.Connection, turn_id: int, at: int) -> int:
-    """Forget the words of schedules that a turn asked for; they come no more. Returns how many there were."""
-    made = every(db, SQL["made_by"], (turn_id,))
-    for schedule_id, state in made:
-        if state in LIVE:
-            _stop(db, schedule_id, (state, "cancel"), at)
-        db.execute(SQL["scrub"], (schedule_id,))
-        db.execute(SQL["scrub_runs"], (schedule_id,))
-    return len(made)
+def made_by(db: apsw.Connection, turn_id: int) -> list[int]:
+    """The schedules that a turn asked for."""
+    return [int(row[0]) for row in every(db, SQL["made_by"], (turn_id,))]
 
 
-def asked_by(db: apsw.Connection, turn_id: int) -> list[int]:
-    """The messages that schedules of a turn have put into the buffer."""
-    return [int(row[0]) for row in every(db, SQL["asked_by"], (turn_id,))]
+def scrub(db: apsw.Connection, schedule_id: int, at: int) -> bool:
+    """Forget the words of a schedule; it comes no more. False when it had none."""
+    row = one(db, SQL["words_of"], (schedule_id,))
+    if row is None:
+        return False
+    if row[0] in LIVE:
+        _stop(db, schedule_id, (row[0], "cancel"), at)
+    db.execute(SQL["scrub"], (schedule_id,))
+    db.execute(SQL["scrub_runs"], (schedule_id,))
+    return True
 
 
-def posted_by(db: apsw.Connection, turn_id: int) -> list[Row]:
-    """What schedules of a turn have said: reply, state, no batch, attempts."""
-    return every(db, SQL["posted_by"], (turn_id,))
+def asked_by(db: apsw.Connection, schedule_id: int) -> list[int]:
+    """The messages that a schedule has put into the buffer."""
+    return [int(row[0]) for row in every(db, SQL["asked_by"], (schedule_id,))]
+
+
+def posted_by(db: apsw.Connection, schedule_id: int) -> list[Row]:
+    """What a schedule has said and is not emptied: reply, state, no batch, attempts."""
+    return every(db, SQL["posted_by"], (schedule_id,))
 
 
 def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:

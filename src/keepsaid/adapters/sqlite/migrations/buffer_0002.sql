@@ -101,3 +101,6 @@ CREATE TABLE IF NOT EXISTS store_mark (
   memory BLOB
 ) STRICT;
 INSERT OR IGNORE INTO store_mark (one, id, marks) VALUES (1, randomblob(16), 0);
+
+-- Replies that no turn made: notices to the owner and what schedules post. Forgetting looks for those that name a task.
+CREATE INDEX reply_unasked ON reply (lane_id) WHERE turn_id IS NULL;

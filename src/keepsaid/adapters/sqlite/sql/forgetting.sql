@@ -41,7 +41,7 @@ SELECT ref FROM forgetting_item WHERE forgetting_id = ?1 AND kind = ?2 AND done 
 
 -- name: open_count
 SELECT count(*) FROM forgetting_item
-WHERE forgetting_id = ?1 AND done = 0 AND kind IN ('memory', 'message', 'turn', 'trace')
+WHERE forgetting_id = ?1 AND done = 0 AND kind IN ('memory', 'message', 'turn', 'trace', 'task', 'schedule')
 
 -- name: item_done
 UPDATE forgetting_item SET done = 1 WHERE forgetting_id = ?1 AND kind = ?2 AND ref IN (SELECT value FROM carray(?3))
@@ -232,6 +232,36 @@ SELECT turn_id, text || ' ' || calls, lane_id FROM transcript WHERE role <> 'use
 
 -- name: all_replies
 SELECT turn_id, text, lane_id FROM reply WHERE turn_id IS NOT NULL
+
+-- name: task_words
+SELECT id, key || ' ' || description || ' ' || status || ' ' || result || ' ' || reason FROM task
+
+-- name: schedule_words
+SELECT id, name || ' ' || text || ' ' || reason FROM schedule WHERE source IN ('agent', 'command')
+
+-- name: schedules_into
+SELECT id FROM schedule WHERE conversation = ? AND source IN ('agent', 'command')
+
+-- name: tasks_of
+SELECT id FROM task WHERE turn_id IN (SELECT value FROM carray(?2))
+UNION
+SELECT held.task_id FROM carray(?1) AS wanted CROSS JOIN message ON message.id = wanted.value
+CROSS JOIN batch AS held ON held.id = (
+  SELECT id FROM batch WHERE batch.lane_id = message.lane_id AND batch.first <= message.number
+  ORDER BY batch.first DESC LIMIT 1
+)
+WHERE held.last >= message.number AND held.task_id IS NOT NULL
+
+-- name: schedules_of
+SELECT id FROM schedule WHERE turn_id IN (SELECT value FROM carray(?))
+
+-- name: asked_by_schedules
+SELECT message_id FROM schedule_run
+WHERE schedule_id IN (SELECT value FROM carray(?)) AND message_id IS NOT NULL
+
+-- name: notices_of
+SELECT id, state, NULL, attempts FROM reply INDEXED BY reply_unasked
+WHERE turn_id IS NULL AND notice = 1 AND text <> '' AND instr(text, ?1)
 
 -- name: turns_at_work
 SELECT count(*) FROM turn JOIN batch ON batch.id = turn.batch_id

@@ -5,10 +5,13 @@ INSERT INTO schedule (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: made_by
-SELECT id, state FROM schedule WHERE turn_id = ? AND text <> ''
+SELECT id FROM schedule WHERE turn_id = ?
+
+-- name: words_of
+SELECT state FROM schedule WHERE id = ? AND text <> ''
 
 -- name: asked_by
-SELECT message_id FROM schedule JOIN schedule_run ON schedule_id = id WHERE turn_id = ? AND message_id IS NOT NULL
+SELECT message_id FROM schedule_run WHERE schedule_id = ? AND message_id IS NOT NULL
 
 -- name: scrub
 UPDATE schedule SET name = '', text = '', reason = '', url = NULL WHERE id = ?
@@ -159,8 +162,8 @@ WHERE id = ?1
 
 -- name: posted_by
 SELECT reply.id, reply.state, NULL, reply.attempts
-FROM schedule JOIN schedule_run ON schedule_id = schedule.id JOIN reply ON reply.id = schedule_run.reply_id
-WHERE schedule.turn_id = ? AND reply.posted_after IS NOT NULL
+FROM schedule_run JOIN reply ON reply.id = schedule_run.reply_id
+WHERE schedule_run.schedule_id = ? AND reply.posted_after IS NOT NULL AND reply.text <> ''
 
 -- name: lane_id
 SELECT id FROM lane WHERE channel = ? AND account = ? AND conversation = ? AND key = ?

@@ -1,0 +1,55 @@
+"""What a wish reaches of tasks, schedules and what turns wrote, and how the words of these go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+from keepsaid.adapters.sqlite.query import Row, every, numbers
+from keepsaid.adapters.sqlite.statements import load
+from keepsaid.domain.forgetting import Wish, Work
+from keepsaid.domain.ids import show
+
+SQL = load("forgetting")
+
+
+def work_named(db: apsw.Connection, wish: Wish) -> Work:
+    """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
+    schedules = [row[0] for row in every(db, SQL["schedules_into"], (wish.conversation,))] if wish.conversation else []
+    if not wish.text:
+        return _work(db, (), schedules)
+    text = wish.text.casefold()
+    schedules += _holding(every(db, SQL["schedule_words"]), text)
+    turns = [*_holding(every(db, SQL["all_records"]), text), *_holding(every(db, SQL["all_replies"]), text)]
+    traces = _holding(every(db, SQL["all_steps"]), text)
+    return _work(db, _holding(every(db, SQL["task_words"]), text), schedules, turns, traces)
+
+
+def work_made(db: apsw.Connection, messages: Sequence[int], turns: Sequence[int]) -> Work:
+    """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
+    of_messages, by_turns = numbers((0, *messages)), numbers((0, *turns))
+    tasks = [row[0] for row in every(db, SQL["tasks_of"], (of_messages, by_turns))]
+    return _work(db, tasks, [row[0] for row in every(db, SQL["schedules_of"], (by_turns,))])
+
+
+def notices_of(db: apsw.Connection, task_id: int) -> list[Row]:
+    """The notices to the owner that name a task: reply, state, no batch, attempts."""
+    return every(db, SQL["notices_of"], (show("task", task_id),))
+
+
+def _work(
+    db: apsw.Connection,
+    tasks: Iterable[int],
+    schedules: Iterable[int],
+    turns: Iterable[int] = (),
+    traces: Iterable[int] = (),
+) -> Work:
+    known, wrote = tuple(dict.fromkeys(schedules)), tuple(dict.fromkeys(turns))
+    asked = tuple(row[0] for row in every(db, SQL["asked_by_schedules"], (numbers((0, *known)),)))
+    held = tuple(one for one in dict.fromkeys(traces) if one not in wrote)
+    return Work(tuple(dict.fromkeys(tasks)), known, asked, wrote, held)
+
+
+def _holding(rows: Iterable[Row], text: str) -> list[int]:
+    return [row[0] for row in rows if text in str(row[1]).casefold()]
