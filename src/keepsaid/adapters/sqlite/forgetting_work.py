@@ -16,14 +16,14 @@ SQL = load("forgetting")
 
 def work_named(db: apsw.Connection, wish: Wish) -> Work:
     """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
-    schedules = [row[0] for row in every(db, SQL["schedules_into"], (wish.conversation,))] if wish.conversation else []
+    schedules = [row[0] for row in every(db, SQL["schedules_of_conversation"], (wish.conversation,))] if wish.conversation else []
     if not wish.text:
         return _work(db, (), schedules)
     text = wish.text.casefold()
-    schedules += _holding(every(db, SQL["schedule_words"]), text)
+    schedules += _holding(every(db, SQL["all_schedule_words"]), text)
     turns = [*_holding(every(db, SQL["all_records"]), text), *_holding(every(db, SQL["all_replies"]), text)]
     traces = _holding(every(db, SQL["all_steps"]), text)
-    return _work(db, _holding(every(db, SQL["task_words"]), text), schedules, turns, traces)
+    return _work(db, _holding(every(db, SQL["all_task_words"]), text), schedules, turns, traces)
 
 
 def work_made(db: apsw.Connection, messages: Sequence[int], turns: Sequence[int]) -> Work:

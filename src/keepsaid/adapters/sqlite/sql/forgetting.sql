@@ -233,13 +233,13 @@ SELECT turn_id, text || ' ' || calls, lane_id FROM transcript WHERE role <> 'use
 -- name: all_replies
 SELECT turn_id, text, lane_id FROM reply WHERE turn_id IS NOT NULL
 
--- name: task_words
+-- name: all_task_words
 SELECT id, key || ' ' || description || ' ' || status || ' ' || result || ' ' || reason FROM task
 
--- name: schedule_words
+-- name: all_schedule_words
 SELECT id, name || ' ' || text || ' ' || reason FROM schedule WHERE source IN ('agent', 'command')
 
--- name: schedules_into
+-- name: schedules_of_conversation
 SELECT id FROM schedule WHERE conversation = ? AND source IN ('agent', 'command')
 
 -- name: tasks_of
