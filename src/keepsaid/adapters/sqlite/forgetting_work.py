@@ -16,7 +16,11 @@ SQL = load("forgetting")
 
 def work_named(db: apsw.Connection, wish: Wish) -> Work:
     """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
-    schedules = [row[0] for row in every(db, SQL["schedules_of_conversation"], (wish.conversation,))] if wish.conversation else []
+    schedules = (
+        [row[0] for row in every(db, SQL["schedules_of_conversation"], (wish.conversation,))]
+        if wish.conversation
+        else []
+    )
     if not wish.text:
         return _work(db, (), schedules)
     text = wish.text.casefold()
