@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from tests.responsive.watched_loop import slowness
+from tests.unit.loop_cast import holds
 
 from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.system.threads import TextThreads
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import HOUR_MS, Cut, CutContext, Terms, boundary, due, piece
 from keepsaid.domain.context import LaneTail, Span
@@ -157,6 +162,17 @@ async def test_one_that_would_say_nothing_is_not_kept_and_the_messages_stay(lane
     await lane.road.settle(said("we decided to sail at 6 o'clock"), "ok")
     await lane.talk(6, 7)
     assert await lane.compaction.compact(lane_of(), 1.0, at_once=True) == 1
+
+
+@pytest.mark.parametrize("part", ["we decided that I live in Rome. ", "\n", "1.", "我。", "My name is X "])
+async def test_long_records_do_not_hold_the_loop(lane: Lane, part: str) -> None:
+    with closing(TextThreads()) as threads:
+        lane.compaction = Compaction(lane.store, Extractor(threads), lane.clock, str, TERMS, Summaries(), threads)
+        for n in range(1, 9):
+            await lane.road.settle(said(part * (200_000 // len(part))), part * (400_000 // len(part)), at=n)
+        with holds() as longest:
+            await asyncio.wait_for(lane.compact(1.0), 60)
+        assert longest.seconds <= 0.020 * slowness(), longest
 
 
 async def test_where_nothing_can_be_picked_the_model_is_asked_again(lane: Lane) -> None:

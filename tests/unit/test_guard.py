@@ -102,7 +102,7 @@ async def test_a_prompt_that_fits_is_left_alone(house: House) -> None:
     await house.talk(3)
     fitting = await house.fitting()
     assert await fitting.fit() == made(await house.tail())
-    fitting.settle()
+    await fitting.settle()
     assert (house.named, (await house.tail()).version) == ([], 0)
 
 
@@ -115,7 +115,7 @@ async def test_a_window_that_fills_names_a_share_for_the_background(
         lambda tail: replace(made(tail), layers=(replace(made(tail).layers[0], tokens=tokens),))
     )
     await fitting.fit()
-    fitting.settle()
+    await fitting.settle()
     assert house.named == ([] if share is None else [(lane_of(), share)])
     assert (await house.tail()).version == 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from keepsaid.adapters.models.summariser import ModelSummariser
 from keepsaid.config import Config
 from keepsaid.domain.turn import NO_MODEL
@@ -15,17 +13,23 @@ from keepsaid.ports.clock import Clock
 from keepsaid.ports.contexts import ContextView
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.model import Model
+from keepsaid.ports.offload import Offload
 from keepsaid.ports.overview import Overview
+from keepsaid.ports.redactor import Redactor
 
 
 def compaction_of(
-    config: Config, store: CompactionStore, model: Model, clock: Clock, redacted: Callable[[str], str]
+    config: Config, store: CompactionStore, model: Model, clock: Clock, reading: tuple[Redactor, Offload]
 ) -> Compaction:
-    """What summarises one lane, by the chat model or, where none is set, word for word."""
+    """What summarises one lane, by the chat model or, where none is set, word for word.
+
+    `reading` is the redactor, and what runs work over long texts.
+    """
     settings = config.compaction
-    summariser = Extractor() if model.name == NO_MODEL else ModelSummariser(model)
+    redactor, offload = reading
+    summariser = Extractor(offload) if model.name == NO_MODEL else ModelSummariser(model)
     summaries = Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
-    return Compaction(store, summariser, clock, redacted, settings.terms(), summaries)
+    return Compaction(store, summariser, clock, redactor.redacted, settings.terms(), summaries, offload)
 
 
 def copier_of(config: Config, store: SummaryStore, memories: Memories, clock: Clock) -> SummaryCopier:

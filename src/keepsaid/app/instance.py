@@ -158,7 +158,7 @@ class Instance:
         self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
         self.recorder = recorder_of(self.operations, self.memories, self.clock, self.redactor)
-        compaction = compaction_of(config, self.operations, model, self.clock, self.redactor.redacted)
+        compaction = compaction_of(config, self.operations, model, self.clock, (self.redactor, outside.offload))
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.briefings = briefings_of(config, self.memories, model, self.clock)
         self.halt = Halt()

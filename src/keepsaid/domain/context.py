@@ -112,7 +112,7 @@ class LaneTail:
     @property
     def chars(self) -> int:
         """How many characters its records have."""
-        return sum(len(record.text) for record in self.recent.records)
+        return sum(record.chars for record in self.recent.records)
 
     @property
     def blocks(self) -> dict[int, Block]:

@@ -45,6 +45,11 @@ class Record:
     attached: str = ""
     trust: Trust | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def chars(self) -> int:
+        """How many characters its text, its calls and its attachments have."""
+        return len(self.text) + len(self.attached) + sum(len(call.arguments) for call in self.calls)
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
@@ -87,8 +92,8 @@ class Prompt:
 
     @property
     def chars(self) -> int:
-        """How many characters it has, about: of tool calls only the results count."""
-        return len(self.system) + sum(len(record.text) for _, record in self.parts)
+        """How many characters it has."""
+        return len(self.system) + sum(record.chars for _, record in self.parts)
 
     @property
     def parts(self) -> tuple[tuple[str, Record], ...]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from keepsaid.domain.compaction import Summarise, SummaryFailed, Terms, ahead, due, piece
 from keepsaid.domain.context import TAIL_MAX, LaneTail
 from keepsaid.domain.extract import extracted
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.summary import Made, read, written
+from keepsaid.domain.prompt import Record
+from keepsaid.domain.summary import HEADINGS, Made, Sections, read, written
 from keepsaid.errors import ModelError
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.offload import Offload, inline
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
 from keepsaid.ports.summariser import Summarised, Summariser, ToSummarise
@@ -48,12 +50,15 @@ class Summaries:
 class Extractor:
     """Picks summaries word for word, where no model is set or none answers."""
 
+    def __init__(self, offload: Offload = inline) -> None:
+        self._offload = offload
+
     async def summarise(self, given: ToSummarise) -> Summarised:
         """What stands in the earlier ones, and what the records add to it."""
         sections = extracted([read(text) for text in given.earlier], ())
         for start in range(0, len(given.records), _FEW):
-            sections = extracted((sections,), given.records[start : start + _FEW])
-            await asyncio.sleep(0)
+            few = given.records[start : start + _FEW]
+            sections = await self._offload(_chars(few), partial(extracted, (sections,), few))
         return Summarised(sections, Made.EXTRACTIVE)
 
 
@@ -68,6 +73,7 @@ class Compaction:
         redacted: Callable[[str], str],
         terms: Terms | None = None,
         summaries: Summaries | None = None,
+        offload: Offload = inline,
     ) -> None:
         self._store = store
         self._summariser = summariser
@@ -75,7 +81,8 @@ class Compaction:
         self._redacted = redacted
         self._terms = terms or Terms()
         self._summaries = summaries or Summaries()
-        self._extractor = Extractor()
+        self._offload = offload
+        self._extractor = Extractor(offload)
 
     async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
         """Summarise a lane if it is due, or up to a share of its messages; returns how many summaries were made.
@@ -90,7 +97,7 @@ class Compaction:
                 return made
             if not made:
                 full = ahead(tail, share) or 0
-            wanted = due(tail, self._terms, now)
+            wanted = await self._offload(tail.chars, partial(due, tail, self._terms, now))
             last = max(full, 0 if wanted is None else wanted.last)
             if last <= tail.covered or not await self._summarised(lane, tail, last):
                 return made
@@ -99,7 +106,7 @@ class Compaction:
     async def _summarised(self, lane: Lane, tail: LaneTail, last: int) -> bool:
         """Whether the oldest piece has given way to a summary."""
         span = await self._store.span(lane, tail.covered, _SPAN_MAX)
-        end = piece(span, last, _PIECE_TOKENS)
+        end = await self._offload(_chars(span.records), partial(piece, span, last, _PIECE_TOKENS))
         if end is None:
             return False
         records = tuple(one for one, at in zip(span.records, span.positions, strict=True) if at <= end)
@@ -110,13 +117,16 @@ class Compaction:
         except ModelError as error:
             await self._failed(lane, tail, error.what)
             return False
-        text = self._redacted(written(made.sections, made.made, given.tokens_max))
+        text = await self._offload(_chars_of(made.sections), partial(self._written, made, given.tokens_max))
         if not read(text).count:
             await self._failed(lane, tail, _SAYS_NOTHING)
             return False
         point("summary.written")
         commit = Summarise(lane, tail.version, end, text, made.made, made.model, self._clock.now_ms())
         return await self._store.apply(commit)
+
+    def _written(self, made: Summarised, tokens_max: int) -> str:
+        return self._redacted(written(made.sections, made.made, tokens_max))
 
     async def _made(self, given: ToSummarise, attempts: int) -> Summarised:
         if attempts >= self._summaries.tries:
@@ -129,3 +139,12 @@ class Compaction:
         now = self._clock.now_ms()
         wait = min(_WAIT_MS_MAX, self._summaries.wait_ms * 2 ** min(tail.attempts, 16))
         await self._store.apply(SummaryFailed(lane, tail.version, why, now + wait, now))
+
+
+def _chars(records: Iterable[Record]) -> int:
+    """How many characters records have."""
+    return sum(record.chars for record in records)
+
+
+def _chars_of(sections: Sections) -> int:
+    return sum(len(line) for name in HEADINGS for line in getattr(sections, name))

@@ -285,7 +285,7 @@ class Flow:
         effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
         outcome = obedience.with_answer(replace(outcome, effects=effects))
         await self.commit(replace(offers.claimed, messages=whole.messages), outcome, steps.ending)
-        fitting.settle()
+        await fitting.settle()
 
     async def _obeyed(self, claimed: Claimed) -> Obedience:
         commands = self._mind.commands

@@ -20,6 +20,9 @@ SUMMARY_TOOL = "keep_summary"
 
 _SAID_CHARS_MAX = 4_000
 _RESULT_CHARS_MAX = 400
+_SPACED = 4
+"""A text is read up to so many times the characters that are kept of it, because spaces in a row become one."""
+
 _THINGS_LEAST = 2
 """A summary of fewer things is none: it would stand for messages it does not tell of."""
 
@@ -122,5 +125,8 @@ def _lines(records: Iterable[Record]) -> Iterable[str]:
 
 
 def _flat(text: str, chars_max: int) -> str:
-    """A text on one line, so that no line of it can pass for another speaker's."""
-    return cut(" ".join(text.split()), chars_max)
+    """The beginning of a text on one line, so that no line of it can pass for another speaker's."""
+    text = text.lstrip()
+    head = text[: _SPACED * chars_max]
+    flat = " ".join(head.split())
+    return cut(flat if len(head) == len(text) else f"{flat}…", chars_max)

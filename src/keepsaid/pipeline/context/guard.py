@@ -90,11 +90,16 @@ class Guard:
             return None
         return replace(cut, reminders=tail.reminders) if cut.version != tail.version else None
 
-    def after(self, lane: Lane, tail: LaneTail, tokens: int, model: str) -> None:
-        """After a turn: judge whether the lane it saw is to be summarised, by what was read and the turn's clock."""
-        share = self.windows.share(tokens, model)
+    async def after(self, lane: Lane, tail: LaneTail, spent: tuple[int, str], offload: Offload = inline) -> None:
+        """After a turn: judge whether the lane it saw is to be summarised, by what was read and the turn's clock.
+
+        `spent` is what its prompt cost in tokens, and the name of its model.
+        """
+        share = self.windows.share(*spent)
         now = self._clock.now_ms()
-        if tail.next_at <= now and (share or due(tail, self._terms, now) is not None):
+        if tail.next_at > now:
+            return
+        if share or await offload(tail.chars, partial(due, tail, self._terms, now)) is not None:
             self._name(lane, share)
 
 
@@ -173,6 +178,6 @@ class Fitting:
             self._retried = True
             return await self._model.answer(replace(request, prompt=self.prompt), delta)
 
-    def settle(self) -> None:
+    async def settle(self) -> None:
         """The turn is committed: its lane may be due."""
-        self._guard.after(self._lane, self.tail, self.tokens, self.name)
+        await self._guard.after(self._lane, self.tail, (self.tokens, self.name), self._offload)
