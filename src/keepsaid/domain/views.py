@@ -26,7 +26,11 @@ class ChannelDepth:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Counts over the whole operational store; `deferred` batches are queued because of an outage."""
+    """Counts over the whole operational store.
+
+    `deferred` batches are queued because of an outage, `held` ones because they may stop the program: they wait for a
+    trial. `held_first` is the oldest of these, 0 for none.
+    """
 
     channels: tuple[ChannelDepth, ...]
     batches: Mapping[str, int]
@@ -37,6 +41,8 @@ class Overview:
     episodes_due: int
     messages: int
     deferred: int = 0
+    held: int = 0
+    held_first: int = 0
 
 
 @dataclass(frozen=True, slots=True)

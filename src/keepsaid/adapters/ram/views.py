@@ -33,6 +33,7 @@ from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.states import message_state
+from keepsaid.domain.suspicion import HELD_AFTER
 from keepsaid.domain.turn import Claimed, Lease, Usage
 from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story, TurnStory
 
@@ -88,6 +89,7 @@ class RamBuffer:
         """Counts over the whole store."""
         state = self._state
         channels = sorted({lane.channel for lane in state.lanes})
+        held = [b.id for b in state.batches.values() if b.state == "queued" and b.crashes >= HELD_AFTER]
         return Overview(
             channels=tuple(_depth(state, channel) for channel in channels),
             batches=dict(Counter(batch.state for batch in state.batches.values())),
@@ -98,6 +100,8 @@ class RamBuffer:
             episodes_due=len(state.episodes_due),
             messages=sum(row.head for row in state.lanes.values()),
             deferred=sum(b.state == "queued" and b.deferrals > 0 for b in state.batches.values()),
+            held=len(held),
+            held_first=min(held, default=0),
         )
 
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:

@@ -18,6 +18,7 @@ from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.priority import shared
 from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.states import message_state
+from keepsaid.domain.suspicion import HELD_AFTER
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story
 
@@ -95,7 +96,7 @@ def overview(db: apsw.Connection) -> Overview:
         tally[what][name] = n
     usage, routed, heard = tally["usage"], tally["routed"], tally["heard"]
     depths = (_depth(db, channel, n - routed.get(channel, 0)) for channel, n in heard.items())
-    episodes_due, deferred = only(db, SQL["totals"])
+    episodes_due, deferred, held, held_first = only(db, SQL["totals"], (HELD_AFTER,))
     return Overview(
         tuple(depths),
         _some(tally["batch"]),
@@ -106,6 +107,8 @@ def overview(db: apsw.Connection) -> Overview:
         episodes_due,
         sum(heard.values()),
         deferred,
+        held,
+        held_first,
     )
 
 

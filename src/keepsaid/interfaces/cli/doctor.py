@@ -22,7 +22,9 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.status import life_of
 
 if TYPE_CHECKING:
+    from keepsaid.app.reading import Reading
     from keepsaid.config import Config, Home
+    from keepsaid.domain.views import Overview
 
 Level = Literal["ok", "info", "warn", "fail"]
 _PYTHON_OLDEST = (3, 11)
@@ -88,7 +90,7 @@ def _findings(*, offline: bool) -> Iterator[Finding]:
         yield Finding(
             "ok", f"config {home.config_file}" + ("" if home.config_file.exists() else " (not there: defaults)")
         )
-    for check in (_places, _stores, _space, _runtime, _hooks, _tools):
+    for check in (_places, _stores, _held, _space, _runtime, _hooks, _tools):
         yield from check(home, config)
     yield _skipped(config) if offline else _model(config)
 
@@ -144,6 +146,23 @@ def _stores(home: Home, config: Config) -> Iterator[Finding]:
             log = f", log {result.wal_bytes / _MEGABYTE:.1f} MB"
             level: Level = "warn" if result.wal_bytes > _WAL_WARN else "ok"
             yield Finding(level, f"{result.path} is whole: {held}{log}")
+
+
+def _held(_home: Home, _config: Config) -> Iterator[Finding]:
+    """Yield how many batches wait for a trial, if any; what is wrong with a store itself was found before."""
+    try:
+        overview = session().read(_overview, None)
+    except KeepsaidError:
+        return
+    if overview is None or not overview.held:
+        return
+    many = counted(overview.held, "batch waits", "batches wait")
+    what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
+    yield Finding("warn", what, f"keepsaid inbox why {show_id('batch', overview.held_first)}   (when, and what to do)")
+
+
+async def _overview(stores: Reading) -> Overview:
+    return await stores.views.overview()
 
 
 def _deep() -> Iterator[Finding]:

@@ -137,6 +137,7 @@ def _runtime_shape(life: Life) -> dict[str, Any]:
 
 def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
     """The counts as JSON."""
+    from keepsaid.domain.ids import show as show_id  # noqa: PLC0415
     from keepsaid.interfaces.shapes import when  # noqa: PLC0415
 
     oldest = [depth.oldest_at for depth in overview.channels if depth.oldest_at is not None]
@@ -158,6 +159,7 @@ def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
             ],
         },
         "deferred": overview.deferred,
+        "held": {"total": overview.held, "first": show_id("batch", overview.held_first) if overview.held else None},
         "batches": {**dict.fromkeys(_BATCHES, 0), **overview.batches},
         "outbox": {**dict.fromkeys(_REPLIES, 0), **overview.replies},
         "tasks": dict(overview.tasks),
@@ -187,7 +189,14 @@ def sentence_of(overview: Overview, life: Life) -> str:
     left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"
     if overview.deferred:
         left += f"; {counted(overview.deferred, 'batch waits', 'batches wait')} for an outage to end"
+    if overview.held:
+        left += f"; {counted(overview.held, 'batch waits', 'batches wait')} to run alone after crashes"
     return f"{life.told}: {left}." if life.holder is not None else f"{life.told}: {left}, kept for the next start."
+
+
+def _held_line(held: dict[str, Any]) -> list[tuple[str, str]]:
+    """How many batches wait for a trial, and which command tells of the first."""
+    return [("  held", f"{held['total']:,}   keepsaid inbox why {held['first']}")] if held["total"] else []
 
 
 def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
@@ -201,6 +210,7 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     lines += [
         ("batches", tallied(shape["batches"], _BATCHES)),
+        *_held_line(shape["held"]),
         ("outbox", tallied(shape["outbox"], _REPLIES)),
         ("tasks", tallied(shape["tasks"])),
         ("memory", f"{shape['memories']['total']:,}   {tallied(shape['memories']['kinds'])}"),

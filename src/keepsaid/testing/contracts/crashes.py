@@ -96,6 +96,17 @@ class TrialContract:
         assert await lives.claim(_TERMS.after_ms - 1) == ()
         assert (await lives.try_alone(_TERMS.after_ms)).batch.trial_after_ms == _TERMS.after_ms
 
+    async def test_the_overview_counts_what_waits_for_a_trial(self, store: Store) -> None:
+        """And names the oldest."""
+        lives = Lives(store)
+        queued = await lives.hold()
+        await lives.queue("hello", room="b")
+        seen = await store.overview()
+        assert (seen.held, seen.held_first) == (1, queued.batch_id)
+        await lives.road.answer(await lives.try_alone())
+        seen = await store.overview()
+        assert (seen.held, seen.held_first) == (0, 0)
+
     async def test_no_death_outside_a_trial_is_charged(self, store: Store) -> None:
         """However many there are."""
         lives = Lives(store)

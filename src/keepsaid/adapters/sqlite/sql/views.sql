@@ -88,8 +88,9 @@ SELECT state, count(*) FROM task INDEXED BY task_state
 WHERE state IN ('blocked', 'pending', 'running', 'needs_review') GROUP BY state
 
 -- name: totals
-SELECT (SELECT count(*) FROM episode_due),
-  (SELECT count(*) FROM batch WHERE state IN ('queued', 'leased') AND state = 'queued' AND deferrals > 0)
+SELECT (SELECT count(*) FROM episode_due), count(iif(deferrals > 0, 1, NULL)), count(iif(crashes >= ?1, 1, NULL)),
+  coalesce(min(iif(crashes >= ?1, id, NULL)), 0)
+FROM batch WHERE state IN ('queued', 'leased') AND state = 'queued'
 
 -- name: work
 SELECT episode_due.batch_id, episode_due.turn_id
