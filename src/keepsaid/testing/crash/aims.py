@@ -39,6 +39,7 @@ _SELDOM = (
     "commit.CancelTask.",
     "commit.DecideTask.",
     "commit.CreateTasks.",
+    "commit.ExpireTasks.",
     "commit.RenewTask.",
     "commit.TellBack.",
     "relay.",

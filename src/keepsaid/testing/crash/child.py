@@ -42,12 +42,12 @@ from keepsaid.pipeline.lane.life import LifeTerms
 from keepsaid.ports.model import Tool
 from keepsaid.ports.points import arm, point
 from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
-from keepsaid.testing.crash.hearers import listen
+from keepsaid.testing.crash.hearers import come_and_go, listen
+from keepsaid.testing.crash.leading import EXPIRING, STABLE, TEACHING, ask_too_late, lead, lead_first, leads_to
 from keepsaid.testing.crash.order import Order, Program, program_of, tell
 from keepsaid.testing.crash.taught import teach
 from keepsaid.testing.crash.timely import keep_time
-from keepsaid.testing.crash.undoing import leads_to, undo
-from keepsaid.testing.crash.working import keep_busy
+from keepsaid.testing.crash.working import MINE, keep_busy
 from keepsaid.testing.power.full import lay
 
 _RENEW_MS = 100
@@ -55,6 +55,10 @@ _RENEW_MS = 100
 
 _LIFE = LifeTerms(TrialTerms(after_ms=500), stable_ms=2_000)
 """Lives are brief, and so is what a trial waits for."""
+
+_SOON_STABLE = LifeTerms(_LIFE.trials, stable_ms=50)
+_LEADING: set[asyncio.Task[None]] = set()
+"""What leads to points goes on beside everything else; here it is kept from being forgotten."""
 
 _KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 _STRANGERS = ("nowhere:default:1", "nowhere:default:2")
@@ -86,10 +90,11 @@ def prepare(order: Order, events: int, began: float) -> None:
     signal.signal(signal.SIGUSR2, _tell_what_holds)
     faulthandler.register(signal.SIGUSR2, chain=True)
     _replace(opened, "LeaseTerms", partial(LeaseTerms, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
-    _replace(opened, "Outside", partial(opened.Outside, life=_LIFE))
+    life = _SOON_STABLE if order.aims and leads_to(order.aims, STABLE) else _LIFE
+    _replace(opened, "Outside", partial(opened.Outside, life=life))
     if order.full:
         lay(Path(order.full))
-    kinds = {"once": ToolClass.UNSAFE, "same": ToolClass.IDEMPOTENT}
+    kinds = {"once": ToolClass.UNSAFE, "same": ToolClass.IDEMPOTENT, MINE: ToolClass.UNSAFE}
     if order.fault == REPEAT_UNSAFE:
         kinds["once"] = ToolClass.IDEMPOTENT
     tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
@@ -99,7 +104,8 @@ def prepare(order: Order, events: int, began: float) -> None:
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
     _replace(built_in, "channels_of", wraps.channels(_found(built_in, "channels_of")))
-    _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
+    if leads_to(order.aims, TEACHING):
+        _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
     _replace(opened.Instance, "start", _visited(opened.Instance.start, order))
 
 
@@ -159,15 +165,20 @@ def _mentioning(keep: Keep) -> Keep:
 
 
 def _visited(start: Start, order: Order) -> Start:
-    """Whoever starts has subscribers, and keeps time; and undoes something, where that leads to where it is to die."""
+    """Whoever starts has subscribers, keeps time and is kept busy; or does what leads to where it is to die."""
 
     async def started(instance: Instance, **how: bool) -> Recovered:
+        if leads_to(order.aims, EXPIRING):
+            await ask_too_late(instance)
         recovered = await start(instance, **how)
         await listen(instance, Path(order.effects))
-        await keep_time(instance)
-        await keep_busy(instance)
-        if leads_to(order.aims):
-            await undo(instance)
+        if order.aims:
+            await lead_first(instance, order.aims)
+            _LEADING.add(asyncio.create_task(lead(instance, order.aims), name="leading"))
+        else:
+            await come_and_go(instance)
+            await keep_time(instance)
+            await keep_busy(instance)
         return recovered
 
     return started
@@ -201,7 +212,8 @@ def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:
         point(f"effect.{name}")
         return f"{name} is done"
 
-    return Tool(name, f"Leave a mark, {name}.", _KEYED, run, kind, serves=Trust.EXTERNAL)
+    serves = Trust.OWNER if name == MINE else Trust.EXTERNAL
+    return Tool(name, f"Leave a mark, {name}.", _KEYED, run, kind, serves=serves)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -105,6 +105,9 @@ SELECT id FROM reply WHERE state = 'pending' AND url IS NULL ORDER BY id DESC LI
 -- name: undelivered
 SELECT id FROM reply WHERE state = 'dead' ORDER BY id DESC LIMIT 4
 
+-- name: replied
+SELECT id FROM reply WHERE state = 'sent' ORDER BY id DESC LIMIT 1
+
 -- name: shown_turn
 SELECT turn_id FROM injection ORDER BY turn_id DESC, memory_id LIMIT 1
 

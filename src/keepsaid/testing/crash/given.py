@@ -17,9 +17,22 @@ from keepsaid.testing.webhooks import Delivery, sign
 SECRET = "no secret at all"  # noqa: S105 - of a play  # gitleaks:allow
 MANY = 1_000_000
 _LOCOMO_CONVERSATIONS = 1
-_TROUBLES = ("[once:{key}]", "[gone]", "[same:{key}]", "[refuse]", "[search]", "[slow]", "[pull]", "[flaky:{key}]")
+_TROUBLES = (
+    "[once:{key}]",
+    "[gone]",
+    "[same:{key}]",
+    "[refuse]",
+    "[search]",
+    "[slow]",
+    "[pull]",
+    "[flaky:{key}]",
+    "[mine:{key}]",
+)
 _ROOMS = 4
 _CHATS = 7
+CHAT = "chat:"
+"""How conversations begin in which people are asked something."""
+
 _COMMANDS = ("/context", "/reset", "/help", "/compact", "/personality")
 
 
@@ -73,7 +86,7 @@ def chats(seed: int, doors: Doors) -> Iterator[Call]:
         room, spoken = number % _CHATS, number // _CHATS
         key = f"chat-{seed}-{number}"
         said = (f"Would you [ask:{key}] please?", str(number), _COMMANDS[spoken // 3 % len(_COMMANDS)])[spoken % 3]
-        fields = {"sender": f"person-{room}", "conversation": f"chat:{room}", "text": said}
+        fields = {"sender": f"person-{room}", "conversation": f"{CHAT}{room}", "text": said}
         yield message(key, fields | {"reply_url": doors.url})
 
 

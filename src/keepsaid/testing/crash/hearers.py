@@ -48,9 +48,13 @@ async def _never(_event: Event) -> None:
 
 
 async def listen(instance: Instance, effects: Path) -> None:
-    """Let them hear, and a guest who leaves at once."""
+    """Let them hear."""
     hearer = Hearer(heard_beside(effects))
     await instance.telling.subscribe(HEARER, _TOPICS, hearer.hear, from_start=True, terms=_PATIENT)
     await instance.telling.subscribe(_CRITIC, ("session.*",), _never, terms=_ONCE)
+
+
+async def come_and_go(instance: Instance) -> None:
+    """Let a guest hear, who leaves at once."""
     await instance.telling.subscribe(_GUEST, ("turn.*",), _never)
     await instance.telling.unsubscribe(_GUEST)

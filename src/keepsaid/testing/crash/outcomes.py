@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from keepsaid.testing.crash.evidence import Episode, Evidence, Post, Reply
 from keepsaid.testing.crash.promises import by_place, held_by, spans
 from keepsaid.testing.crash.strands import told
-from keepsaid.testing.crash.working import WORK
+from keepsaid.testing.crash.working import MINE, WORK
 
-_MARK = re.compile(r"\[(once|same):([^\]\s]+)\]")
+_MARK = re.compile(r"\[(once|same|mine):([^\]\s]+)\]")
+_UNREPEATABLE = ("once", MINE)
 _CLOSED = "[gone]"
 """Stands in messages whose reply nobody takes."""
 
@@ -92,14 +93,17 @@ def delivered(seen: Evidence) -> Iterator[str]:
 
 
 def effected(seen: Evidence) -> Iterator[str]:
-    """A tool that is not to be repeated has at most one effect a key, and one when its turn is committed."""
+    """A tool that is not to be repeated has at most one effect a key, and one when its turn is committed.
+
+    The tool that only serves the owner has one where the owner approved it in time.
+    """
     done = {(message.lane, message.number): message.text for message in seen.messages}
     places = {place for place, batch in spans(seen, "forward").items() if batch.state == "done"}
-    settled = {(tool, key) for place in places for tool, key in _MARK.findall(done.get(place, ""))}
+    settled = {(tool, key) for place in places for tool, key in _MARK.findall(done.get(place, "")) if tool != MINE}
     asked = {mark for text in done.values() for mark in _MARK.findall(text)}
     effects = Counter((effect.tool, effect.key) for effect in seen.effects)
     for (tool, key), times in effects.items():
-        if tool == "once" and times > 1:
+        if tool in _UNREPEATABLE and times > 1:
             yield f"effects: {key} took effect {times} times"
         if (tool, key) not in asked and not key.startswith(WORK):
             yield f"effects: {tool} was done for {key}, which nobody asked for"

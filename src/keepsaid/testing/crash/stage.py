@@ -35,6 +35,12 @@ _TURNS_MAX = 4
 _COMPACTION = {"messages": 4, "keep": 2, "retry_s": 0.01, "window_tokens": 1_000, "emergency": 0.9}
 """Lanes are summarised every few messages, and now and then a prompt does not fit."""
 
+_RECALL_MS = 5_000
+"""Memory is recalled before each turn however busy the machine is: what was shown to none cannot be judged."""
+
+_APPROVAL_HOURS = 0.0002
+"""A call that waits for its owner expires within a second, if that is not decided before."""
+
 _COLLECTION = {
     "every_s": 0.2,
     "tries": 1,
@@ -292,7 +298,8 @@ def settings(model_url: str, doors: Doors) -> dict[str, Any]:
         "collection": _COLLECTION,
         "sessions": {"sleep_s": 0.1, "end_s": 0.5},
         "turns": {"concurrent_max": _TURNS_MAX},
-        "memory": {"embedder": "hashed"},
+        "tools": {"approval_hours": _APPROVAL_HOURS},
+        "memory": {"embedder": "hashed", "deadline_ms": _RECALL_MS},
         "routes": {"rules": rules},
         "channels": {
             "http": {"busy": "steer", "reply_hosts": [urlsplit(url).netloc for url in (doors.url, doors.closed)]},

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from keepsaid.app.instance import Instance
 from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.memory import Kind, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 
-_LED_TO = (
-    "commit.PutBack.",
-    "commit.PutBackMemories.",
-    "commit.DropAside.",
-    "commit.DropMemoriesAside.",
-)
 _LONG_MS = 3_600_000
 _SCOPE = person_scope("nowhere:default:undone")
-
-
-def leads_to(points: Iterable[str]) -> bool:
-    """Whether a life that is to come to one of these points had better undo something at once."""
-    return any(point.startswith(_LED_TO) for point in points)
 
 
 async def undo(instance: Instance) -> None:

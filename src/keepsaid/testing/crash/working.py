@@ -1,6 +1,7 @@
 """Working: every life has tasks done, among them one whose effect must not be repeated, and says its word on them.
 
-What waits for a person is approved: its unfinished call came to what the person says, and is not made again.
+What waits for a person is approved: its unfinished call came to what the person says, and is not made again. Some
+calls that wait for the owner are left to expire.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ from keepsaid.domain.note import NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import NewTask, TaskFilter
 from keepsaid.domain.views import MessageFilter
+from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid.testing.crash.evidence import Evidence
+
+MINE = "mine"
+"""The tool that serves its owner alone: whoever else has it called puts that before the owner."""
 
 WORK = "work-"
 """How the keys of effects begin that tasks have."""
 
 _SEEN_MAX = 100
+_LEFT_TO_EXPIRE = 2
+"""Every so many calls that wait for the owner wait in vain."""
+
 _ENDED = ("completed", "failed", "cancelled")
 
 
@@ -29,6 +37,8 @@ async def keep_busy(instance: Instance) -> None:
     """Decide what waits for a word, have tasks done that wait for each other, end one, and have one come back."""
     working = instance.working
     for task in await working.view.find(TaskFilter(state="needs_review", limit=_SEEN_MAX)):
+        if task.kind is TaskKind.CALL and task.id % _LEFT_TO_EXPIRE == 0:
+            continue
         await working.decide(task.id, approved=True, result="it was done before the end")
     mark = f"{WORK}{instance.ids.next()}"
     first = await working.create(NewTask(0, f"leave a mark [once:{mark}] [same:{mark}]", mark, outside=False))

@@ -2,8 +2,8 @@
 
 `python -m keepsaid.testing.crash.world model --seed 1`, `... receiver --seed 1 --ledger FILE`: one line of JSON on
 stdout tells the URL once it listens; SIGTERM or the end of stdin ends it. The model does what the last thing said
-asks of it: `[once:K]` and `[same:K]` call a tool with a key, `[search]` searches memory, `[ask:K]` asks for a
-number, `[slow]` takes longer, `[refuse]` is refused, `[flaky:K]` meets an outage once.
+asks of it: `[once:K]`, `[same:K]` and `[mine:K]` call a tool with a key, `[search]` searches memory, `[ask:K]` asks
+for a number, `[slow]` takes longer, `[refuse]` is refused, `[flaky:K]` meets an outage once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RECALLED = "[Context from memory"
 _DATA = re.compile(r"\[Data (\w+):.*?\[End of data \1\]", re.DOTALL)
 """What a worker is told to be data asks for nothing."""
 
-_ASKED = re.compile(r"\[(once|same|search|ask|slow|refuse|flaky)(?::([^\]\s]+))?\]")
+_ASKED = re.compile(r"\[(once|same|mine|search|ask|slow|refuse|flaky)(?::([^\]\s]+))?\]")
 
 
 def scripted(seed: int, thinking_s: float) -> Reactor:
