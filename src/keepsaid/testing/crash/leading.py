@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain.commits import Judge
+from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.memory import OWNER
 from keepsaid.domain.task import NewTask
 from keepsaid.domain.views import MessageFilter
 from keepsaid.domain.work import TaskKind
-from keepsaid.interfaces.judging import judge
 from keepsaid.testing.crash.evidence import numbers
 from keepsaid.testing.crash.given import CHAT
 from keepsaid.testing.crash.hearers import come_and_go
@@ -95,8 +97,9 @@ async def _found(instance: Instance, *statements: str) -> Sequence[list[int]]:
 async def _judge(instance: Instance) -> None:
     turns, memories = await _found(instance, "shown_turn", "shown_memory")
     for turn, memory in zip(turns, memories, strict=True):
-        for undone in (False, True):
-            await judge(instance, memory, turn, undo=undone)
+        for verb in ("mark", "withdraw"):
+            word = JudgeMemory(turn, memory, OWNER, verb)
+            await instance.operations.apply(Judge(word, instance.clock.now_ms()))
 
 
 async def _prune(instance: Instance) -> None:
