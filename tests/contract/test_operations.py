@@ -127,6 +127,10 @@ class TestSteer(suite.SteerContract):
     """See the contract."""
 
 
+class TestTrust(suite.TrustContract):
+    """See the contract."""
+
+
 class TestNews(suite.NewsContract):
     """What happens to memories."""
 

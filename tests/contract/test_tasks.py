@@ -29,6 +29,10 @@ class TestRelay(suite.RelayContract):
     """See the contract."""
 
 
+class TestApproval(suite.ApprovalContract):
+    """See the contract."""
+
+
 def test_every_class_of_the_contract_runs_here() -> None:
     run_here = {base for one in globals().values() if isinstance(one, type) for base in one.__bases__}
     assert set(suite.TASKS) <= run_here

@@ -26,6 +26,7 @@ from keepsaid.app.instance import opened
 from keepsaid.app.tools import accept, asked_one
 from keepsaid.config import Home
 from keepsaid.config.tools import McpServerConfig, ToolsConfig
+from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import Answer, ToolClass
 from keepsaid.errors import ToolError
@@ -74,7 +75,12 @@ async def kept(server: McpServer) -> AsyncIterator[dict[str, Tool]]:
 
 async def test_what_is_allowed_is_offered_by_the_name_of_its_server() -> None:
     given = config(
-        allow=["a*", "t?ld", "refuse", "long"], kinds={"add": "pure"}, env={"DESK_KEY": "k-1"}, chars_max=100
+        allow=["a*", "t?ld", "refuse", "long"],
+        kinds={"add": "pure"},
+        env={"DESK_KEY": "k-1"},
+        chars_max=100,
+        serves_each={"re*": "anyone", "t*": "known"},
+        output="known",
     )
     server = McpServer("desk", given, SystemClock(), All())
     async with kept(server) as tools:
@@ -83,6 +89,13 @@ async def test_what_is_allowed_is_offered_by_the_name_of_its_server() -> None:
         assert (add.kind, add.description, add.chars_max) == (ToolClass.PURE, "Add two numbers.", 100)
         assert add.schema["required"] == ["a", "b"]
         assert tools["desk__told"].kind is ToolClass.UNSAFE
+        assert [tools[f"desk__{name}"].needs for name in ("add", "long", "refuse", "told")] == [
+            Trust.EXTERNAL,
+            Trust.OWNER,
+            Trust.EXTERNAL,
+            Trust.KNOWN,
+        ]
+        assert {tool.output for tool in tools.values()} == {Trust.KNOWN}
         assert await add.run({"a": 2, "b": 40}) == "42"
         assert await tools["desk__told"].run({"name": "DESK_KEY"}) == "k-1"
         with pytest.raises(ToolError, match="refuse"):

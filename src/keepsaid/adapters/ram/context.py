@@ -68,7 +68,7 @@ def span(state: State, lane: Lane, after: int, limit: int) -> Span:
     """The oldest records after a position."""
     row = state.lanes.get(lane)
     told = _told(state, row, after)[: max(0, limit)] if row else []
-    return Span(tuple(entry.record for _, entry in told), tuple(at for at, _ in told))
+    return Span(tuple(entry.trusted for _, entry in told), tuple(at for at, _ in told))
 
 
 def past(state: State, lane: Lane) -> tuple[Stretch, ...]:

@@ -8,6 +8,7 @@ empty store:
 
 from __future__ import annotations
 
+from keepsaid.testing.contracts.approvals import ApprovalContract
 from keepsaid.testing.contracts.branches import BranchContract
 from keepsaid.testing.contracts.busy import InterruptContract, ParkedContract, SteerContract
 from keepsaid.testing.contracts.collection import (
@@ -48,6 +49,7 @@ from keepsaid.testing.contracts.staging import StagingContract
 from keepsaid.testing.contracts.standing import CalibrationContract, PersonalityContract
 from keepsaid.testing.contracts.stories import PointsContract, StoriesContract
 from keepsaid.testing.contracts.tasks import TaskContract, TaskCrashContract, TaskGraphContract, TaskLifeContract
+from keepsaid.testing.contracts.trusts import TrustContract
 from keepsaid.testing.contracts.turns import EpisodeWorkContract, StepContract, TranscriptContract, TurnContract
 
 CONTRACTS: tuple[type, ...] = (
@@ -110,6 +112,7 @@ CONTRACTS: tuple[type, ...] = (
     DeliveryContract,
     JournalViewContract,
     NewsContract,
+    TrustContract,
 )
 """Every class of the contract but those of collection, of tasks and of schedules."""
 
@@ -130,6 +133,7 @@ TASKS: tuple[type, ...] = (
     TaskLifeContract,
     BranchContract,
     RelayContract,
+    ApprovalContract,
 )
 """Those of tasks."""
 
@@ -141,6 +145,7 @@ __all__ = [
     "CONTRACTS",
     "SCHEDULES",
     "TASKS",
+    "ApprovalContract",
     "BacklogContract",
     "BranchContract",
     "CalibrationContract",
@@ -216,6 +221,7 @@ __all__ = [
     "TaskLifeContract",
     "TranscriptContract",
     "TrialContract",
+    "TrustContract",
     "TurnContract",
     "UseContract",
     "WindowContract",
