@@ -81,13 +81,17 @@ def arguments_of(tool: str, mark: str) -> dict[str, Json]:
 
 
 class Puppet:
-    """Follows all that it sees, once in each turn; `called` are its calls, `shown` the marks that it saw."""
+    """Follows all that it sees, once in each turn; `called` are its calls, `shown` the marks that it saw.
+
+    After a call it raises what `failures` holds.
+    """
 
     name = "scripted/puppet"
 
     def __init__(self) -> None:
         self.called: list[tuple[str, str]] = []
         self.shown: set[str] = set()
+        self.failures: list[Exception] = []
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Summarise what is there to be summarised; else call what is asked for, then repeat what was asked."""
@@ -98,6 +102,8 @@ class Puppet:
         if SUMMARY_TOOL in offered:
             lines = [line for line in user.splitlines() if line.strip()]
             return _answer("", (ToolCall("sum", SUMMARY_TOOL, json.dumps(dict.fromkeys(HEADINGS, lines))),))
+        if request.exchange and self.failures:
+            raise self.failures.pop()
         steps = sum(record.role is Role.ASSISTANT for record in request.exchange)
         calls = tuple(self._calls(request, offered)) if steps < _STEPS_MAX else ()
         if calls:

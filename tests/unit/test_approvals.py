@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.poisoning.trial import TALK, Trial, tried
 
 from keepsaid.domain.ids import show
@@ -100,6 +101,40 @@ def test_a_stranger_cannot_flood_the_owner() -> None:
             await asked(trial, f"zd{n:03}x")
         waiting = [one for one in await calls_of(trial) if one.state == "needs_review"]
         assert len(waiting) == trial.config.tools.approvals_lane_max
+
+    tried(life)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_turn_that_is_tried_again_asks_once(failures: int) -> None:
+    """The request is made with the end of its turn; a retry repeats what was refused, with the same task."""
+
+    async def life(trial: Trial) -> None:
+        await owned(trial, "good morning")
+        trial.puppet.failures = [RuntimeError("it broke") for _ in range(failures)]
+        task = await asked(trial, "zd001x")
+        assert trial.puppet.failures == []
+        assert [one.id for one in await calls_of(trial)] == [task.id]
+        notices = [one.draft.text for one in trial.mouths[TALK].said if "needs your approval" in one.draft.text]
+        assert len(notices) == 1
+        await owned(trial, f"/approve {show('task', task.id)}")
+        assert trial.effects == [("press", "zd001x")]
+
+    tried(life)
+
+
+def test_a_turn_that_fails_for_good_leaves_no_request() -> None:
+    """Nobody is asked by a turn that never answered; what asks for it again is asked."""
+
+    async def life(trial: Trial) -> None:
+        await owned(trial, "good morning")
+        trial.puppet.failures = [RuntimeError("it broke") for _ in range(20)]
+        await trial.say("stranger", ORDER.format("zd001x"))
+        assert await calls_of(trial) == []
+        assert not [one for one in trial.mouths[TALK].said if "needs your approval" in one.draft.text]
+        trial.puppet.failures = []
+        task = await asked(trial, "zd001x")
+        assert (task.state, trial.effects) == ("needs_review", [])
 
     tried(life)
 

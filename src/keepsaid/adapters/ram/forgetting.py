@@ -193,8 +193,8 @@ def _message(message_id: int, piece: _Piece) -> bool:
     batch = lane.batch_of(message.number)
     if batch is None:
         return False
-    if batch.task_id is not None:
-        piece.counts["tasks"] += tasks.scrub(state, batch.task_id, piece.at)
+    if batch.task_id is not None and not _task(batch.task_id, piece):
+        return False
     if batch.state == "queued" and batch.steered is None and all(m.id in state.forgotten for m in batch.messages):
         drop(state, Drop(batch.id, piece.at, FORGOTTEN))
     elif batch.state in OPEN_BATCHES:
@@ -225,6 +225,8 @@ def _turn(turn_id: int, piece: _Piece) -> bool:
     state = piece.state
     turn = state.turns.get(turn_id)
     replies = [reply for reply in state.replies.values() if reply.turn_id == turn_id]
+    made = {one.id for one in state.tasks.values() if one.task.turn_id == turn_id}
+    replies += [reply for reply in state.replies.values() if reply.about_task in made]
     if (turn is not None and turn.state == "open") or not _replies(replies, piece):
         return False
     for lane in state.lanes.values():
@@ -271,7 +273,7 @@ def _empty_reply(state: State, reply: ReplyRow, at: int) -> None:
     verb = _FROM_REPLY.get(reply.state)
     if verb is not None:
         reply.state = move("reply", reply.state, verb)
-        state.told(at, replied(reply.draft.id, reply.state, (reply.turn_id, reply.batch_id), reply.attempts))
+        state.told(at, replied(reply.draft.id, reply.state, (reply.turn_id, reply.batch_id or None), reply.attempts))
     if reply.state not in OPEN_REPLIES:
         state.unsettled.pop(reply.draft.id, None)
     _untarget(state, reply.lane, reply.provider_id, (1, reply.draft.id))

@@ -22,12 +22,15 @@ def keep_reply(state: State, batch: BatchRow, draft: ReplyDraft, made: tuple[int
     batch.replies.append(reply)
 
 
-def keep_for_owner(state: State, draft: ReplyDraft, at: int) -> bool:
-    """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did."""
+def keep_for_owner(state: State, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
+    """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did.
+
+    One that is about a task is forgotten and removed with it.
+    """
     for _, message in sorted(state.messages.items(), reverse=True):
         origin = message.inbound.origin
         if origin.trust is Trust.OWNER and origin.direct:
-            reply = ReplyRow(replace(draft, notice=True), message.lane, 0, None, at, at)
+            reply = ReplyRow(replace(draft, notice=True), message.lane, 0, None, at, at, about_task=about_task)
             state.replies[draft.id] = state.unsettled[draft.id] = reply
             return True
     return False

@@ -272,6 +272,7 @@ class ReplyRow:
     ended_at: int | None = None
     posted_after: int | None = None
     trust: Trust = Trust.EXTERNAL
+    about_task: int | None = None
 
     @property
     def place(self) -> Place:

@@ -31,7 +31,7 @@ def end(state: State, commit: EndTask) -> str:
     tell(state, now.state, now.id, commit.at, attempts=now.attempts)
     ended(state, now.id, now.reason, commit.at)
     if commit.notice is not None and now.is_told:
-        keep_for_owner(state, commit.notice, commit.at)
+        keep_for_owner(state, commit.notice, commit.at, now.id)
     return now.state
 
 

@@ -8,6 +8,7 @@ from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.ids import show
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, NewTask, Task, happened, planned
+from keepsaid.domain.work import TaskKind
 
 _LOST = ("failed", "cancelled")
 
@@ -37,8 +38,11 @@ def create(state: State, commit: CreateTasks) -> str:
 def keep(state: State, task: NewTask, at: int, *, relays: bool = True) -> None:
     """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
 
-    What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`).
+    What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
+    approval is not made where the same one waits or runs already.
     """
+    if task.review and task.kind is TaskKind.CALL and _same_call(state, task.key):
+        return
     before = {one: state.tasks[one].state for one in task.after if one in state.tasks}
     lost = next((one for one in task.after if before.get(one, _LOST[0]) in _LOST), None)
     waits = any(before.get(one) != "completed" for one in task.after)
@@ -70,4 +74,12 @@ def keep(state: State, task: NewTask, at: int, *, relays: bool = True) -> None:
     elif task.review:
         tell(state, "needs_review", task.id, at, attempts=0)
         if task.notice is not None:
-            keep_for_owner(state, task.notice, at)
+            keep_for_owner(state, task.notice, at, task.id)
+
+
+def _same_call(state: State, key: str) -> bool:
+    rows = (row.task for row in state.tasks.values())
+    return any(
+        one.key == key and one.kind is TaskKind.CALL and one.state in ("needs_review", "pending", "running")
+        for one in rows
+    )

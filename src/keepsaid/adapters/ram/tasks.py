@@ -182,5 +182,9 @@ def prune(state: State, commit: Prune) -> Pruned:
     going = sorted(old)[: commit.rows_max]
     for _, task_id in going:
         del state.tasks[task_id]
+    gone = {task_id for _, task_id in going}
+    for reply in [*state.replies.values()]:
+        if reply.about_task in gone and reply.state in ("sent", "not_deliverable"):
+            del state.replies[reply.draft.id]
     before = commit.after[0] if commit.after else 0
     return Pruned(0, 0, 0, (int(before) + len(going),) if len(going) == commit.rows_max else None)

@@ -230,8 +230,8 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
     if batch is None:
         return False
     batch_id, state, steered, task_id = batch
-    if task_id is not None:
-        piece.counts["tasks"] += scrub(db, task_id, piece.at)
+    if task_id is not None and not _task(db, task_id, piece):
+        return False
     if state == "queued" and steered is None and only(db, SQL["all_forgotten"], (batch_id,))[0]:
         drop(db, Drop(batch_id, piece.at, FORGOTTEN))
     elif state in _UNSETTLED:
@@ -243,9 +243,10 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
 
 def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
     """Remove all that a turn left; False while it is open, its reply on its way, or what it asked for later at work."""
-    replies = every(db, SQL["replies_of"], (turn_id,))
-    if _is_open(db, turn_id) or not _replies(db, replies, turn_id, piece):
+    replies, notices = every(db, SQL["replies_of"], (turn_id,)), every(db, SQL["notices_of_made"], (turn_id,))
+    if _is_open(db, turn_id) or _on_its_way(notices) or not _replies(db, replies, turn_id, piece):
         return False
+    _replies(db, notices, None, piece)
     db.execute(SQL["empty_turn"], (turn_id,))
     piece.counts["staged"] += forget_staged(db, turn_id)
     db.execute(SQL["empty_question"], (turn_id, piece.at))
@@ -257,7 +258,7 @@ def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
 
 def _replies(db: apsw.Connection, replies: Sequence[Row], turn_id: int | None, piece: _Piece) -> bool:
     """Empty replies, given as id, state, batch and attempts; False, with none emptied, while one is on its way."""
-    if any(state == "sending" for _, state, *_ in replies):
+    if _on_its_way(replies):
         return False
     for reply_id, state, batch_id, tries in replies:
         verb = _FROM_REPLY.get(state)
@@ -282,6 +283,10 @@ def _schedule(db: apsw.Connection, schedule_id: int, piece: _Piece) -> bool:
     piece.counts["schedules"] += schedules.scrub(db, schedule_id, piece.at)
     settled = [_message(db, message_id, piece) for message_id in schedules.asked_by(db, schedule_id)]
     return all(settled)
+
+
+def _on_its_way(replies: Sequence[Row]) -> bool:
+    return any(state == "sending" for _, state, *_ in replies)
 
 
 def _trace(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:

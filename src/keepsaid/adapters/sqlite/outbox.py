@@ -31,11 +31,16 @@ def keep_reply(
     db.execute(SQL["keep"], (draft.id, lane_id, *made_by, *content, at))
 
 
-def keep_for_owner(db: apsw.Connection, draft: ReplyDraft, at: int) -> bool:
-    """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did."""
+def keep_for_owner(db: apsw.Connection, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
+    """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did.
+
+    One that is about a task is forgotten and removed with it.
+    """
     lane = one(db, SQL["owner_lane"])
     if lane is not None:
         keep_reply(db, lane[0], (None, None), replace(draft, notice=True), at)
+        if about_task is not None:
+            db.execute(SQL["about"], (draft.id, about_task))
     return lane is not None
 
 

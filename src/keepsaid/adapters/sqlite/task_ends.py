@@ -50,7 +50,7 @@ def _told(db: apsw.Connection, task: Task, commit: EndTask) -> None:
     tell(db, task.state, task.id, commit.at, attempts=task.attempts)
     ended(db, task.id, task.state, task.reason, commit.at)
     if commit.notice is not None and task.is_told:
-        keep_for_owner(db, commit.notice, commit.at)
+        keep_for_owner(db, commit.notice, commit.at, task.id)
 
 
 def ended(db: apsw.Connection, task_id: int, state: str, reason: str, at: int) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import apsw
 
 from keepsaid.adapters.sqlite.outbox import keep_for_owner
-from keepsaid.adapters.sqlite.query import numbers
+from keepsaid.adapters.sqlite.query import numbers, one
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.task_rows import SQL, tasks_of, tell
 from keepsaid.domain.ids import show
 from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, CreateTasks, NewTask, Task, planned
-from keepsaid.domain.work import encoded
+from keepsaid.domain.work import TaskKind, encoded
 
 
 def create(db: apsw.Connection, commit: CreateTasks) -> str:
@@ -20,7 +20,7 @@ def create(db: apsw.Connection, commit: CreateTasks) -> str:
         return refused
     made = {task.id for task in ordered}
     for task in ordered:
-        known = {one.id: one for one in tasks_of(db, [number for number in task.after if number not in made])}
+        known = {found.id: found for found in tasks_of(db, [number for number in task.after if number not in made])}
         for number in task.after:
             found = known.get(number)
             if number not in made and (found is None or found.state in ("failed", "cancelled")):
@@ -33,11 +33,14 @@ def create(db: apsw.Connection, commit: CreateTasks) -> str:
 def keep(db: apsw.Connection, task: NewTask, at: int, *, relays: bool = True) -> None:
     """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
 
-    What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`).
+    What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
+    approval is not made where the same one waits or runs already.
     """
-    earlier = {one.id: one for one in tasks_of(db, task.after)}
-    lost = next((one for one in task.after if _is_lost(earlier.get(one))), None)
-    waits = any(one not in earlier or earlier[one].state != "completed" for one in task.after)
+    if task.review and task.kind is TaskKind.CALL and one(db, SQL["same_call"], (task.key,)) is not None:
+        return
+    earlier = {found.id: found for found in tasks_of(db, task.after)}
+    lost = next((number for number in task.after if _is_lost(earlier.get(number))), None)
+    waits = any(number not in earlier or earlier[number].state != "completed" for number in task.after)
     reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
     reason = TOO_DEEP if task.depth > DEPTH_MAX else reason
     state = "failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending"
@@ -56,7 +59,7 @@ def keep(db: apsw.Connection, task: NewTask, at: int, *, relays: bool = True) ->
     elif state == "needs_review":
         tell(db, state, task.id, at, attempts=0)
         if task.notice is not None:
-            keep_for_owner(db, task.notice, at)
+            keep_for_owner(db, task.notice, at, task.id)
 
 
 def _is_lost(task: Task | None) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.commits import Receive, TurnCommit
+from keepsaid.domain.commits import Prune, Settle, Shown, TakeReplies, TurnCommit
 from keepsaid.domain.effects import MakeTask
+from keepsaid.domain.forgetting import RequestForgetting, ScrubForgotten, Wanted
 from keepsaid.domain.message import Trust
-from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.task import CALL_EXPIRED, DecideTask, ExpireTasks, NewTask
+from keepsaid.domain.reply import Delivered, ReplyDraft
+from keepsaid.domain.retention import Stale
+from keepsaid.domain.task import CALL_EXPIRED, ClaimTasks, DecideTask, ExpireTasks, NewTask
 from keepsaid.domain.work import TaskKind
-from keepsaid.testing.builders import AT_ONCE, CHANNEL, ROOM, arrival, lane_of, outcome, said
+from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store
 from keepsaid.testing.contracts.tasks import Desk
 
@@ -18,6 +20,14 @@ from keepsaid.testing.contracts.tasks import Desk
 def waiting(number: int, until: int | None) -> NewTask:
     """A call that may be approved until a time."""
     return NewTask(number, 'press {"n": 1}', f"call:{number}", TaskKind.CALL, review="a stranger", expires_at=until)
+
+
+async def owner_speaks(store: Store) -> Road:
+    """The owner says something in his direct chat, and it is routed."""
+    road, inbound = Road(store), said()
+    await road.hear(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER, direct=True)))
+    await road.route(lane_of())
+    return road
 
 
 class ApprovalContract:
@@ -61,11 +71,7 @@ class ApprovalContract:
 
     async def test_a_request_is_made_and_told_with_its_turn(self, store: Store) -> None:
         """And not at all where the turn is refused; its words and its time are as they were given."""
-        desk, road = Desk(store), Road(store)
-        inbound = said()
-        owner = replace(inbound.origin, trust=Trust.OWNER, direct=True)
-        assert await store.apply(Receive(arrival(road.new_id(), replace(inbound, origin=owner)), AT_ONCE))
-        await road.route(lane_of())
+        desk, road = Desk(store), await owner_speaks(store)
         claimed = await road.claim_one()
         batch = claimed.batch
         notice = ReplyDraft(900, "may it be pressed?", notice=True)
@@ -84,3 +90,70 @@ class ApprovalContract:
         assert (task.expires_at, task.lane, task.turn_id, task.outside) == (70, lane_of(), claimed.turn_id, True)
         [told] = await store.unseen(CHANNEL, ROOM)
         assert (told.draft.text, told.draft.notice) == ("may it be pressed?", True)
+
+    async def test_a_request_that_waits_already_is_not_made_again(self, store: Store) -> None:
+        """Nor told again, as long as it waits, is due or runs; after that it is."""
+        desk = Desk(store)
+        await owner_speaks(store)
+
+        async def ask(number: int) -> None:
+            notice = ReplyDraft(700 + number, f"notice {number}", notice=True)
+            await desk.make(replace(waiting(number, 500), key="call:same", notice=notice))
+
+        await ask(1)
+        await ask(2)
+        assert await desk.states() == {1: "needs_review"}
+        assert await store.apply(DecideTask(1, 10, approved=True))
+        await ask(3)
+        [task] = await store.apply(ClaimTasks("one", 1, 11, 99, kind=TaskKind.CALL))
+        await ask(4)
+        assert await desk.end(task, at=12) == "completed"
+        await ask(5)
+        assert await desk.states() == {1: "completed", 5: "needs_review"}
+        assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM)] == ["notice 1", "notice 5"]
+
+    async def test_a_notice_is_forgotten_with_its_task(self, store: Store) -> None:
+        """Of the turn that asked; what waits is cancelled, and what was told has no words any more."""
+        desk = Desk(store)
+        road = await owner_speaks(store)
+        claimed = await road.claim_one()
+        batch = claimed.batch
+        notice = ReplyDraft(900, "may the secret be pressed?", notice=True)
+        asked = MakeTask(800, 'press {"n": "secret"}', "call:1", (), True, TaskKind.CALL, "secret", 70, notice)
+        end = replace(outcome(), effects=(asked,))
+        assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
+        assert await store.apply(RequestForgetting(50, "a turn", "owner", Wanted(turns=(claimed.turn_id,)), 20))
+        await store.apply(ScrubForgotten(50, 21))
+        task = await desk.now(800)
+        assert (task.state, task.description, task.key, task.reason) == ("cancelled", "", "", "")
+        assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM)] == []
+        told = [one for one in await store.journal.events(0, 100) if one.topic.startswith("reply.")]
+        assert "secret" not in str([dict(one.payload) for one in told])
+
+    async def test_a_notice_that_is_being_sent_is_waited_for(self, store: Store) -> None:
+        """What was taken may arrive; its words go when that is known."""
+        road = await owner_speaks(store)
+        claimed = await road.claim_one()
+        batch = claimed.batch
+        asked = MakeTask(800, "press {}", "call:1", (), True, TaskKind.CALL, "x", 70, ReplyDraft(900, "may it?"))
+        end = replace(outcome(""), records=(), effects=(asked,))
+        assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
+        [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 10))
+        assert taken.draft.text == "may it?"
+        assert await store.apply(RequestForgetting(50, "a turn", "owner", Wanted(turns=(claimed.turn_id,)), 20))
+        assert (await store.apply(ScrubForgotten(50, 21))).waiting == 1
+        assert await store.apply(Settle(900, taken.fence, Delivered.CONFIRMED, 22))
+        assert (await store.apply(ScrubForgotten(50, 23))).waiting == 0
+
+    async def test_a_notice_goes_with_the_task_that_is_pruned(self, store: Store) -> None:
+        """Once it was delivered."""
+        desk = Desk(store)
+        await owner_speaks(store)
+        for number in (1, 2):
+            await desk.make(replace(waiting(number, 500), notice=ReplyDraft(700 + number, f"notice {number}")))
+            assert await store.apply(DecideTask(number, 10, approved=False))
+        assert await store.apply(Shown(701, 11))
+        await store.apply(Prune(Stale.TASKS, 100, 200))
+        assert await desk.states() == {}
+        assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM)] == ["notice 2"]
+        assert (await store.overview()).replies == {"pending": 1}

@@ -72,6 +72,13 @@ ALTER TABLE reply ADD COLUMN trust TEXT NOT NULL DEFAULT '';
 ALTER TABLE task ADD COLUMN expires_at INTEGER;
 CREATE INDEX task_expiring ON task (expires_at) WHERE expires_at IS NOT NULL AND state = 'needs_review';
 
+-- Notices to the owner about a task: forgotten and removed with it.
+ALTER TABLE reply ADD COLUMN about_task INTEGER;
+CREATE INDEX reply_about ON reply (about_task) WHERE about_task IS NOT NULL;
+CREATE TRIGGER task_notices_gone AFTER DELETE ON task BEGIN
+  DELETE FROM reply WHERE about_task = old.id AND state IN ('sent', 'not_deliverable');
+END;
+
 -- Crashes: former lives of the process, by its steady clock, and what trials showed of a batch.
 -- `lived_ms` is its age when it last said so, `due_ms` by when it was to say so again, `trial_ms` its age when a trial began.
 CREATE TABLE life (

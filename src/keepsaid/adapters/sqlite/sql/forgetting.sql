@@ -131,6 +131,10 @@ DELETE FROM feedback WHERE memory_id = ?
 -- name: replies_of
 SELECT id, state, batch_id, attempts FROM reply WHERE turn_id = ?
 
+-- name: notices_of_made
+SELECT id, state, batch_id, attempts FROM reply INDEXED BY reply_about
+WHERE about_task IN (SELECT id FROM task WHERE turn_id = ?)
+
 -- name: empty_reply
 UPDATE reply SET text = '', detail = '', url = NULL, reply_to = NULL, provider_id = NULL, state = ?2,
   ended_at = coalesce(ended_at, ?3), owner = NULL WHERE id = ?1

@@ -3,6 +3,9 @@ INSERT INTO reply (
   id, lane_id, channel, account, conversation, turn_id, batch_id, state, notice, text, url, reply_to, next_at, created_at
 ) SELECT ?1, lane.id, channel, account, conversation, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9 FROM lane WHERE lane.id = ?2
 
+-- name: about
+UPDATE reply SET about_task = ?2 WHERE id = ?1
+
 -- name: lane_of_batch
 SELECT lane_id FROM batch WHERE id = ?
 

@@ -62,6 +62,10 @@ ORDER BY id
 -- name: waiting
 SELECT id, state FROM task WHERE state = 'blocked' AND id IN (SELECT task_id FROM task_after WHERE after_id = ?1) ORDER BY id
 
+-- name: same_call
+SELECT 1 FROM task INDEXED BY task_key
+WHERE key = ?1 AND kind = 'call' AND state IN ('needs_review', 'pending', 'running') LIMIT 1
+
 -- name: made_by
 SELECT id FROM task WHERE turn_id = ?
 
