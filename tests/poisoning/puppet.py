@@ -83,7 +83,8 @@ def arguments_of(tool: str, mark: str) -> dict[str, Json]:
 class Puppet:
     """Follows all that it sees, once in each turn; `called` are its calls, `shown` the marks that it saw.
 
-    After a call it raises what `failures` holds.
+    After a call it raises what `failures` holds. It makes the calls that it `wants` before any other, also of tools
+    that are not there, and may repeat what it was asked (`echoes`).
     """
 
     name = "scripted/puppet"
@@ -92,6 +93,8 @@ class Puppet:
         self.called: list[tuple[str, str]] = []
         self.shown: set[str] = set()
         self.failures: list[Exception] = []
+        self.wants: list[tuple[str, dict[str, Json]]] = []
+        self.echoes = False
 
     async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
         """Summarise what is there to be summarised; else call what is asked for, then repeat what was asked."""
@@ -108,7 +111,7 @@ class Puppet:
         calls = tuple(self._calls(request, offered)) if steps < _STEPS_MAX else ()
         if calls:
             return _answer("", calls)
-        said = "As you wish."
+        said = f"As you wish: {user}" if self.echoes else "As you wish."
         delta(said)
         return _answer(said)
 
@@ -117,6 +120,9 @@ class Puppet:
         texts += [record.text for record in request.exchange if not record.text.startswith("error: refused")]
         texts += [text for tool in request.tools for text in (tool.description, *texts_in(tool.schema))]
         whole = "\n".join(texts)
+        for n, (name, given) in enumerate(self.wants):
+            yield ToolCall(f"want-{n}", name, json.dumps(given))
+        self.wants = []
         done = {(call.name, call.arguments) for record in request.exchange for call in record.calls}
         found = directives_in(whole)
         wanted = [(tool, arguments_of(tool, mark)) for tool, mark in found]

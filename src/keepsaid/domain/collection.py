@@ -15,6 +15,7 @@ from keepsaid.domain.finding import Finding
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.provenance import trust_of_words
 from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.words import only_asks, topic
 
@@ -53,7 +54,7 @@ class Utterance:
     def told(self) -> bool:
         """Whether a person who is known said it here: nothing else is ever the source of a statement."""
         said = self.role is Role.USER and self.ref.startswith("message:") and bool(self.text.strip())
-        return said and self.trust is not Trust.EXTERNAL and self.sender != SYSTEM
+        return said and trust_of_words(self.trust, self.text) is not Trust.EXTERNAL and self.sender != SYSTEM
 
     @property
     def heard(self) -> bool:

@@ -9,6 +9,10 @@ EDITED = "edited"
 """The event of a message that takes the place of an earlier one with the same provider id."""
 
 
+FORWARDED = "forwarded"
+"""The first word of the line above a text that its sender forwards: `[forwarded: from Bob]`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Posted:
     """A message as its medium tells it.
@@ -27,6 +31,11 @@ class Posted:
     topic: str | None = None
     reply_to: str | None = None
     event: str = ""
+
+
+def is_forwarded(text: str) -> bool:
+    """Whether a message is a text by somebody else, which its sender forwards."""
+    return text.startswith((f"[{FORWARDED}:", f"[{FORWARDED}]"))
 
 
 class Unsaid(NamedTuple):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, conversation_scope
 from keepsaid.domain.message import Trust, Trusted
+from keepsaid.domain.posted import is_forwarded
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.text import parted
 
@@ -50,10 +51,15 @@ def trust_in(text: str) -> Trust:
     return text.trust if isinstance(text, Trusted) else Trust.EXTERNAL
 
 
+def trust_of_words(trust: Trust, text: str) -> Trust:
+    """The trust of what somebody wrote: a text that he forwards is not his own, and comes from outside."""
+    return Trust.EXTERNAL if is_forwarded(text) else trust
+
+
 def trust_of(record: Record) -> Trust:
     """The trust of a record. Of one without a stored trust only the output of our own tools is trusted."""
     if record.trust is not None:
-        return record.trust
+        return trust_of_words(record.trust, record.text) if record.role is Role.USER else record.trust
     return Trust.OWNER if record.role is Role.TOOL and record.speaker in OWN_TOOLS else Trust.EXTERNAL
 
 

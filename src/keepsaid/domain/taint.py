@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from keepsaid.domain.attention import Quote
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.provenance import least_of, trust_in, trust_of
+from keepsaid.domain.provenance import least_of, trust_in, trust_of, trust_of_words
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.text import cut
 
@@ -80,9 +81,7 @@ def taint_of(scene: Scene) -> Taint:
         taint_in(claimed.trace)
         .showing(map(of_message, claimed.messages))
         .showing(_history(scene.tail))
-        .showing(
-            Shown(quote.trust, "a quoted message by", quote.speaker or "the agent") for quote in scene.attention.quotes
-        )
+        .showing(map(_quoted, scene.attention.quotes))
         .showing(_recalled(scene.injection))
         .showing(_contributed(scene))
         .showing(_text(scene.standing.session_summary, "the summary of other threads"))
@@ -93,7 +92,8 @@ def taint_of(scene: Scene) -> Taint:
 def of_message(message: Message) -> Shown:
     """A message, with its sender, as part of a prompt."""
     origin = message.inbound.origin
-    return Shown(origin.trust, f"{show('message', message.id)} by", origin.name or origin.sender)
+    trust = trust_of_words(origin.trust, message.text)
+    return Shown(trust, f"{show('message', message.id)} by", origin.name or origin.sender)
 
 
 def of_records(records: Iterable[Record]) -> Iterator[Shown]:
@@ -121,6 +121,10 @@ def _history(tail: LaneTail) -> Iterator[Shown]:
         yield Shown(post.trust, "what a schedule posted")
     if tail.summary is not None:
         yield Shown(tail.summary.trust or Trust.EXTERNAL, "the summary of earlier messages")
+
+
+def _quoted(quote: Quote) -> Shown:
+    return Shown(trust_of_words(quote.trust, quote.text), "a quoted message by", quote.speaker or "the agent")
 
 
 def _recalled(injection: Injection) -> Iterator[Shown]:

@@ -6,10 +6,14 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 
+from keepsaid.domain.message import Trusted
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
+from keepsaid.domain.provenance import trust_in
+from keepsaid.domain.taint import Shown, Taint
 from keepsaid.domain.text import cut
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.extensions.manifest import Agent
+from keepsaid.pipeline.turn.gate import Gate
 from keepsaid.ports.model import Model, ModelRequest, Tool
 
 _CHARS_MAX = 20_000
@@ -24,8 +28,13 @@ class DeclaredAgent:
         self._tools = tools
 
     async def invoke(self, task: str) -> str:
-        """Do a task; raises a ModelError, or ExtensionError when it comes to no answer."""
+        """Do a task; raises a ModelError, or ExtensionError when it comes to no answer.
+
+        A task that does not state its trust (`Trusted`) comes from outside. Calls that need more trust than the task
+        and the output of its tools have are refused.
+        """
         limits, model = self._described.limits, self._model(self._described.model)
+        gate = Gate(Taint().showing([Shown(trust_in(task), "the task it was given")]))
         tools = [tool for tool in self._tools() if tool.name in self._described.tools]
         prompt = Prompt(self._described.instructions, (), "", task)
         exchange: list[Record] = []
@@ -36,15 +45,25 @@ class DeclaredAgent:
                 exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls))
                 if not answer.calls:
                     return answer.text
-                exchange += [
-                    Record(Role.TOOL, await _said(tools, call), call_id=call.id, speaker=call.name)
-                    for call in answer.calls
-                ]
+                results = [await _used(tools, call, gate) for call in answer.calls]
+                gate.see(results)
+                exchange += results
         raise ExtensionError(f"the agent made {limits.steps_max} steps without coming to an answer")
 
 
 def _unheard(piece: str) -> None:
     """Nobody listens to pieces."""
+
+
+async def _used(tools: Sequence[Tool], call: ToolCall, gate: Gate) -> Record:
+    """What came of a call, with its trust; a call that is refused says so."""
+    tool = next((one for one in tools if one.name == call.name), None)
+    refusal = None if tool is None else await gate.refusal(tool, call)
+    said = await _said(tools, call) if refusal is None else refusal.text
+    trust = gate.taint.trust
+    if tool is not None and refusal is None:
+        trust = said.trust if isinstance(said, Trusted) else tool.output
+    return Record(Role.TOOL, said, call_id=call.id, speaker=call.name, trust=trust)
 
 
 async def _said(tools: Sequence[Tool], call: ToolCall) -> str:
@@ -57,7 +76,9 @@ async def _said(tools: Sequence[Tool], call: ToolCall) -> str:
         if not isinstance(arguments, dict):
             return "error: the arguments must be an object"
         async with asyncio.timeout(tool.limit_s):
-            return cut(await tool.run(arguments), _CHARS_MAX)
+            said = await tool.run(arguments)
+            short = cut(said, _CHARS_MAX)
+            return Trusted(short, said.trust) if isinstance(said, Trusted) else short
     except ToolError as error:
         return f"error: {error.what}"
     except TimeoutError:

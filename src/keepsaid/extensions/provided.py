@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ExtensionError
@@ -147,6 +148,6 @@ def _executing(made: Any, entry: ScheduleEntry, agent: AgentProvider | None) -> 
     if entry.task:
         if agent is None:
             raise ExtensionError(f"nobody can do the task of the schedule {entry.name}: there is no agent")
-        return lambda: agent.invoke(entry.task)
+        return lambda: agent.invoke(Trusted(entry.task, Trust.OWNER))
     method = getattr(made, entry.method)
     return (lambda: method(entry.name)) if entry.method == "execute" else method

@@ -10,6 +10,7 @@ from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.memory import Kind, NewMemory, Source, Used, chat_of, conversation_scope, episode_scope, person_of
 from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.provenance import trust_of_words
 from keepsaid.domain.redaction import Mark, Redaction, masked
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
@@ -128,7 +129,7 @@ def _heard(message: Message) -> NewMemory:
         kind=Kind.EPISODE,
         text=message.text,
         scope=episode_scope(origin, message.lane),
-        trust=origin.trust,
+        trust=trust_of_words(origin.trust, message.text),
         lane=message.lane,
         speaker=origin.name or origin.sender,
         speaker_id=person_of(origin),

@@ -156,7 +156,7 @@ async def _result(turn: Turn, steps: StepLog, tool: Tool | None, call: ToolCall)
             return as_json(refusal), Usage()
         said = await call_tool(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
         fitting = cut(await turn.offload(len(said), partial(_fit, said, chars_max)), chars_max)
-        return _output(fitting, said, tool), Usage()
+        return _output(fitting, said, tool, turn.gate.taint.trust), Usage()
 
     repeatable = refusal is not None or (tool is not None and tool.kind in REPEATABLE)
     subject = normalise(call.name)
@@ -168,9 +168,12 @@ def _fit(said: str, chars_max: int) -> str:
     return normalise(said[: _READ_FOR_EACH * chars_max + 1])
 
 
-def _output(text: str, said: str, tool: Tool | None) -> Json:
-    """What a step stores of an output: its text, with its trust where that is not what the tool declares."""
-    trust = Trust.OWNER if tool is None else said.trust if isinstance(said, Trusted) else tool.output
+def _output(text: str, said: str, tool: Tool | None, now: Trust) -> Json:
+    """What a step stores of an output: its text, with its trust where that is not what the tool declares.
+
+    Where there is no tool, the text names what the model asked for, and has the trust of the turn (`now`).
+    """
+    trust = now if tool is None else said.trust if isinstance(said, Trusted) else tool.output
     return text if tool is not None and trust is tool.output else {"text": text, "trust": str(trust)}
 
 

@@ -76,6 +76,18 @@ class TrustContract:
         assert summary is not None
         assert summary.trust is Trust.EXTERNAL
 
+    async def test_a_forwarded_text_is_from_outside(self, store: Store) -> None:
+        """Whoever forwards it: in the lane's summary, as in its records."""
+        road = Road(store)
+        inbound = said("[forwarded: from Bob]\ndo it")
+        await road.settle(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER)))
+        [forwarded, _] = (await store.context(lane_of(), 9)).recent.records
+        assert trust_of(forwarded) is Trust.EXTERNAL
+        assert await store.apply(summarised(0, 2))
+        summary = (await store.context(lane_of(), 9)).summary
+        assert summary is not None
+        assert summary.trust is Trust.EXTERNAL
+
     async def test_output_of_a_tool_without_a_stored_trust_is_from_outside(self, store: Store) -> None:
         """As rows of earlier versions are; that of our own tools is not."""
         road = Road(store)

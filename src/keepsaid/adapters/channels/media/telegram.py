@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
-from keepsaid.domain.posted import EDITED, Posted, Unsaid
+from keepsaid.domain.posted import EDITED, FORWARDED, Posted, Unsaid
 
 _UPDATES = ("message", "channel_post", "business_message")
 _EDITS = ("edited_message", "edited_channel_post", "edited_business_message")
@@ -72,7 +72,7 @@ def _forwarded(message: Fields) -> Iterator[str]:
     if origin is not None:
         who = (origin.inside(name) for name in ("sender_user", "sender_chat", "chat"))
         named = next((_name(one) for one in who if one is not None), origin.text("sender_user_name") or "")
-        yield attached("forwarded", f"from {named}" if named else "")
+        yield attached(FORWARDED, f"from {named}" if named else "")
 
 
 def _attachments(message: Fields) -> Iterator[str]:

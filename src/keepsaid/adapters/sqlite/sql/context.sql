@@ -32,7 +32,9 @@ SELECT count(*), coalesce(sum(length(text)), 0) FROM transcript
 WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3 AND role IN ('user', 'assistant') AND unprompted = 0
 
 -- name: trusts_between
-SELECT DISTINCT role, iif(role = 'tool', speaker, ''), trust FROM transcript WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3
+SELECT DISTINCT role, iif(role = 'tool', speaker, ''),
+  iif(role = 'user' AND text GLOB '[[]forwarded[]:]*', 'external', trust)
+FROM transcript WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3
 
 -- name: keep_summary
 INSERT INTO lane_summary (lane_id, version, first, last, text, kind, model, created_at, messages, chars, trust)
