@@ -26,7 +26,7 @@ from keepsaid.testing.clock import CountingIds
 from keepsaid.testing.contracts.memories import by_words
 from keepsaid.testing.power.layer import laid
 from keepsaid.testing.power.medium import SECTOR, Medium
-from keepsaid.testing.power.strike import Mode
+from keepsaid.testing.power.strike import Mode, leave_progress, progress_left
 
 SEED = 20_261_121
 EVERYONE = Listener(None, everything=True)
@@ -117,12 +117,15 @@ async def cuts(folder: Path, mode: Mode, count: int) -> AsyncIterator[tuple[list
             home.mkdir()
         early = chance.random() < 0.25
         last = chance.randint(1, MADE_IN) if early else chance.randint(MADE_IN, CHANGES_MAX)
-        medium = Medium(last, honest=mode is not Mode.LYING)
+        medium, before = Medium(last, honest=mode is not Mode.LYING), progress_left(home / "memory.db")
         while not medium.dead():
             await live(home, medium, told, chance, mode)
+        latest = progress_left(home / "memory.db")
         home = folder / f"{n}-1"
         home.mkdir()
         medium.leave(home, chance)
+        if mode is Mode.FULL:
+            leave_progress(home / "memory.db", (before, latest), chance)
         kept = len(told.kept)
         yield await judge(home / "memory.db", told), kept
 

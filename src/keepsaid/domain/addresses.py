@@ -7,6 +7,13 @@ from typing import Any
 
 _PASSWORD = re.compile(r"(?P<before>://[^\s/?#:@]{0,200}:)[^\s/?#]{1,400}@")
 
+_LOGIN = re.compile(r"(?<=://)[^\s/?#]{1,600}@")
+
+
+def without_logins(text: str) -> str:
+    """The text without the user name and password of every URL in it: `https://example.org`."""
+    return _LOGIN.sub("", text)
+
 
 def without_passwords(text: str) -> str:
     """The text with `**********` for the password of every URL in it: `https://bob:**********@example.org`."""

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from keepsaid.domain.addresses import without_passwords
+from keepsaid.domain.addresses import without_logins, without_passwords
 from keepsaid.domain.space import VectorSpace
 from keepsaid.domain.text import digest
 from keepsaid.errors import EmbedderError
@@ -17,8 +17,13 @@ _CHARS_MAX = 8_000
 _LIMIT_S = 30.0
 
 
+def revision_of(base_url: str) -> str:
+    """The revision that names an endpoint in the store: its address without the user name and password."""
+    return without_logins(base_url.rstrip("/"))
+
+
 class Endpoint:
-    """One model behind `base_url`; its weights are known by its address and name alone."""
+    """One model behind `base_url`; its weights are known by its address, without a login in it, and name alone."""
 
     def __init__(self, base_url: str, model: str, key: str | None = None) -> None:
         self._base_url = base_url.rstrip("/")
@@ -32,7 +37,8 @@ class Endpoint:
         """The space of the model; the first time it is asked for a vector, to count its numbers."""
         if not self._dimension:
             await self._ask(["dimension"])
-        return VectorSpace(self._model, self._base_url, self._dimension, digest(self._base_url, self._model))
+        address = revision_of(self._base_url)
+        return VectorSpace(self._model, address, self._dimension, digest(address, self._model))
 
     async def query(self, text: str) -> bytes:
         """The vector of a query. Raises EmbedderError."""

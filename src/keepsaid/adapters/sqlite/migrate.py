@@ -14,6 +14,8 @@ from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.sealing import keep_sealed
 from keepsaid.adapters.sqlite.statements import load, migrations
 from keepsaid.config.durable import put_in_place
+from keepsaid.domain.addresses import without_logins
+from keepsaid.domain.text import digest
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.points import point
 
@@ -68,12 +70,26 @@ def migrate(db: apsw.Connection, path: Path, part: str, until: int | None = None
         due = [(number, script) for number, script in migrations(part) if found < number <= (until or number)]
         if due and found:
             back_up(db, path.with_name(f"{path.name}.schema-{part}-{found}.bak"))
+        _register(db)
         for number, script in due:
             point(f"migrate.{part}.{number}.before")
             _step(db, part, number, script)
             point(f"migrate.{part}.{number}.after")
         if found or due:
             keep_sealed(db)
+
+
+def _register(db: apsw.Connection) -> None:
+    """Functions that migrations call."""
+
+    def address(*parts: apsw.SQLiteValue) -> str:
+        return without_logins(str(parts[0]))
+
+    def hashed(*parts: apsw.SQLiteValue) -> bytes:
+        return digest(*map(str, parts))
+
+    db.create_scalar_function("without_logins", address, 1, deterministic=True)
+    db.create_scalar_function("digest", hashed, 2, deterministic=True)
 
 
 def _step(db: apsw.Connection, part: str, number: int, script: str) -> None:

@@ -50,13 +50,13 @@ async def strike(folder: Path, last: int, play: Play) -> Finding:
     home = folder / _HOME
     home.mkdir(exist_ok=True)
     medium = Medium(last, honest=play.mode is not Mode.LYING)
-    former = _progress(home)
+    former = progress_left(home / _STORE)
     while not medium.dead():
         await _life(home, medium, play)
-    latest = _progress(home)
+    latest = progress_left(home / _STORE)
     _leave(folder, medium, play.chance)
     if play.mode is Mode.FULL:
-        _leave_progress(home, (former, latest), play.chance)
+        leave_progress(home / _STORE, (former, latest), play.chance)
     judged = _emptied(folder / _JUDGED)
     shutil.copytree(home, judged, dirs_exist_ok=True)
     return await judge(judged / _STORE, play.book)
@@ -66,6 +66,21 @@ def sweep(folder: Path) -> None:
     """Remove what `strike` left in a folder."""
     for name in (_HOME, _LEFT, _JUDGED):
         shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def progress_left(store: Path) -> bytes:
+    """The progress file of a store as it is now; nothing when there is none."""
+    file = progress_of(store)
+    return file.read_bytes() if file.exists() else b""
+
+
+def leave_progress(store: Path, states: tuple[bytes, bytes], chance: Random) -> None:
+    """Leave the progress file, which is never synced: as it was last or before, torn, empty or not at all."""
+    former, latest = states
+    at = chance.randrange(len(latest) + 1)
+    left = chance.choice([latest, latest, former, former[:at] + latest[at:], latest[:at], None])
+    if left is not None:
+        progress_of(store).write_bytes(left)
 
 
 async def _life(home: Path, medium: Medium, play: Play) -> None:
@@ -115,20 +130,6 @@ def _leave(folder: Path, medium: Medium, chance: Random) -> None:
         shutil.copyfile(index, left / index.name)
     shutil.rmtree(home)
     left.rename(home)
-
-
-def _progress(home: Path) -> bytes:
-    file = progress_of(home / _STORE)
-    return file.read_bytes() if file.exists() else b""
-
-
-def _leave_progress(home: Path, states: tuple[bytes, bytes], chance: Random) -> None:
-    """Leave the progress file, which is never synced: as it was last or before, torn, empty or not at all."""
-    former, latest = states
-    at = chance.randrange(len(latest) + 1)
-    left = chance.choice([latest, latest, former, former[:at] + latest[at:], latest[:at], None])
-    if left is not None:
-        progress_of(home / _STORE).write_bytes(left)
 
 
 def _emptied(folder: Path) -> Path:

@@ -43,3 +43,9 @@ CREATE TABLE IF NOT EXISTS store_mark (
   memory BLOB
 ) STRICT;
 INSERT OR IGNORE INTO store_mark (one, id, marks) VALUES (1, randomblob(16), 0);
+
+-- Vector spaces of an endpoint are named by its address without a login. Their vectors stay, and are not computed again;
+-- of two spaces that differ in the login alone, the second keeps a hash of its own.
+UPDATE OR IGNORE space SET revision = without_logins(revision), weights_hash = digest(without_logins(revision), model)
+WHERE revision LIKE '%://%@%' AND weights_hash = digest(revision, model);
+UPDATE space SET revision = without_logins(revision), weights_hash = randomblob(16) WHERE revision LIKE '%://%@%';
