@@ -84,7 +84,7 @@ class Wanted:
 
 
 class Work(NamedTuple):
-    """Tasks and schedules, and the messages that these schedules put into the buffer.
+    """Tasks and schedules, and the messages that tell of these tasks, or that these schedules put into the buffer.
 
     `turns` wrote what is looked for, `traces` are turns whose steps alone hold it.
     """

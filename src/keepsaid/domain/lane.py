@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+FORGOTTEN = "forgotten"
+
 
 class Lane(NamedTuple):
     """An ordered strand of a conversation; its identity is all four fields, never the key alone."""
@@ -40,6 +42,11 @@ def lane_key(chat: str, topic: str | None = None, reply_to: str | None = None) -
     if reply_to:
         return f"reply:{chat}:{reply_to}"
     return f"root:{chat}"
+
+
+def forgotten_lane(lane: Lane, conversation: int, number: int) -> Lane:
+    """The name of a lane whose conversation was forgotten: numbers, in the place of every name but the channel's."""
+    return Lane(lane.channel, lane.account, f"{FORGOTTEN}:{conversation}", f"{FORGOTTEN}:{number}")
 
 
 def topic_of(lane: Lane) -> str | None:

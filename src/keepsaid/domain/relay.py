@@ -48,6 +48,13 @@ def mark_of(task: Task) -> str:
     return f"{_MARK}:{task.id}:{task.attempts}"
 
 
+def told_by(external_id: str | None) -> int | None:
+    """The task that a message with this external id tells of."""
+    mark, _, rest = (external_id or "").partition(":")
+    number = rest.partition(":")[0]
+    return int(number) if mark == _MARK and number.isdecimal() else None
+
+
 _OWN = OWN_TOOLS | {"set_status"}
 
 
@@ -66,6 +73,5 @@ def trust_of(story: TaskStory | None) -> Trust:
 def relayed_in(messages: Sequence[Message]) -> tuple[RelayTask, ...]:
     """The results that these messages told of."""
     told = (one.inbound for one in messages if one.inbound.origin.sender == SYSTEM)
-    marks = [one.marks.external_id or "" for one in told if one.content.event == RESULT]
-    numbers = [mark.split(":")[1] for mark in marks if mark.startswith(f"{_MARK}:")]
-    return tuple(RelayTask(int(number)) for number in numbers if number.isdecimal())
+    numbers = [told_by(one.marks.external_id) for one in told if one.content.event == RESULT]
+    return tuple(RelayTask(number) for number in numbers if number is not None)

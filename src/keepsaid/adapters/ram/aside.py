@@ -93,7 +93,7 @@ def for_good(state: State, number: int) -> None:
         state.forgettings[number] = replace(row, undo_until=None)
 
 
-def drop_aside(state: State, commit: DropAside) -> bool:
+def drop_rows(state: State, commit: DropAside) -> bool:
     """Delete what was kept aside; known to be gone once the logs are empty."""
     if commit.emptied:
         for_good(state, commit.id)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from keepsaid.adapters.ram import collection, schedules, tasks
-from keepsaid.adapters.ram.aside import kept_aside, put_back
+from keepsaid.adapters.ram.aside import drop_rows, kept_aside, put_back
 from keepsaid.adapters.ram.drop import drop
+from keepsaid.adapters.ram.forgetting_lanes import touched, unname
 from keepsaid.adapters.ram.forgetting_work import notices_of
 from keepsaid.adapters.ram.state import OPEN_BATCHES, OPEN_REPLIES, LaneRow, ReplyRow, State
 from keepsaid.domain.commits import Drop
@@ -17,6 +18,7 @@ from keepsaid.domain.fact import forgot, replied
 from keepsaid.domain.finding import emptied, stays
 from keepsaid.domain.forgetting import (
     PIECE,
+    DropAside,
     EmptyLog,
     Forgetting,
     MoveForgetting,
@@ -50,7 +52,21 @@ def request(state: State, commit: RequestForgetting) -> bool:
     with kept_aside(state, commit.id):
         state.tombs |= set(commit.hashes)
         _keep(state, commit.id, commit.wanted)
+    _hold(state, commit.id)
     return True
+
+
+def _hold(state: State, number: int) -> None:
+    """Let the lanes that a forgetting is about keep their names while it can be undone."""
+    if state.forgettings[number].undo_until is not None:
+        state.lanes_aside.setdefault(number, set()).update(touched(state, wanted_of(state, number)))
+
+
+def _nameless(state: State, number: int, rows: set[LaneRow]) -> None:
+    count = unname(state, rows)
+    row = state.forgettings.get(number)
+    if count and row is not None:
+        state.forgettings[number] = replace(row, counts=summed(row.counts, (("lanes", count),)))
 
 
 def _keep(state: State, number: int, wanted: Wanted) -> None:
@@ -90,10 +106,18 @@ def move_on(state: State, commit: MoveForgetting) -> bool:
     after, counts = move("forgetting", row.state, commit.verb), summed(row.counts, commit.counts)
     state.forgettings[commit.id] = replace(row, state=after, changed_at=commit.at, counts=counts)
     if commit.verb == "scrub":
+        lanes = touched(state, wanted_of(state, commit.id))
         state.forgotten_items[commit.id] = {}
+        _nameless(state, commit.id, lanes)
     if commit.verb == "finish":
-        state.told(commit.at, forgot(commit.id, dict(counts)))
+        state.told(commit.at, forgot(commit.id, dict(state.forgettings[commit.id].counts)))
     return True
+
+
+def drop_aside(state: State, commit: DropAside) -> bool:
+    """Nothing is kept of it, nor names of lanes with nothing left."""
+    _nameless(state, commit.id, state.lanes_aside.pop(commit.id, set()))
+    return drop_rows(state, commit)
 
 
 def empty_log(_state: State, _commit: EmptyLog) -> bool:
@@ -127,12 +151,15 @@ class _Piece:
 def scrub(state: State, commit: ScrubForgotten) -> Scrubbed:
     """Remove one piece."""
     with kept_aside(state, commit.id):
-        return _scrubbed(state, commit)
+        done = _scrubbed(state, commit)
+    _hold(state, commit.id)
+    return done
 
 
 def back(state: State, commit: PutBack) -> bool:
     """Put back what was kept aside; the lanes it belongs to are summarised anew from before it."""
     kept = bool(state.aside.get(commit.id))
+    state.lanes_aside.pop(commit.id, None)
     for lane, position in put_back(state, commit.id).values():
         _summaries(state, lane, position, commit.at)
     return kept

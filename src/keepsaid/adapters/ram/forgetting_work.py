@@ -9,7 +9,9 @@ from keepsaid.adapters.ram import schedules
 from keepsaid.adapters.ram.state import ReplyRow, State
 from keepsaid.domain.forgetting import Wish, Work
 from keepsaid.domain.ids import show
+from keepsaid.domain.message import RESULT
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.relay import told_by
 
 _ASKED_FOR = ("agent", "command")
 
@@ -71,7 +73,9 @@ def _work(
     turns: Iterable[int] = (),
     traces: Iterable[int] = (),
 ) -> Work:
-    named, wrote = tuple(dict.fromkeys(known)), tuple(dict.fromkeys(turns))
+    done, named, wrote = (tuple(dict.fromkeys(ids)) for ids in (tasks, known, turns))
     asked = tuple(message for one in named for message in schedules.asked_by(state, one))
+    results = (one for one in state.messages.values() if one.inbound.content.event == RESULT)
+    asked += tuple(one.id for one in results if told_by(one.inbound.marks.external_id) in done)
     held = tuple(one for one in dict.fromkeys(traces) if one not in wrote)
-    return Work(tuple(dict.fromkeys(tasks)), named, asked, wrote, held)
+    return Work(done, named, asked, wrote, held)

@@ -29,7 +29,6 @@ from keepsaid.adapters.ram import (
     turns,
 )
 from keepsaid.adapters.ram import forgetting as forgetful
-from keepsaid.adapters.ram.aside import drop_aside
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
@@ -92,7 +91,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         forgetting.ScrubForgotten: forgetful.scrub,
         forgetting.MoveForgetting: forgetful.move_on,
         forgetting.PutBack: forgetful.back,
-        forgetting.DropAside: drop_aside,
+        forgetting.DropAside: forgetful.drop_aside,
         forgetting.EmptyLog: forgetful.empty_log,
         task.CreateTasks: task_making.create,
         task.ClaimTasks: tasks.claim,

@@ -332,6 +332,7 @@ class State:
     forgotten_items: dict[int, dict[tuple[str, int | str | bytes], bool]] = field(default_factory=dict)
     forgotten: dict[int, int] = field(default_factory=dict)
     tombs: set[bytes] = field(default_factory=set)
+    lanes_aside: dict[int, set[LaneRow]] = field(default_factory=dict)
     aside: dict[int, list[tuple[dict[str, dict[Any, Any]], frozenset[bytes]]]] = field(default_factory=dict)
 
     def tell(self, topic: str, payload: str, correlation_id: str, at: int) -> None:

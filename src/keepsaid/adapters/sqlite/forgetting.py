@@ -13,6 +13,7 @@ import apsw
 from keepsaid.adapters.sqlite import collection, schedules
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.drop import drop
+from keepsaid.adapters.sqlite.forgetting_lanes import hold, touched, unname
 from keepsaid.adapters.sqlite.forgetting_work import notices_of
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
 from keepsaid.adapters.sqlite.staging import forget_staged
@@ -50,10 +51,14 @@ _KEPT += ("finding", "task", "schedule", "schedule_run", "placed", "personality"
 
 
 class Forgetful:
-    """Applies the commits of forgetting; `tombs` are those of the home."""
+    """Applies the commits of forgetting; `tombs` are those of the home.
 
-    def __init__(self, tombs: Tombs) -> None:
+    `renamed` is called when lanes have lost their names, for whoever knows lanes by name.
+    """
+
+    def __init__(self, tombs: Tombs, renamed: Callable[[], None] = lambda: None) -> None:
         self._tombs = tombs
+        self._renamed = renamed
 
     def request(self, db: apsw.Connection, commit: RequestForgetting) -> bool:
         """Write down what goes, and bury it."""
@@ -62,13 +67,53 @@ class Forgetful:
         with _aside(db, commit.id):
             db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
             self._keep(db, commit.id, commit.wanted, commit.at)
+        if commit.undo_until is not None:
+            hold(db, commit.id)
         return True
 
     def scrub(self, db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
         """Remove one piece, of what was found since as well."""
         with _aside(db, commit.id):
             self._keep(db, commit.id, commit.more, commit.at)
-            return _scrubbed(db, commit)
+            done = _scrubbed(db, commit)
+        if only(db, SQL["row"], (commit.id,))[-1] is not None:
+            hold(db, commit.id)
+        return done
+
+    def move_on(self, db: apsw.Connection, commit: MoveForgetting) -> bool:
+        """A step is over; scrubbed, lanes with nothing left lose their names, unless it can be undone."""
+        row = one(db, SQL["row"], (commit.id,))
+        if row is None or (row[1], commit.verb) not in TABLES["forgetting"]:
+            return False
+        db.execute(SQL["move"], (commit.id, move("forgetting", row[1], commit.verb), commit.at))
+        _count(db, commit.id, commit.counts, commit.at)
+        if commit.verb == "scrub":
+            lanes = touched(db, commit.id)
+            db.execute(SQL["forget_items"], (commit.id,))
+            if row[-1] is None:
+                self._unname(db, commit.id, lanes, commit.at)
+            else:
+                db.executemany(SQL["keep_item"], [(commit.id, "lane", lane_id) for lane_id in lanes])
+        if commit.verb == "finish":
+            tell(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
+        return True
+
+    def drop_aside(self, db: apsw.Connection, commit: DropAside) -> bool:
+        """Nothing is kept of it, nor names of lanes with nothing left; known to be gone once the logs are empty."""
+        row = one(db, SQL["row"], (commit.id,))
+        if row is not None:
+            lanes = touched(db, commit.id)
+            db.execute(SQL["forget_lane_items"], (commit.id,))
+            self._unname(db, commit.id, lanes, row[5])
+        if commit.emptied:
+            run(db, SQL["for_good"], (commit.id,))
+        return bool(run(db, SQL["drop_aside"], (commit.id,)))
+
+    def _unname(self, db: apsw.Connection, number: int, lanes: Sequence[int], at: int) -> None:
+        count = unname(db, lanes)
+        if count:
+            _count(db, number, (("lanes", count),), at)
+            self._renamed()
 
     def _keep(self, db: apsw.Connection, number: int, wanted: Wanted, at: int) -> None:
         if wanted.digests:
@@ -94,15 +139,9 @@ def back(db: apsw.Connection, commit: PutBack) -> bool:
     for lane_id, position in first.items():
         _summaries(db, lane_id, position, commit.at)
     run(db, SQL["drop_aside"], (commit.id,))
+    run(db, SQL["forget_lane_items"], (commit.id,))
     run(db, SQL["for_good"], (commit.id,))
     return bool(found)
-
-
-def drop_aside(db: apsw.Connection, commit: DropAside) -> bool:
-    """Nothing is kept of it; known to be gone once the logs are empty."""
-    if commit.emptied:
-        run(db, SQL["for_good"], (commit.id,))
-    return bool(run(db, SQL["drop_aside"], (commit.id,)))
 
 
 def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
@@ -138,20 +177,6 @@ def wanted_of(db: apsw.Connection, number: int) -> Wanted:
     what = ids("memory"), ids("message"), ids("turn"), ids("trace")
     people = tuple(sorted(map(str, found.get("person", ()))))
     return Wanted(*what, words, hashes("digest"), hashes("echo"), people, ids("task"), ids("schedule"))
-
-
-def move_on(db: apsw.Connection, commit: MoveForgetting) -> bool:
-    """A step is over."""
-    row = one(db, SQL["row"], (commit.id,))
-    if row is None or (row[1], commit.verb) not in TABLES["forgetting"]:
-        return False
-    db.execute(SQL["move"], (commit.id, move("forgetting", row[1], commit.verb), commit.at))
-    _count(db, commit.id, commit.counts, commit.at)
-    if commit.verb == "scrub":
-        db.execute(SQL["forget_items"], (commit.id,))
-    if commit.verb == "finish":
-        tell(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
-    return True
 
 
 def _count(db: apsw.Connection, number: int, counts: Counts, at: int) -> None:

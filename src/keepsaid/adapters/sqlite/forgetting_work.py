@@ -10,6 +10,7 @@ from keepsaid.adapters.sqlite.query import Row, every, numbers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.forgetting import Wish, Work
 from keepsaid.domain.ids import show
+from keepsaid.domain.relay import told_by
 
 SQL = load("forgetting")
 
@@ -49,10 +50,15 @@ def _work(
     turns: Iterable[int] = (),
     traces: Iterable[int] = (),
 ) -> Work:
-    known, wrote = tuple(dict.fromkeys(schedules)), tuple(dict.fromkeys(turns))
+    done, known, wrote = (tuple(dict.fromkeys(ids)) for ids in (tasks, schedules, turns))
     asked = tuple(row[0] for row in every(db, SQL["asked_by_schedules"], (numbers((0, *known)),)))
+    asked += (
+        tuple(row[0] for row in every(db, SQL["results_after"], (min(done),)) if told_by(row[1]) in done)
+        if done
+        else ()
+    )
     held = tuple(one for one in dict.fromkeys(traces) if one not in wrote)
-    return Work(tuple(dict.fromkeys(tasks)), known, asked, wrote, held)
+    return Work(done, known, asked, wrote, held)
 
 
 def _holding(rows: Iterable[Row], text: str) -> list[int]:

@@ -109,9 +109,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     NotifyOwner: notes.notify,
     commits.EpisodesKept: episodes.kept,
     commits.Judge: receipts.judge,
-    forgetting.MoveForgetting: forgetful.move_on,
     forgetting.PutBack: forgetful.back,
-    forgetting.DropAside: forgetful.drop_aside,
     forgetting.EmptyLog: emptied,
     task.CreateTasks: task_making.create,
     task.ClaimTasks: tasks.claim,
@@ -145,7 +143,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
 def buffer_commits(db: apsw.Connection) -> CommitTable:
     """How the operational commits are applied to an open, migrated file."""
     intake = Intake(db)
-    requests = forgetful.Forgetful(tombs_beside(Path(db.filename)))
+    requests = forgetful.Forgetful(tombs_beside(Path(db.filename)), intake.undone)
 
     def dispatch(db: apsw.Connection, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
         for commit in dispatches:
@@ -158,6 +156,8 @@ def buffer_commits(db: apsw.Connection) -> CommitTable:
             commits.Prune: pruning.Pruning(intake).prune,
             forgetting.RequestForgetting: requests.request,
             forgetting.ScrubForgotten: requests.scrub,
+            forgetting.MoveForgetting: requests.move_on,
+            forgetting.DropAside: requests.drop_aside,
         },
         {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.Claim: claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),

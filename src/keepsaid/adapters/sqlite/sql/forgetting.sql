@@ -263,6 +263,9 @@ SELECT id FROM schedule WHERE turn_id IN (SELECT value FROM carray(?))
 SELECT message_id FROM schedule_run
 WHERE schedule_id IN (SELECT value FROM carray(?)) AND message_id IS NOT NULL
 
+-- name: results_after
+SELECT id, external_id FROM message WHERE id > ? AND event = 'task.result' AND external_id IS NOT NULL
+
 -- name: notices_of
 SELECT id, state, NULL, attempts FROM reply INDEXED BY reply_unasked
 WHERE turn_id IS NULL AND notice = 1 AND text <> '' AND instr(text, ?1)
@@ -271,3 +274,64 @@ WHERE turn_id IS NULL AND notice = 1 AND text <> '' AND instr(text, ?1)
 SELECT count(*) FROM turn JOIN batch ON batch.id = turn.batch_id
 WHERE turn.state = 'open' AND turn.started_at <= ?1
   AND (batch.state = 'leased' OR turn.lane_id IN (SELECT value FROM carray(?2)))
+
+-- name: lanes_of_request
+SELECT message.lane_id FROM forgetting_item CROSS JOIN message ON message.id = forgetting_item.ref
+WHERE forgetting_id = ?1 AND forgetting_item.kind = 'message'
+UNION
+SELECT turn.lane_id FROM forgetting_item CROSS JOIN turn ON turn.id = forgetting_item.ref
+WHERE forgetting_id = ?1 AND forgetting_item.kind = 'turn'
+UNION
+SELECT ref FROM forgetting_item WHERE forgetting_id = ?1 AND kind = 'lane'
+
+-- name: beside_of_lane
+SELECT other.id, other.channel, other.account, other.conversation, other.key
+FROM lane JOIN lane AS other USING (channel, account, conversation)
+WHERE lane.id = ?1 AND other.key <> 'forgotten:' || other.id ORDER BY other.id
+
+-- anything in a lane that is said there, waits, is at work or comes later
+-- name: life_of_lane
+WITH RECURSIVE back (id, previous_id, forgotten_at) AS (
+  SELECT message.id, message.previous_id, message.forgotten_at
+  FROM lane JOIN message ON message.id = lane.last_id WHERE lane.id = ?1
+  UNION ALL
+  SELECT message.id, message.previous_id, message.forgotten_at
+  FROM back JOIN message ON message.id = back.previous_id WHERE back.forgotten_at IS NOT NULL
+)
+SELECT 1 FROM back WHERE forgotten_at IS NULL
+UNION ALL
+SELECT 1 FROM forgetting_item WHERE kind = 'lane' AND ref = ?1
+UNION ALL
+SELECT 1 FROM lane WHERE id = ?1 AND batched < head
+UNION ALL
+SELECT 1 FROM batch WHERE lane_id = ?1 AND state IN ('queued', 'leased')
+UNION ALL
+SELECT 1 FROM turn WHERE lane_id = ?1 AND state = 'open'
+UNION ALL
+SELECT 1 FROM transcript WHERE lane_id = ?1 AND (text <> '' OR attached <> '' OR calls <> '')
+UNION ALL
+SELECT 1 FROM reply WHERE lane_id = ?1 AND state IN ('pending', 'sending', 'unknown')
+UNION ALL
+SELECT 1 FROM task WHERE lane_id = ?1 AND state IN ('blocked', 'pending', 'running', 'needs_review')
+UNION ALL
+SELECT 1 FROM lane JOIN schedule USING (channel, account, conversation, key)
+WHERE lane.id = ?1 AND state IN ('active', 'paused', 'disabled')
+UNION ALL
+SELECT 1 FROM lane JOIN schedule_run USING (channel, account, conversation, key)
+WHERE lane.id = ?1 AND (state IN ('due', 'running') OR output IN ('asked', 'waiting'))
+LIMIT 1
+
+-- name: unname_lane
+UPDATE lane SET conversation = ?2, key = 'forgotten:' || id WHERE id = ?1
+
+-- name: unname_replies_of_lane
+UPDATE reply SET conversation = ?2 WHERE lane_id = ?1
+
+-- name: unname_schedules_of_lane
+UPDATE schedule SET conversation = ?5, key = ?6 WHERE channel = ?1 AND account = ?2 AND conversation = ?3 AND key = ?4
+
+-- name: unname_runs_of_lane
+UPDATE schedule_run SET conversation = ?5, key = ?6 WHERE channel = ?1 AND account = ?2 AND conversation = ?3 AND key = ?4
+
+-- name: forget_lane_items
+DELETE FROM forgetting_item WHERE forgetting_id = ?1 AND kind = 'lane'
