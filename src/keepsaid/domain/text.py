@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from hashlib import blake2b
 _NAME_CHARS_MAX = 120
 _ROUND = str.maketrans("[]", "()")
 _KINDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+_ESCAPED = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
@@ -38,6 +40,32 @@ def normalise(text: str) -> str:
         return text.replace("\0", _REPLACEMENT)
     bounded = (_MARKS.sub(_stream_safe, _UNSTORABLE.sub(_REPLACEMENT, part)) for part in _slices(text))
     return "".join(unicodedata.normalize("NFC", slice_) for part in bounded for slice_ in _slices(part))
+
+
+def normalise_json(text: str) -> str:
+    """A JSON text, normalised with what its escapes stand for; one that is not JSON is normalised as it is."""
+    plain = normalise(text)
+    if not _ESCAPED.search(plain):
+        return plain
+    try:
+        return json.dumps(_whole(json.loads(plain)), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return plain
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str):
+        return normalise(value)
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, dict):
+        return {normalise(name): _whole(one) for name, one in value.items()}
+    return value
+
+
+def is_storable(text: str) -> bool:
+    """Whether a text holds neither NUL nor a lone surrogate, which no UTF-8 can be made of."""
+    return (text.isascii() and "\0" not in text) or not _UNSTORABLE.search(text)
 
 
 def _slices(text: str) -> Iterator[str]:

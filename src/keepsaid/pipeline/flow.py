@@ -193,8 +193,8 @@ class Flow:
         unread = {lane.lane: self._unread(lane, now) for lane in lanes}
         read = [lane for lane, dispatch in unread.items() if dispatch is None]
         groups = await self._stores.buffer.waiting(read) if read else ()
-        ready = (self._routed(one.lane, partial(self._dispatch, one)) for one in unread.values() if one)
-        judged = (self._routed(group.lane, partial(self._judge, group, now)) for group in groups)
+        ready = (self._routed(one.batches[-1].last_id, partial(self._dispatch, one)) for one in unread.values() if one)
+        judged = (self._routed(group.messages[-1].id, partial(self._judge, group, now)) for group in groups)
         routing = asyncio.gather(*ready, *judged)
         self.hints.work.set()
         if not all(await routing):
@@ -204,14 +204,14 @@ class Flow:
     def _unread(self, lane: Due, now: int) -> Dispatch | None:
         return route_unread(self._course.routes, lane, self._window(lane.lane), self._ids, now)
 
-    async def _routed(self, lane: Lane, work: Callable[[], Awaitable[None]]) -> bool:
+    async def _routed(self, last_id: int, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether a lane could be routed."""
         try:
             await work()
         except KeepsaidError:
             raise
         except Exception as error:  # noqa: BLE001  # guard: engine loop - one lane must not stop the others
-            _log.error("lane %s cannot be routed", lane.key, exc_info=error)
+            _log.error("the lane of %s cannot be routed", show("message", last_id), exc_info=error)
             return False
         return True
 

@@ -74,7 +74,7 @@ def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
     """A lane's row id, head and last batched number."""
     row = one(db, SQL["lane"], lane)
     if row is None:
-        raise LookupError(f"no lane {lane}")
+        raise LookupError("no such lane")
     return row
 
 
@@ -135,7 +135,7 @@ def _stands(db: apsw.Connection, lanes: Sequence[Lane]) -> dict[Lane, _Stand]:
         found[Lane(channel, account, conversation, key)] = _Stand(lane_id, head, batched, _tail(batched, tail))
     missing = next((lane for lane in lanes if lane not in found), None)
     if missing is not None:
-        raise LookupError(f"no lane {missing}")
+        raise LookupError("no such lane")
     return {lane: found[lane] for lane in lanes}
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
-from keepsaid.domain.text import cut, digest, normalise
+from keepsaid.domain.text import cut, digest, normalise, normalise_json
 from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
 from keepsaid.errors import ModelMalformed, ToolError
 from keepsaid.pipeline.turn.gate import Gate, as_json, refusal_in
@@ -96,7 +96,9 @@ async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answ
 
     async def make(begun: Begun) -> tuple[Json, Usage]:
         answer = await _readable(turn, replace(request, begun=begun))
-        calls: list[Json] = [[*map(normalise, (call.id, call.name, call.arguments))] for call in answer.calls]
+        calls: list[Json] = [
+            [normalise(call.id), normalise(call.name), normalise_json(call.arguments)] for call in answer.calls
+        ]
         return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
 
     return _read(await steps.once(Call(StepKind.MODEL, turn.model.name, said, settles=_answers), make))
@@ -115,7 +117,7 @@ async def _readable(turn: Turn, request: ModelRequest) -> Answer:
     """An answer with something in it; one that is malformed or empty is asked for once more."""
     for last in (False, True):
         try:
-            answer = await turn.model.answer(request, turn.delta)
+            answer = await turn.model.answer(request, lambda piece: turn.delta(normalise(piece)))
         except ModelMalformed:
             if last:
                 raise
