@@ -86,7 +86,9 @@ class World:
 
     async def mark(self, room: str = "room") -> None:
         """Let all of a room be due to be read."""
-        [newest] = await self.operations.sessions(lane_of(room), 1)
+        newest = next(iter(await self.operations.sessions(lane_of(room), 1)), None)
+        if newest is None:  # all of it was forgotten, and with it its name
+            return
         tail = await self.operations.context(lane_of(room), 1)
         await self.operations.apply(Invalidate(newest.id, tail.head, "asked", self.clock.now_ms()))
 
