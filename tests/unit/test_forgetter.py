@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.app.care import accept_stores
 from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
@@ -203,6 +204,7 @@ async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path
         await forgotten(instance, Wish(messages=(gone,)))
     for name in ("memory.db", "buffer.db"):
         shutil.copy(tmp_path / "old" / name, home / "data" / name)
+        accept_stores(Home.at(home), Config())
         async with running(home) as instance:
             async with asyncio.timeout(_WITHIN_S):
                 while await instance.operations.forgettings.unfinished():

@@ -52,7 +52,7 @@ async def test_half_a_character_in_a_payload_stops_no_rule(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["name", "reason", "task"])
 def test_half_a_character_in_a_setting_is_refused(name: str) -> None:
     rule: dict[str, Any] = {**_RULE, name: "half \ud800"}
-    with pytest.raises(ValueError, match="lone surrogate|unicode string"):
+    with pytest.raises(ValueError, match=r"lone surrogate|unicode string"):
         Config(routes={"rules": [rule]})
 
 
