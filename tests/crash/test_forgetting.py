@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from prompt_toolkit.history import FileHistory
 from tests.crash.cast import CAST
 
 from keepsaid.app.forgetting import forget
@@ -13,7 +14,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Listener
+from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.order import Order
@@ -43,7 +44,10 @@ def secret(n: int) -> str:
 
 
 async def told(home: Home, texts: Sequence[str]) -> None:
-    """Say things, and wait until they are remembered."""
+    """Type and say things, each in a room of its own, and wait until they are remembered."""
+    home.make()
+    for text in texts:
+        FileHistory(str(home.typed_file)).store_string(text)
     async with opened(home, Config()) as instance:
         await instance.start()
         for n, text in enumerate(texts):
@@ -76,6 +80,15 @@ def held(home: Path) -> list[tuple[str, int]]:
     return [(name, n) for name, raw in files for n in range(len(deaths())) if b"zebraquix%dx" % n in raw]
 
 
+async def names(home: Home, count: int) -> tuple[set[str], set[int]]:
+    """Rooms that have their names, and which of the sentences are not remembered when the owner says them again."""
+    async with opened(home, Config()) as instance:
+        lanes = await instance.operations.lanes(1_000)
+        silent = await instance.memories.forgetful.echoes.in_texts([(OWNER, secret(n)) for n in range(count)])
+        rooms = {line.lane.conversation for line in lanes if not line.lane.conversation.startswith("forgotten:")}
+        return rooms, {n for n, one in enumerate(silent) if one}
+
+
 async def test_killed_at_any_step_the_next_start_ends_it(forks: Nursery, tmp_path: Path) -> None:
     home = Home.at(tmp_path / "home")
     dying = deaths()
@@ -93,6 +106,10 @@ async def test_killed_at_any_step_the_next_start_ends_it(forks: Nursery, tmp_pat
     assert set(states) == {"done"}
     assert len(states) == len(dying) - 1
     assert {n for _, n in held(tmp_path / "home")} == {unasked}
+    assert ("history", unasked) in held(tmp_path / "home")
+    rooms, silent = await names(home, len(dying))
+    assert rooms == {"room 0", f"room {unasked + 1}"}
+    assert silent == {n for n in range(len(dying)) if n != unasked}
 
 
 async def test_killed_while_it_is_undone_the_next_start_ends_that(forks: Nursery, tmp_path: Path) -> None:

@@ -179,6 +179,14 @@ async def _walk(kind: str, steps: list[Step]) -> None:
                     await _forget(tale, one, two, undone=what == "undo")
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", STORES)
+@given(steps=_STEPS)
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_in_many_sequences_what_goes_is_what_the_preview_named(kind: str, steps: list[Step]) -> None:
+    asyncio.run(_walk(kind, steps))
+
+
 @pytest.mark.parametrize("kind", STORES)
 @given(steps=_STEPS)
 @settings(
