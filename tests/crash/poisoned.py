@@ -40,8 +40,8 @@ _THINKING_MS = 40
 """How long an answer takes."""
 
 _LOOK_MS = 10
-_TERMS = LifeTerms(TrialTerms(after_ms=1_500))
-"""A trial comes after a second and a half already."""
+_TERMS = LifeTerms(TrialTerms(after_ms=400, beat_ms=250, trial_beat_ms=60))
+"""A trial comes after less than half a second, and lengths of lives and trials are known as exactly in proportion."""
 
 
 def _segfault() -> None:

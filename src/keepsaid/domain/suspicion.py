@@ -37,8 +37,6 @@ _RATES = (10, 30, 100)
 
 _DEATHS_MAX = 100
 _RECENT_DEATHS_MAX = 16
-_FIRST_BEAT_MS = 1_000
-_FIRST_TRIAL_BEAT_MS = 250
 _BEAT_MS_MAX = 3_600_000
 _LENGTHENED_MAX = 4
 
@@ -49,12 +47,15 @@ class TrialTerms:
 
     The process must have lived for `after_ms`, for `ratio` times as long as the last trial lasted, and half as long
     again as it had lived when it died in that trial, so that deaths at one age of the process, whatever is claimed,
-    are never taken for those of a batch. No trial waits for longer than `after_ms_max`.
+    are never taken for those of a batch. No trial waits for longer than `after_ms_max`. The process first records
+    that it lives at the age of `beat_ms`, and in a trial after `trial_beat_ms`: no length is known more exactly.
     """
 
     after_ms: int = 10_000
     ratio: int = 5
     after_ms_max: int = 3_600_000
+    beat_ms: int = 1_000
+    trial_beat_ms: int = 250
 
     def next_after_ms(self, lasted_ms: int, lived_ms: int) -> int:
         """Return how long the process must have lived for the next trial, after one that it did not survive.
@@ -107,12 +108,13 @@ def charges(evidence: Evidence, mean_ms: float) -> int:
     return min(deaths, int(log(ratio, ODDS))) if ratio > 1 else 0
 
 
-def next_beat_ms(lived_ms: int, trial_ms: int | None = None) -> int:
+def next_beat_ms(lived_ms: int, trial_ms: int | None = None, terms: TrialTerms | None = None) -> int:
     """Return at which age the process next records that it lives: at doubling ages, counted anew in a trial.
 
     So an idle process writes some twenty times a day, and each length is known within a factor of two.
     """
-    since, first = (0, _FIRST_BEAT_MS) if trial_ms is None else (trial_ms, _FIRST_TRIAL_BEAT_MS)
+    terms = terms or TrialTerms()
+    since, first = (0, terms.beat_ms) if trial_ms is None else (trial_ms, terms.trial_beat_ms)
     return since + min(max(2 * (lived_ms - since), first), lived_ms - since + _BEAT_MS_MAX)
 
 

@@ -11,7 +11,7 @@ from keepsaid.adapters.ram.busy import abandon, steered_into
 from keepsaid.adapters.ram.collection import void
 from keepsaid.adapters.ram.outbox import keep_notices
 from keepsaid.adapters.ram.state import BatchRow, LifeRow, State
-from keepsaid.domain.commits import ATTEMPTS_MAX, VoidLeases
+from keepsaid.domain.commits import ATTEMPTS_MAX, Claim, VoidLeases
 from keepsaid.domain.fact import OVER, Over, ended, judged
 from keepsaid.domain.ids import show
 from keepsaid.domain.lives import Beat, RequeueCrashed
@@ -41,7 +41,7 @@ def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
         if lane.ready is not None:
             lane.ready.later = False
     in_flight = sorted((batch for batch in state.leased() if batch.owner != commit.owner), key=lambda batch: batch.id)
-    trials = _end_lives(state, commit.owner, {batch.owner for batch in in_flight if batch.alone})
+    trials = _end_lives(state, commit, {batch.owner for batch in in_flight if batch.alone})
     mean_ms = mean_life_ms([life.past for life in state.lives if life.state != "running"])
     for batch in in_flight:
         trial = trials.get(batch.owner) if batch.alone else None
@@ -49,18 +49,18 @@ def void_leases(state: State, commit: VoidLeases) -> tuple[int, ...]:
     return tuple(batch.id for batch in in_flight if batch.state == "dead")
 
 
-def _end_lives(state: State, owner: str, in_trial: Set[str]) -> Mapping[str, FatalTrial]:
+def _end_lives(state: State, commit: VoidLeases, in_trial: Set[str]) -> Mapping[str, FatalTrial]:
     """Record how former lives ended, and that one begins; returns the trials that were fatal, by owner."""
     trials: dict[str, FatalTrial] = {}
     for life in state.lives:
-        if life.state != "running" or life.owner == owner:
+        if life.state != "running" or life.owner == commit.owner:
             continue
         fatal = life.owner in in_trial and life.trial_ms is not None
         if fatal:
             trials[life.owner] = FatalTrial(life.trial_ms or 0, life.due_ms)
         life.state = move("life", life.state, "die_in_trial" if fatal else "die")
-    if all(life.owner != owner for life in state.lives):
-        state.lives.append(LifeRow(owner, next_beat_ms(0)))
+    if all(life.owner != commit.owner for life in state.lives):
+        state.lives.append(LifeRow(commit.owner, next_beat_ms(0, None, commit.terms)))
     del state.lives[:-LIVES_MAX]
     return trials
 
@@ -133,12 +133,12 @@ def _halve(state: State, batch: BatchRow, new_id: int, at: int) -> None:
     state.told_together(at, [judged(new_id, len(messages) - kept, second.verdict)])
 
 
-def begin_trial(state: State, owner: str, lived_ms: int) -> None:
+def begin_trial(state: State, commit: Claim) -> None:
     """Record at which age of the process a trial began."""
     for life in state.lives:
-        if life.owner == owner:
-            life.trial_ms = life.lived_ms = lived_ms
-            life.due_ms = next_beat_ms(lived_ms, lived_ms)
+        if life.owner == commit.owner:
+            life.trial_ms = life.lived_ms = commit.lived_ms
+            life.due_ms = next_beat_ms(commit.lived_ms, commit.lived_ms, commit.terms)
 
 
 def beat(state: State, commit: Beat) -> bool:

@@ -35,7 +35,7 @@ def claim(state: State, commit: Claim) -> tuple[Lease, ...]:
     chosen = _choose(state, commit)
     for batch in chosen:
         if batch.crashes >= HELD_AFTER:
-            begin_trial(state, commit.owner, commit.lived_ms)
+            begin_trial(state, commit)
     turn_ids = iter(commit.turn_ids)
     leases = tuple(_lease(state, batch, commit, turn_ids.__next__) for batch in chosen)
     begun = [started(lease.turn_id, lease.batch.id) for lease in leases if not lease.continued]

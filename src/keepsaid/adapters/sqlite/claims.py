@@ -41,7 +41,7 @@ def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Lease, ..
     if held is not None and not leased:
         n = next(n for n, limit in enumerate(limits) if limit)
         begun_ms = commits[n].lived_ms
-        db.execute(SQL["begin_trial"], (commits[n].owner, begun_ms, next_beat_ms(begun_ms, begun_ms)))
+        db.execute(SQL["begin_trial"], (commits[n].owner, begun_ms, next_beat_ms(begun_ms, begun_ms, commits[n].terms)))
         nothing[n] = _leased(db, [(commits[n], held[0], commits[n].turn_ids[0])], alone=True)
         return nothing
     if held is not None and last.at - held[3] >= LONER_PATIENCE_MS:

@@ -96,7 +96,7 @@ def _end_lives(db: apsw.Connection, commit: VoidLeases, in_trial: Set[str]) -> M
         if fatal:
             trials[owner] = FatalTrial(trial_ms, due_ms)
         db.execute(SQL["end_life"], (owner, move("life", before, "die_in_trial" if fatal else "die")))
-    db.execute(SQL["begin_life"], (commit.owner, commit.at, next_beat_ms(0)))
+    db.execute(SQL["begin_life"], (commit.owner, commit.at, next_beat_ms(0, None, commit.terms)))
     db.execute(SQL["forget_lives"], (LIVES_MAX,))
     return trials
 

@@ -68,6 +68,7 @@ class Leases:
                 until,
                 self._terms.ageing,
                 self._life.trial_age_ms,
+                self._life.terms.trials,
             )
         )
 

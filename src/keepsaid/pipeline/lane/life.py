@@ -64,13 +64,13 @@ class Life:
     def trial(self) -> Iterator[None]:
         """While a trial runs, the process says more often that it lives."""
         self._trial_ms = self.lived_ms
-        self._next_ms = next_beat_ms(self._trial_ms, self._trial_ms)
+        self._next_ms = next_beat_ms(self._trial_ms, self._trial_ms, self.terms.trials)
         self.hint.set()
         try:
             yield
         finally:
             self._trial_ms = None
-            self._next_ms = next_beat_ms(self.lived_ms)
+            self._next_ms = next_beat_ms(self.lived_ms, None, self.terms.trials)
             self.hint.set()
 
     async def work(self) -> int | None:
@@ -78,7 +78,7 @@ class Life:
         lived_ms = self.lived_ms
         waiting = False
         if lived_ms >= self._next_ms:
-            self._next_ms = next_beat_ms(lived_ms, self._trial_ms)
+            self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
             waiting = await self._operations.apply(Beat(self._owner, lived_ms, self._next_ms))
         if lived_ms >= self.terms.stable_ms and not self._is_stable:
             waiting = await self._second_chance() or waiting
