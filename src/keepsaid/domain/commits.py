@@ -100,8 +100,7 @@ class Claim(Commit[tuple[Lease, ...]]):
     """Lease up to `limit` batches, each the first of its lane that is not settled.
 
     Best priority first, then arrival, with `ageing`. Of batches in flight at one crash one at a time is leased; one in
-    flight at more is claimed for a trial, alone, once the process has lived long enough (`lived_ms`). By `terms` the
-    process then records that it lives.
+    flight at more is claimed for a trial, alone, once the process has lived long enough (`lived_ms`, `terms`).
     """
 
     owner: str
