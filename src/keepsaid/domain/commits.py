@@ -1,7 +1,6 @@
 """Commits as values: every write of the operational store, each atomic (design: section 2).
 
-A commit carries all that decides it, so that applying it needs no clock and no chance. Times are
-milliseconds UTC. The result type is the parameter of `Commit`.
+A commit carries all that decides it: applying it needs no clock and no chance. Times are milliseconds UTC.
 """
 
 from __future__ import annotations
