@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -16,7 +17,9 @@ from tests.unit.fuzz_cast import SECRET, Fuzzer, Tally, Target, fuzz
 from tests.unit.http_cast import site
 from tests.unit.test_http_fuzz import targets_of
 
-REQUESTS = 1_000_000
+REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "1000000"))
+"""How many requests are sent: `FUZZ_REQUESTS=200000 make soak PART=fuzz` sends fewer."""
+
 _PARTS = 50
 _AT_ONCE = 4
 _GROWTH_MAX_MB = 60.0
