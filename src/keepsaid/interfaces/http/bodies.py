@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -74,14 +75,15 @@ class _Job(Generic[T]):
         self.is_wanted = True
         self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-    def tell(self, result: T | None, error: BaseException | None) -> None:
-        """Hand over what it came to, on the loop."""
-        if self.future.done():
-            return
-        if error is not None:
+    def succeed(self, result: T) -> None:
+        """Hand over the result, on the loop."""
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        """Hand over the error, on the loop."""
+        if not self.future.done():
             self.future.set_exception(error)
-        else:
-            self.future.set_result(result)  # type: ignore[arg-type] # without an error there is a result
 
 
 class Readers:
@@ -121,13 +123,13 @@ class Readers:
                 self._do(job)
 
     def _do(self, job: _Job[Any]) -> None:
-        result, error = None, None
+        told: Callable[[], None]
         try:
-            result = job.work(lambda: job.is_wanted and self._open)
+            told = partial(job.succeed, job.work(lambda: job.is_wanted and self._open))
         except Exception as failed:  # noqa: BLE001  # guard: HTTP boundary - it is raised where the request is answered
-            error = failed
+            told = partial(job.fail, failed)
         try:
-            job.future.get_loop().call_soon_threadsafe(job.tell, result, error)
+            job.future.get_loop().call_soon_threadsafe(told)
         except RuntimeError:
             self._open = False  # the loop is closed, and nobody waits any more
 

@@ -164,8 +164,10 @@ class Connection(H11Protocol):
         """Whether no request is at work on it."""
         return self.cycle is None or self.cycle.response_complete
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, or refuse to."""
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"a connection needs a transport that reads and writes, not {type(transport).__name__}")
         super().connection_made(transport)
         self.flow = _Flow(transport)
         if not self.registry.admit(self):
