@@ -129,6 +129,7 @@ def _words_and_calls(module: ModuleType) -> tuple[frozenset[str], frozenset[tupl
     """The names in the source of a module, and the methods of patterns that it calls, each with its object's name."""
     text = inspect.getsource(module) if module.__file__ else ""
     calls = re.findall(rf"(\w*)\.({_METHODS})\(", text)
+    calls += [(name, "finditer") for name in re.findall(r"\bmatches\((\w+)", text)]
     return frozenset(re.findall(r"\w+", text)), frozenset(calls)
 
 

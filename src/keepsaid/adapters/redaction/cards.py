@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from keepsaid.adapters.redaction.windows import matches
 from keepsaid.domain.redaction import Mark
 
 _NUMBER = re.compile(
@@ -20,7 +21,7 @@ _ISSUED = re.compile(
 
 def card_marks(text: str) -> Iterator[Mark]:
     """Every number that a credit card may have."""
-    for found in _NUMBER.finditer(text):
+    for found in matches(_NUMBER, text):
         digits = found.group().replace(" ", "").replace("-", "")
         if (
             _ISSUED.fullmatch(digits)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from keepsaid.adapters.redaction.windows import matches
 from keepsaid.domain.redaction import Mark
 
 _EDGE = r"(?<![A-Za-z0-9_-])"
@@ -153,11 +154,15 @@ _LINES = re.compile(r"[A-Za-z0-9+/=\\\s:,.-]{0,20000}")
 _PLACEHOLDER = re.compile(r"[*x.•…]+|<[^>]*>|\$?\{[^}]*\}|\[[^\]]*\]|%s|pass(?:word|wd)?|secret|token", re.IGNORECASE)
 
 
+_REACH = 24_000
+"""The most characters that a token of the table has: a JSON web token."""
+
+
 def token_marks(text: str) -> Iterator[Mark]:
     """Every token that its format gives away."""
     for kind, hints, pattern in FORMATS:
         if any(hint in text for hint in hints):
-            for found in pattern.finditer(text):
+            for found in matches(pattern, text, _REACH):
                 start, end = found.span(found.lastindex or 0)
                 if not _PLACEHOLDER.fullmatch(text, start, end):
                     yield Mark(start, end, kind)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from keepsaid.adapters.redaction.spoken import is_secret
+from keepsaid.adapters.redaction.windows import matches
 from keepsaid.adapters.redaction.words import CAMEL, KEYWORD
 from keepsaid.domain.redaction import Mark
 
@@ -31,7 +32,7 @@ def placed_marks(text: str) -> Iterator[Mark]:
     """Every secret that stands where its syntax says that one does."""
     if "</" in text or "value=" in text:
         for pattern in (_ELEMENT, _PAIR):
-            for found in pattern.finditer(text):
+            for found in matches(pattern, text):
                 yield from _named(found)
     if "Secret" in text and _KIND.search(text):
         yield from _of_kubernetes(text)
@@ -65,7 +66,7 @@ def _of_kubernetes(text: str) -> Iterator[Mark]:
 
 def _of_curl(text: str) -> Iterator[Mark]:
     """The password of `curl -u user:password`."""
-    for found in _LOGIN.finditer(text):
+    for found in matches(_LOGIN, text):
         before = text[max(0, found.start() - _LOOK_BACK) : found.start()].rpartition("\n")[2]
         if "curl" in before and not found["value"].startswith(("$", "<", "{")):
             yield Mark(*found.span("value"), "password")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from keepsaid.adapters.redaction.randomness import is_random
+from keepsaid.adapters.redaction.windows import matches
 from keepsaid.domain.redaction import Mark
 
 _TOKEN = re.compile(
@@ -35,7 +36,7 @@ def prefixed_marks(text: str) -> Iterator[Mark]:
     """Every token that looks made by a machine behind a short beginning."""
     if "_" not in text and "-" not in text:
         return
-    for found in _TOKEN.finditer(text):
+    for found in matches(_TOKEN, text):
         if _is_token(found["beginning"], found["rest"]) and not _in_address(text, found.start()):
             yield Mark(*found.span(), "token")
 

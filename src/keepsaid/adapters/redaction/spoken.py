@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from keepsaid.adapters.redaction.masks import Masks
 from keepsaid.adapters.redaction.randomness import is_made, is_random
+from keepsaid.adapters.redaction.windows import matches
 from keepsaid.adapters.redaction.words import CAMEL, CJK, COMMON, KEYWORD, STEMS
 from keepsaid.domain.redaction import MASK, Mark
 
@@ -41,6 +42,10 @@ _NAMED = re.compile(r"(?i)sha|commit|hash|digest|md5|checksum|uuid|count|usage|h
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _RUN = re.compile(r"(?<![\w/.+=-])[A-Za-z0-9+/_=-]{16,400}(?![\w/+=-])")
 
+_RUN_MAX = 402
+_SOUGHT = 16_384
+"""How far of a word for a secret the next run is looked for."""
+
 _NO_SECRET = re.compile(
     r"""[*•.…x_-]+$|<|\$|%|\{|\[|\(|@\w+$|https?://|(?:your|my|the|some|new|old)[_ -]|.{0,40}(?:example|placeholder)
     |(?:os|process|self|cls|this|config|settings|env|request|req|ctx|args|secrets|options|opts|data|user|params?)[.\[]
@@ -64,11 +69,11 @@ def spoken_marks(text: str) -> Iterator[Mark]:
     if not text.isascii():
         yield from _Words(text).marks(CJK)
     for pattern, kind in ((_BEARER, "credential"), (_SEED, "seed phrase")):
-        for found in pattern.finditer(text):
+        for found in matches(pattern, text):
             start, end = found.span("bare")
             if kind == "seed phrase" or is_random(text[start:end], 16):
                 yield Mark(start, end, kind)
-    for found in _KEY.finditer(text):
+    for found in matches(_KEY, text):
         if _is_key(found["bare"]):
             yield Mark(*found.span("bare"), "credential")
 
@@ -85,14 +90,14 @@ class _Words:
     def __init__(self, text: str) -> None:
         self._text = text
         self._masks = Masks(text)
-        self._sought = 0
+        self._clear = 0
         self._run: re.Match[str] | None = None
 
     def marks(self, *patterns: re.Pattern[str]) -> Iterator[Mark]:
         """The secrets after the words that the patterns know."""
         for pattern in patterns:
-            self._sought, self._run = 0, None
-            for found in pattern.finditer(self._text):
+            self._clear, self._run = 0, None
+            for found in matches(pattern, self._text):
                 mark = None if self._masks.touch(*found.span()) else self._after(found)
                 if mark is not None:
                     yield mark
@@ -117,9 +122,7 @@ class _Words:
     def _near(self, keyword: re.Match[str], kind: str) -> Mark | None:
         """A random run a few words further on, in the same sentence."""
         after = keyword.end()
-        if self._sought == 0 or (self._run is not None and self._run.start() < after):
-            self._sought, self._run = 1, _RUN.search(self._text, after)
-        run = self._run
+        run = self._run_after(after)
         if run is None or run.start() > after + _NEAR_MAX or _UUID.fullmatch(run.group()):
             return None
         between = self._text[after : run.start()]
@@ -130,6 +133,17 @@ class _Words:
         if not is_random(value, 16) or (not mixed and len(value) < 24) or _NO_SECRET.match(value):
             return None
         return Mark(*run.span(), kind)
+
+    def _run_after(self, after: int) -> re.Match[str] | None:
+        """The first run that begins behind a place; None if none begins near it. No place is searched again."""
+        if self._run is not None and self._run.start() < after:
+            self._clear, self._run = 0, None
+        if self._run is None and self._clear <= after + _NEAR_MAX:
+            clear = after + _SOUGHT
+            run = _RUN.search(self._text, after, clear + _RUN_MAX)
+            self._run = run if run is not None and run.start() <= clear else None
+            self._clear = clear + 1
+        return self._run
 
 
 def _value(text: str, start: int, kind: str, *, sure: bool, said: bool) -> Mark | None:
