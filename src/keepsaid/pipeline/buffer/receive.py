@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 
 from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.batch import Window
@@ -39,14 +38,36 @@ class Limits:
 
 def storable(inbound: Inbound) -> Inbound:
     """The message with every string made fit to store: NFC, no NUL, no lone surrogates; the payload stays raw."""
+    whole = _whole(inbound)
+    return inbound if whole.isascii() and "\0" not in whole else _normalised(inbound)
+
+
+def _strings(inbound: Inbound) -> tuple[str | None, ...]:
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
-    names = (origin.channel, origin.account, origin.conversation, origin.sender, origin.name)
-    ids = (marks.external_id, marks.provider_id, marks.reply_to)
-    given = (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url)
-    whole = "".join([text for text in given if text])
-    if whole.isascii() and "\0" not in whole:
-        return inbound
-    fit = [None if text is None else normalise(text) for text in given]
+    return (
+        origin.channel,
+        origin.account,
+        origin.conversation,
+        origin.sender,
+        origin.name,
+        content.text,
+        content.event,
+        marks.external_id,
+        marks.provider_id,
+        marks.reply_to,
+        inbound.topic,
+        inbound.reply_url,
+    )
+
+
+def _whole(inbound: Inbound) -> str:
+    """Every string of a message, joined."""
+    return "".join([text for text in _strings(inbound) if text])
+
+
+def _normalised(inbound: Inbound) -> Inbound:
+    origin, content = inbound.origin, inbound.content
+    fit = [None if text is None else normalise(text) for text in _strings(inbound)]
     channel, account, conversation, sender, name, text, event = (one or "" for one in fit[:7])
     return Inbound(
         Origin(channel, account, conversation, sender, name, origin.direct, origin.trust),
@@ -74,8 +95,8 @@ def _refuse_oversized(inbound: Inbound, limits: Limits) -> None:
             raise InputError(f"no name, id or URL may have more than {limits.name_chars_max} characters")
 
 
-def _hashes(inbound: Inbound, *, body: bool) -> tuple[bytes, bytes]:
-    return inbound.content_hash, inbound.body_hash if body else b""
+def _hashes(inbound: Inbound, same_body_ms: int) -> tuple[bytes, bytes]:
+    return inbound.content_hash, inbound.body_hash if same_body_ms else b""
 
 
 class Door:
@@ -106,24 +127,34 @@ class Door:
         external id was used with other content, DiskReserve when too little disk is free, and StoreError
         when the disk refuses.
         """
-        _refuse_oversized(inbound, self._limits)
-        long = len(inbound.content.text) > _INLINE_CHARS_MAX and not inbound.content.text.isascii()
-        inbound = await asyncio.to_thread(storable, inbound) if long else storable(inbound)
+        inbound = await self._storable(inbound)
         window = self._checked(inbound)
         if self._reserve is not None:
             self._reserve.check()
         same_body_ms = self._limits.same_body_ms.get(inbound.origin.channel, 0)
-        large = len(inbound.content.payload) > _INLINE_BYTES_MAX
-        hashed = partial(_hashes, inbound, body=same_body_ms > 0)
-        content, body = await asyncio.to_thread(hashed) if large else hashed()
-        arrival = Arrival(self._ids.next(), inbound, self._clock.now_ms(), inbound.key_hash, content)
-        if same_body_ms:
-            arrival = arrival._replace(body=BodyKey(body, arrival.at + same_body_ms))
+        if len(inbound.content.payload) > _INLINE_BYTES_MAX:
+            content, body = await asyncio.to_thread(_hashes, inbound, same_body_ms)
+        else:
+            content, body = _hashes(inbound, same_body_ms)
+        now = self._clock.now_ms()
+        body_key = BodyKey(body, now + same_body_ms) if body else None
+        arrival = Arrival(self._ids.next(), inbound, now, inbound.key_hash, content, body_key)
         received = await self._operations.apply(Receive(arrival, window, self._lanes))
         if received.intake is Intake.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
         return received
+
+    async def _storable(self, inbound: Inbound) -> Inbound:
+        """The message, fit to store. Raises TooLarge and InputError for what is far too long."""
+        whole = _whole(inbound)
+        if len(whole) > self._limits.name_chars_max:  # or nothing in it is too long
+            _refuse_oversized(inbound, self._limits)
+        if whole.isascii() and "\0" not in whole:
+            return inbound
+        if len(whole) > _INLINE_CHARS_MAX:
+            return await asyncio.to_thread(_normalised, inbound)
+        return _normalised(inbound)
 
     def _checked(self, inbound: Inbound) -> Window:
         origin, content, limits = inbound.origin, inbound.content, self._limits
