@@ -49,6 +49,7 @@ HOT = (
         "a lane sought by its name",
     ),
     Hot("views", "next_ready"),
+    Hot("views", "next_trial"),
     Hot("rows", "message", (_MESSAGE,)),
     Hot("views", "lane_of_message", (_MESSAGE,)),
     Hot("views", "batch_of", (7, 5)),

@@ -10,6 +10,7 @@ from tests.unit.test_flow import Nothing, Road
 from tests.waits import HANG_S
 
 from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
+from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Answer, Claimed, Lease
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
@@ -85,6 +86,22 @@ async def test_suspects_that_wait_for_one_another_are_not_asked_for_again_and_ag
         road.flow.hints.work.clear()
         await asyncio.wait_for(road.flow.hints.work.wait(), HANG_S)
         assert await workers.claim() is not None
+
+
+async def test_workers_come_back_when_the_process_is_old_enough_for_a_trial() -> None:
+    """Not at the next poll: a delay counts in the age at which the process dies, and so lengthens the next wait."""
+    road = Road(model=Slow())
+    await crashed(road, 1)
+    second = Leases(road.store, road.clock, road.ids, "alive", LeaseTerms())
+    assert len(await road.flow.claim(second, 1)) == 1
+    await road.store.apply(VoidLeases("third", road.clock.now_ms(), "it died", (902,)))
+    async with working(road) as workers:
+        await road.clock.advance(400)
+        soon = await workers.claim()
+        assert soon == road.clock.due_ms() + TrialTerms().after_ms - 400
+        await road.clock.advance(soon - road.clock.due_ms())
+        await workers.claim()
+        assert (await road.store.overview()).batches == {"leased": 1}
 
 
 async def test_a_lane_whose_model_hangs_takes_no_place_for_long() -> None:

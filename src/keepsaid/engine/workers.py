@@ -62,7 +62,7 @@ class Workers:
         self._full = True
         if free < 1:
             return None
-        now = self._clock.due_ms()
+        now, lived_ms = self._clock.due_ms(), self._leases.lived_ms
         leases = await self._flow.claim(self._leases, free)
         for one in leases:
             lane = one.batch.lane
@@ -78,7 +78,16 @@ class Workers:
         if leases:
             return now + _MOMENT_MS
         due = await self._lanes.next_ready()
-        return due if due is None or due > now else None  # what is ready and was not given waits for a turn to end
+        return due if due is None or due > now else await self._trial_due(now, lived_ms)
+
+    async def _trial_due(self, now: int, lived_ms: int) -> int | None:
+        """Return when a trial may begin; None when it cannot before a turn has ended.
+
+        A ready batch that was not claimed waits for one or the other. `lived_ms` is the age of the process at `now`,
+        before the claim: read after it, an age that was reached meanwhile would be missed until the next poll.
+        """
+        after_ms = await self._lanes.next_trial()
+        return None if after_ms is None or after_ms <= lived_ms else now + after_ms - lived_ms
 
     def _slowed(self, task: asyncio.Task[None]) -> None:
         if task in self._running:

@@ -28,3 +28,7 @@ class LaneView(ContextView, Protocol):
     async def next_ready(self) -> int | None:
         """When the next queued batch may be claimed; None when none is queued."""
         ...
+
+    async def next_trial(self) -> int | None:
+        """Return the age of the process (ms) at which a trial may begin; None when no batch waits for one."""
+        ...

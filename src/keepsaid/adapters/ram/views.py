@@ -196,6 +196,12 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
         ready = [batch for batch in (row.ready for row in self._state.lanes.values()) if batch is not None]
         return min((batch.ready_at if batch.later else 0 for batch in ready), default=None)
 
+    async def next_trial(self) -> int | None:
+        """Return the age of the process at which a trial may begin."""
+        ready = [batch for batch in (row.ready for row in self._state.lanes.values()) if batch is not None]
+        held = [batch for batch in ready if batch.crashes >= HELD_AFTER and not batch.later]
+        return min((batch.trial_after_ms for batch in held), default=None)
+
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet; those with a URL are pushed there instead."""
         waiting = [self._state.unsettled[reply_id] for reply_id in sorted(self._state.unsettled)]

@@ -79,6 +79,12 @@ def next_ready(db: apsw.Connection) -> int | None:
     return at
 
 
+def next_trial(db: apsw.Connection) -> int | None:
+    """Return the age of the process at which a trial may begin."""
+    after_ms: int | None = only(db, SQL["next_trial"])[0]
+    return after_ms
+
+
 def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
     """Replies that nobody has pulled yet."""
     return rows.replies(db, SQL["unseen"], (channel, conversation))

@@ -269,6 +269,10 @@ class SqliteLanes(
         """When the next queued batch may be claimed."""
         return await self._readers.run(lane_view.next_ready)
 
+    async def next_trial(self) -> int | None:
+        """Return the age of the process at which a trial may begin."""
+        return await self._readers.run(lane_view.next_trial)
+
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet."""
         return await self._readers.run(lane_view.unseen, channel, conversation)

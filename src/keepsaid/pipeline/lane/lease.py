@@ -55,6 +55,11 @@ class Leases:
         self._hints = hints or Hints()
         self._life = life or Life(operations, clock, owner)
 
+    @property
+    def lived_ms(self) -> int:
+        """How long the process has lived."""
+        return self._life.lived_ms
+
     async def claim(self, limit: int) -> tuple[Lease, ...]:
         """Lease up to `limit` batches, best first."""
         turn_ids = tuple(self._ids.next() for _ in range(limit))

@@ -94,7 +94,9 @@ class TrialContract:
         assert other.batch.id != queued.batch_id
         await lives.road.answer(other)
         assert await lives.claim(_TERMS.after_ms - 1) == ()
+        assert await store.next_trial() == _TERMS.after_ms
         assert (await lives.try_alone(_TERMS.after_ms)).batch.trial_after_ms == _TERMS.after_ms
+        assert await store.next_trial() is None
 
     async def test_the_overview_counts_what_waits_for_a_trial(self, store: Store) -> None:
         """And names the oldest."""

@@ -230,6 +230,10 @@ class Views(_Views):
         """When the next batch may be claimed."""
         return await self.store.next_ready()
 
+    async def next_trial(self) -> int | None:
+        """At which age of the process a trial may begin."""
+        return await self.store.next_trial()
+
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet."""
         return await self.store.unseen(channel, conversation)

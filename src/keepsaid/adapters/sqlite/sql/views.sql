@@ -31,6 +31,10 @@ SELECT iif(
   EXISTS (SELECT 1 FROM ready WHERE later = 0 AND suspect BETWEEN 0 AND 2), 0, (SELECT min(ready_at) FROM ready WHERE later = 1)
 )
 
+-- name: next_trial
+SELECT min(trial_after_ms) FROM ready INDEXED BY ready_next JOIN batch ON batch.id = ready.batch_id
+WHERE ready.later = 0 AND ready.suspect = 2
+
 -- name: batch_of
 SELECT id FROM (SELECT id, last FROM batch WHERE lane_id = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1) WHERE last >= ?2
 
