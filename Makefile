@@ -34,7 +34,7 @@ test: check ## Run the static checks, then the tests, on up to four cores
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench
 
-soak: .venv/.test ## Run the long tests, or PART=points, kills, cuts, frozen, fuzz, seeds, scopes or hour; figures go to FIGURES
+soak: .venv/.test ## Run the long tests, or PART=points, kills, crash_loop, cuts, frozen, fuzz, seeds, scopes or hour; figures go to FIGURES
 	@mkdir -p $(dir $(FIGURES))
 	@$(BIN)/pytest --quiet -m soak --figures $(FIGURES) $(if $(PART),-k $(PART))
 
