@@ -64,6 +64,12 @@ class RamBuffer:
         """When the next window closes."""
         return min((row.due_at for row in self._state.lanes.values() if row.due_at is not None), default=None)
 
+    async def next_trial(self) -> int | None:
+        """Return the age of the process at which a trial may begin."""
+        ready = [batch for batch in (row.ready for row in self._state.lanes.values()) if batch is not None]
+        held = [batch for batch in ready if batch.crashes >= HELD_AFTER and not batch.later]
+        return min((batch.trial_after_ms for batch in held), default=None)
+
     async def story(self, message_id: int) -> Story | None:
         """One message and what became of it."""
         message = self._state.messages.get(message_id)
@@ -195,12 +201,6 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
         """When the next queued batch may be claimed."""
         ready = [batch for batch in (row.ready for row in self._state.lanes.values()) if batch is not None]
         return min((batch.ready_at if batch.later else 0 for batch in ready), default=None)
-
-    async def next_trial(self) -> int | None:
-        """Return the age of the process at which a trial may begin."""
-        ready = [batch for batch in (row.ready for row in self._state.lanes.values()) if batch is not None]
-        held = [batch for batch in ready if batch.crashes >= HELD_AFTER and not batch.later]
-        return min((batch.trial_after_ms for batch in held), default=None)
 
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet; those with a URL are pushed there instead."""

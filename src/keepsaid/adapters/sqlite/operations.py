@@ -184,6 +184,10 @@ class SqliteBuffer:
         """When the next window closes."""
         return await self._readers.run(buffer_view.next_due)
 
+    async def next_trial(self) -> int | None:
+        """Return the age of the process at which a trial may begin."""
+        return await self._readers.run(lane_view.next_trial)
+
     async def story(self, message_id: int) -> Story | None:
         """One message and what became of it."""
         return await self._readers.run(buffer_view.story, message_id)
@@ -268,10 +272,6 @@ class SqliteLanes(
     async def next_ready(self) -> int | None:
         """When the next queued batch may be claimed."""
         return await self._readers.run(lane_view.next_ready)
-
-    async def next_trial(self) -> int | None:
-        """Return the age of the process at which a trial may begin."""
-        return await self._readers.run(lane_view.next_trial)
 
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet."""
