@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
+from typing import TypeVar
 
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.connection import open_reader
@@ -20,6 +21,8 @@ from keepsaid.domain.commits import Commit
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.clock import Ids
 from keepsaid.ports.redactor import Redactor
+
+R = TypeVar("R")
 
 
 async def open_stores(
@@ -76,7 +79,7 @@ def _check(buffer: Path, memory: Path) -> None:
 class ReadOnly:
     """Stands where a writer would, for who may only read."""
 
-    async def apply(self, commit: Commit[object]) -> object:
+    async def apply(self, commit: Commit[R]) -> R:
         """Refuse."""
         raise StoreError(f"{type(commit).__name__} needs the runtime: these files were opened for reading only")
 
@@ -92,7 +95,7 @@ async def read_stores(
     closing.push_async_callback(buffer_readers.close)
     closing.push_async_callback(memory_readers.close)
     tombs = tombs_beside(buffer)
-    reading = SqliteMemories(ReadOnly(), memory_readers, ids, tombs=tombs)  # type: ignore[arg-type]
+    reading = SqliteMemories(ReadOnly(), memory_readers, ids, tombs=tombs)
     return SqliteChronicles(buffer_readers), reading
 
 

@@ -9,10 +9,11 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 
 import uvicorn
 from starlette.applications import Starlette
@@ -173,7 +174,8 @@ class _QuietServer(uvicorn.Server):
     """uvicorn without signal handlers of its own: the program stops it."""
 
     @contextlib.contextmanager
-    def capture_signals(self):  # type: ignore[no-untyped-def]
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Handle no signal while the server runs."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -193,7 +195,7 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
         lifespan="off",
         backlog=ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
-        timeout_keep_alive=server.idle_timeout_s,  # type: ignore[arg-type] # it is handed to call_later
+        timeout_keep_alive=ceil(server.idle_timeout_s),
         timeout_graceful_shutdown=_STOP_S,
     )
 
