@@ -95,7 +95,7 @@ ERRORS_ALONE = {
         "config reload",
         "tools accept",
     ),
-    *("data export", "data import", "data backup", "data restore"),
+    *("data export", "data import", "data backup", "data restore", "data accept-loss"),
 }
 """Commands that change something, take long or show nothing of others: called with hostile arguments alone."""
 

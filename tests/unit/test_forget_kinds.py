@@ -38,7 +38,7 @@ async def test_a_person_is_forgotten_in_every_kind_of_place(tmp_path: Path) -> N
     async with planting(tmp_path / "home") as at:
         await planted(at)
         await forgotten(at, person="owner")
-        assert kinds_in(tmp_path) <= _BY_COMMAND | _ELSEWHERE
+        assert kinds_in(tmp_path) <= _BY_COMMAND | _ELSEWHERE, residue(tmp_path)
 
 
 @pytest.mark.soak
