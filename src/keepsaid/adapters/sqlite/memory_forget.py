@@ -139,13 +139,15 @@ def _runs(ids: Sequence[int]) -> list[tuple[int, ...]]:
 
 def hide(db: apsw.Connection, commit: HideMemories) -> Counts:
     """Hide, and bury."""
+    terms: set[str] = set()
     with kept_aside(db, commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
-        counts = _hidden(db, commit)
+        counts = _hidden(db, commit, terms)
     settle(db)
+    db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return counts
 
 
-def _hidden(db: apsw.Connection, commit: HideMemories) -> Counts:
+def _hidden(db: apsw.Connection, commit: HideMemories, terms: set[str]) -> Counts:
     counts: Counter[str] = Counter()
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
     db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
@@ -155,6 +157,8 @@ def _hidden(db: apsw.Connection, commit: HideMemories) -> Counts:
             continue
         pieces, vectors = only(db, SQL["pieces_of"], (memory_id,))
         mentioned = every(db, SQL["mentioned"], (memory_id,))
+        for text, speaker in every(db, SQL["merged_into"], (memory_id,)):
+            terms.update(own_terms(db, text), stems(db, speaker))  # a trigger deletes these with the one that is hidden
         db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
         gone = sum(run(db, SQL["forget_entity"], one) for one in mentioned)
         counts.update(memories=1, pieces=pieces, vectors=vectors, entities=gone)
