@@ -157,7 +157,7 @@ def _hidden(db: apsw.Connection, commit: HideMemories, terms: set[str]) -> Count
             continue
         pieces, vectors = only(db, SQL["pieces_of"], (memory_id,))
         mentioned = every(db, SQL["mentioned"], (memory_id,))
-        for text, speaker in every(db, SQL["merged_into"], (memory_id,)):
+        for text, speaker in every(db, SQL["merged_texts"], (memory_id,)):
             terms.update(own_terms(db, text), stems(db, speaker))  # a trigger deletes these with the one that is hidden
         db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
         gone = sum(run(db, SQL["forget_entity"], one) for one in mentioned)

@@ -23,7 +23,9 @@ def load(page: str) -> Mapping[str, str]:
 def _named(page: str) -> Mapping[str, str]:
     text = files("keepsaid.adapters.sqlite").joinpath("sql", f"{page}.sql").read_text("utf-8")
     parts = _NAME.split(text)
-    return {name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2], strict=True)}
+    found = {name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2], strict=True)}
+    assert len(found) == len(parts) // 2, f"a name stands twice in {page}.sql"
+    return found
 
 
 def _filled(sql: str) -> str:

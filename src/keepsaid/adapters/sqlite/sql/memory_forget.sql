@@ -104,13 +104,13 @@ SELECT count(*), (
 )
 FROM memory_piece WHERE memory_id = ?1
 
--- name: merged_into
+-- name: merged_texts
 WITH RECURSIVE merged (id) AS (
   SELECT id FROM memory WHERE superseded_by = ?1 AND state = 'merged'
   UNION
-  SELECT memory.id FROM merged JOIN memory ON memory.superseded_by = merged.id AND memory.state = 'merged'
+  SELECT memory.id FROM merged CROSS JOIN memory ON memory.superseded_by = merged.id AND memory.state = 'merged'
 )
-SELECT text, speaker FROM memory JOIN merged USING (id)
+SELECT memory.text, memory.speaker FROM merged CROSS JOIN memory ON memory.id = merged.id
 
 -- name: hide
 UPDATE memory SET state = ?2 WHERE id = ?1
