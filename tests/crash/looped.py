@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from tests.crash.poisoned import nothing_left
+
 import keepsaid.app.instance as instances
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Home
@@ -35,7 +37,6 @@ TOOL = "grind"
 
 _ANSWER_S = (1.0, 30.0)
 _ALONE_MS = 60_000
-_LOOK_MS = 10
 _PIECE_BYTES = 4 << 20
 _ROOM_BYTES = 2 << 30
 _TRIALS = TrialTerms()
@@ -133,15 +134,7 @@ async def _live(plan: Plan) -> None:
             origin = Origin("http", "default", room, "ann", trust=Trust.KNOWN)
             await instance.receive(Inbound(origin, Content(text.encode(), text), Marks(f"{room}: {text}")))
         begun(home.data.parent).write_text(str(plan.number), "utf-8")
-        await (_nothing_left(instance) if plan.drains else asyncio.Event().wait())
-
-
-async def _nothing_left(instance: Instance) -> None:
-    while True:
-        seen = await instance.operations.overview()
-        if not any(depth.unrouted for depth in seen.channels) and not {"queued", "leased"} & seen.batches.keys():
-            return
-        await instance.clock.wait(asyncio.Event(), _LOOK_MS)
+        await (nothing_left(instance) if plan.drains else asyncio.Event().wait())
 
 
 def begun(home: Path) -> Path:

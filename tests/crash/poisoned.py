@@ -126,7 +126,7 @@ async def _live(kind: str, number: int) -> None:
         if begins_apart:
             await instance.start()
             await hear(instance, VICTIM, "hello")
-            await _nothing_left(instance)
+            await nothing_left(instance)
         for text in CROWDED if kind == CROWD else (f"say {POISON}",):
             await hear(instance, VICTIM, text)
         for room in INNOCENTS:
@@ -134,10 +134,11 @@ async def _live(kind: str, number: int) -> None:
         model.all_heard.set()
         if not begins_apart:
             await instance.start()
-        await _nothing_left(instance)
+        await nothing_left(instance)
 
 
-async def _nothing_left(instance: Instance) -> None:
+async def nothing_left(instance: Instance) -> None:
+    """Return once nothing is unrouted, queued or leased."""
     while True:
         seen = await instance.operations.overview()
         if not any(depth.unrouted for depth in seen.channels) and not {"queued", "leased"} & seen.batches.keys():

@@ -1,4 +1,4 @@
-"""Fences of a home: the secret by which outside text is numbered in its prompts."""
+"""Load or create `fence.key`, which numbers outside text in prompts (short: it does this alone)."""
 
 from __future__ import annotations
 

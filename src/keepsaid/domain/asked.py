@@ -1,6 +1,6 @@
 """Requests to remember something, in languages beside English: how a sentence that makes one begins, or ends.
 
-What is not known here is no request. A question never is one.
+A sentence that no pattern here matches does not count as a request. Neither does a question.
 """
 
 from __future__ import annotations

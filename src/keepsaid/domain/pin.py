@@ -1,4 +1,4 @@
-"""Pins: what the owner accepted of a tool that a server describes; any other text of it is not shown to a model."""
+"""Pins: hashes of accepted texts of MCP tools (short: the value that port, adapter and command share)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _unheard(piece: str) -> None:
 
 
 async def _used(tools: Sequence[Tool], call: ToolCall, gate: Gate) -> Record:
-    """What came of a call, with its trust; a call that is refused says so."""
+    """Make a call and return its result with its trust; the result of a refused call says why it was refused."""
     tool = next((one for one in tools if one.name == call.name), None)
     refusal = None if tool is None else await gate.refusal(tool, call)
     said = await _said(tools, call) if refusal is None else refusal.text

@@ -21,7 +21,7 @@ SUMMARY_TOOL = "keep_summary"
 _SAID_CHARS_MAX = 4_000
 _RESULT_CHARS_MAX = 400
 _SPACED = 4
-"""A text is read up to so many times the characters that are kept of it, because spaces in a row become one."""
+"""This many times the kept characters of a text are read, because spaces in a row become one."""
 
 _THINGS_LEAST = 2
 """A summary of fewer things is none: it would stand for messages it does not tell of."""

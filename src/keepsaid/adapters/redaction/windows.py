@@ -1,4 +1,4 @@
-"""Windows: the matches of a regular expression in a long text, found in short steps.
+"""Windows: search a long text in short steps (one function, which five kinds of search use).
 
 A call of `re` holds the interpreter lock until it returns, on whatever thread: a search of 1 MB takes up to 0.3 s.
 """

@@ -120,7 +120,7 @@ class Ledger:
         try:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
-            self._progress.begin()  # the log may have been moved and only not cut: the next commit may begin it anew
+            self._progress.begin()  # the log may have been moved and only not cut: the next commit may overwrite it
             return False
         finally:
             self._db.set_busy_timeout(BUSY_MS)

@@ -78,7 +78,7 @@ def join(buffer: Path, memory: Path) -> None:
 
 
 def accept_loss(buffer: Path, memory: Path) -> None:
-    """Accept both files as they are: what is missing is made anew and empty, and they are a pair from now on."""
+    """Accept both files as they are: create a missing one, empty, and join the two."""
     for path in (buffer, memory):
         forget_progress(path)
     if buffer.resolve() != memory.resolve():

@@ -24,7 +24,7 @@ Pins = Mapping[str, Mapping[str, Described]]
 
 
 class ToolPins:
-    """The accepted texts (`accepted`, kept) and the tools that wait for acceptance (`waiting`, made anew) of a home."""
+    """The accepted texts of a home (`accepted`) and the tools that wait for acceptance (`waiting`)."""
 
     def __init__(self, accepted: Path, waiting: Path) -> None:
         self._accepted, self._waiting = accepted, waiting

@@ -16,8 +16,8 @@ def accept_loss(
 ) -> None:
     """Go on with what is left when a database or its log was lost, or belongs to another home.
 
-    Names what is lost and, with --yes, accepts the files as they are. A missing file is made anew and empty; nothing
-    is deleted. If you have the lost file or a backup, use that instead.
+    Names what is lost and, with --yes, accepts the files as they are. A missing file is created
+    empty; nothing is deleted. If you have the lost file or a backup, use that instead.
     """
     from keepsaid.app.care import accept_stores, alone, pair_trouble  # noqa: PLC0415
 

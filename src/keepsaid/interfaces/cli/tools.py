@@ -31,7 +31,7 @@ def tools() -> None:
 def ls() -> None:
     """List the tools of every server in `tools.mcp`, and which of them may be used.
 
-    Each server is started, or called, anew. A tool is offered to the model once it is allowed by the config and its
+    Starts or calls each server. A tool is offered to the model once it is allowed by the config and its
     text is accepted. Exits 0 also when a server cannot be reached.
     """
     from keepsaid.app.tools import asked  # noqa: PLC0415 - help is shown without

@@ -38,8 +38,7 @@ class Limits:
 
 def storable(inbound: Inbound) -> Inbound:
     """The message with every string made fit to store: NFC, no NUL, no lone surrogates; the payload stays raw."""
-    whole = _whole(inbound)
-    return inbound if whole.isascii() and "\0" not in whole else _normalised(inbound)
+    return inbound if _is_fit(_whole(inbound)) else _normalised(inbound)
 
 
 def _strings(inbound: Inbound) -> tuple[str | None, ...]:
@@ -63,6 +62,10 @@ def _strings(inbound: Inbound) -> tuple[str | None, ...]:
 def _whole(inbound: Inbound) -> str:
     """Every string of a message, joined."""
     return "".join([text for text in _strings(inbound) if text])
+
+
+def _is_fit(text: str) -> bool:
+    return text.isascii() and "\0" not in text
 
 
 def _normalised(inbound: Inbound) -> Inbound:
@@ -150,7 +153,7 @@ class Door:
         whole = _whole(inbound)
         if len(whole) > self._limits.name_chars_max:  # or nothing in it is too long
             _refuse_oversized(inbound, self._limits)
-        if whole.isascii() and "\0" not in whole:
+        if _is_fit(whole):
             return inbound
         if len(whole) > _INLINE_CHARS_MAX:
             return await asyncio.to_thread(_normalised, inbound)

@@ -28,7 +28,7 @@ WORK = "work-"
 
 _SEEN_MAX = 100
 _LEFT_TO_EXPIRE = 2
-"""Every so many calls that wait for the owner wait in vain."""
+"""One of this many calls that wait for the owner is never approved."""
 
 _ENDED = ("completed", "failed", "cancelled")
 
