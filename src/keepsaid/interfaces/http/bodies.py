@@ -155,14 +155,21 @@ async def body_of(request: Request, bytes_max: int) -> bytes:
         raise TooLarge(f"the body has {size:,} bytes; {bytes_max:,} are allowed")
     claim = request.state.claim = Claim(_bodies(request).budget)
     claim.grow(size if size > FREE_BYTES else 0)
-    read = BytesIO()
+    blocks: list[bytes] = []
+    block, total = BytesIO(), 0
     async for piece in request.stream():
-        read.write(piece)
-        if read.tell() > bytes_max:
+        total += block.write(piece)
+        if total > bytes_max:
             raise TooLarge(f"the body has more than {bytes_max:,} bytes")
-        if read.tell() > max(FREE_BYTES, claim.size):
+        if total > max(FREE_BYTES, claim.size):
             claim.grow(claim.size + _STEP_BYTES)
-    return read.getvalue()  # hands its buffer over: a copy of many megabytes would hold the loop
+        if block.tell() > _STEP_BYTES:
+            blocks.append(block.getvalue())
+            block = BytesIO()  # one buffer would be copied whole each time it grows, which would hold the loop
+    if not blocks:
+        return block.getvalue()
+    blocks.append(block.getvalue())
+    return await read_aside(request, lambda _: b"".join(blocks))
 
 
 async def fields_of(request: Request, bytes_max: int, *, empty: bool = False) -> dict[str, object]:
