@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.adapters.ram.state import LaneRow, State
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
-from keepsaid.domain.event import RECEIVED, fact_of, several
+from keepsaid.domain.event import RECEIVED, arrivals
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.strand import LATELY_MAX, RECORDS_EACH, Spoken, answered, inferable, remembered, strand_of
@@ -32,7 +32,7 @@ def receive(state: State, commit: Receive) -> Received:
         name_target(state, lane, provider_id, (0, message.id))
     _collect(row, message, commit.window)
     received = Received(Intake.STORED, message.id, lane, message.number)
-    state.tell(RECEIVED, several([fact_of(received)]), "", arrival.at)
+    state.tell(RECEIVED, arrivals([received]), "", arrival.at)
     return received
 
 

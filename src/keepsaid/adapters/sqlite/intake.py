@@ -69,7 +69,7 @@ class Intake:
 
     def receive(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
         """Store a set of messages in a few statements, whatever its size; those with a body one after another."""
-        if all(commit.arrival.body is None for commit in commits):
+        if not any([commit.arrival.body for commit in commits]):  # noqa: C419 - a generator costs twice as much
             return self._received(db, commits)
         return [received for commit in commits for received in self._signed(db, commit)]
 
@@ -114,7 +114,7 @@ class Intake:
             db.execute(SQL["heard"], counted)
         self._name(db, [commit.arrival for commit in fresh])
         if stored:
-            journal.tell_received(db, stored.values(), commits[-1].arrival.at)
+            journal.tell_received(db, list(stored.values()), commits[-1].arrival.at)
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
     def _catch_up(self, db: apsw.Connection) -> None:

@@ -10,7 +10,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, run
 from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
-from keepsaid.adapters.sqlite.telling import tell_together
+from keepsaid.adapters.sqlite.telling import keep_line, tell_together
 from keepsaid.domain.commits import Prune, Received, Tell
 from keepsaid.domain.event import (
     EACH,
@@ -26,9 +26,8 @@ from keepsaid.domain.event import (
     Subscribe,
     TakeDeliveries,
     Unsubscribe,
+    arrivals,
     events_of,
-    fact_of,
-    several,
     wants,
 )
 from keepsaid.domain.fact import of_memory
@@ -44,7 +43,7 @@ _DELIVERY_ROW = "(?, ?, ?, ?, ?)"
 
 def tell(db: apsw.Connection, commit: Tell) -> None:
     """Write a fact to the journal."""
-    db.execute(SQL["keep_line"], (commit.topic, commit.payload, commit.correlation_id, commit.at))
+    keep_line(db, commit.topic, commit.payload, commit.correlation_id, commit.at)
 
 
 def tell_news(db: apsw.Connection, commit: TellNews) -> int:
@@ -60,11 +59,10 @@ def tell_news(db: apsw.Connection, commit: TellNews) -> int:
     return len(facts)
 
 
-def tell_received(db: apsw.Connection, stored: Iterable[Received], at: int) -> None:
+def tell_received(db: apsw.Connection, stored: Sequence[Received], at: int) -> None:
     """Write down that messages came in: one line for all of a commit, so that a line costs each of them little."""
-    facts = [fact_of(one) for one in stored]
-    for start in range(0, len(facts), EACH):
-        db.execute(SQL["keep_line"], (RECEIVED, several(facts[start : start + EACH]), "", at))
+    for start in range(0, len(stored), EACH):
+        keep_line(db, RECEIVED, arrivals(stored[start : start + EACH]), "", at)
 
 
 def subscribe(db: apsw.Connection, commit: Subscribe) -> None:

@@ -21,20 +21,18 @@ _log = logging.getLogger("keepsaid.store")
 
 def every(db: apsw.Connection, sql: str, bound: Bound = ()) -> list[Row]:
     """All rows. A row with text that is not UTF-8 is left out, and logged: it spoils no other."""
-    given = bound if isinstance(bound, Mapping) else tuple(bound)
     try:
-        return db.execute(sql, given).fetchall()
+        return db.execute(sql, bound).fetchall()
     except UnicodeDecodeError:
-        return [row for row, is_text in _decoded(db, sql, given) if is_text]
+        return [row for row, is_text in _decoded(db, sql, bound) if is_text]
 
 
 def every_replaced(db: apsw.Connection, sql: str, bound: Bound = ()) -> list[Row]:
     """All rows; bytes that are not UTF-8 become U+FFFD, for a caller that compares the rows with their checksums."""
-    given = bound if isinstance(bound, Mapping) else tuple(bound)
     try:
-        return db.execute(sql, given).fetchall()
+        return db.execute(sql, bound).fetchall()
     except UnicodeDecodeError:
-        return [row for row, _ in _decoded(db, sql, given)]
+        return [row for row, _ in _decoded(db, sql, bound)]
 
 
 def _decoded(db: apsw.Connection, sql: str, bound: Any) -> list[tuple[Row, bool]]:

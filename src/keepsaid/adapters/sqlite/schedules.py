@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import apsw
 
-from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sqlite.query import Row, every, one, only, run
 from keepsaid.adapters.sqlite.schedule_rows import content_of, run_of, schedule_of
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.task_making import keep
+from keepsaid.adapters.sqlite.telling import keep_line
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
@@ -320,4 +320,4 @@ def prune(db: apsw.Connection, commit: Prune) -> Pruned:
 
 def _tell(db: apsw.Connection, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
     payload = json.dumps({"schedule": schedule_id, **(more or {})})
-    db.execute(journal.SQL["keep_line"], (f"schedule.{what}", payload, str(schedule_id), at))
+    keep_line(db, f"schedule.{what}", payload, str(schedule_id), at)

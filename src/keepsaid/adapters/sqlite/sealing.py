@@ -40,8 +40,12 @@ _UNSEALED = {
         )
     ),
     "memory": frozenset(("access_count", "last_access_at", "last_decayed_at")),
+    "journal": frozenset(("id",)),
 }
-"""Counters and marks that change with every message or recall; those of lanes are compared with their messages."""
+"""Counters and marks that change with every message or recall; those of lanes are compared with their messages.
+
+A line of the journal is sealed before it has its number.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,9 @@ class Door:
         external id was used with other content, DiskReserve when too little disk is free, and StoreError
         when the disk refuses.
         """
-        inbound = await self._storable(inbound)
+        whole = _whole(inbound)
+        if not _is_fit(whole) or len(whole) > self._limits.name_chars_max:  # else nothing in it is too long
+            inbound = await self._storable(inbound, whole)
         window = self._checked(inbound)
         if self._reserve is not None:
             self._reserve.check()
@@ -148,11 +150,9 @@ class Door:
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
         return received
 
-    async def _storable(self, inbound: Inbound) -> Inbound:
+    async def _storable(self, inbound: Inbound, whole: str) -> Inbound:
         """The message, fit to store. Raises TooLarge and InputError for what is far too long."""
-        whole = _whole(inbound)
-        if len(whole) > self._limits.name_chars_max:  # or nothing in it is too long
-            _refuse_oversized(inbound, self._limits)
+        _refuse_oversized(inbound, self._limits)
         if _is_fit(whole):
             return inbound
         if len(whole) > _INLINE_CHARS_MAX:

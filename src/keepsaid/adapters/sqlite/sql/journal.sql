@@ -1,5 +1,5 @@
 -- name: keep_line
-INSERT INTO journal (topic, payload, correlation_id, created_at) VALUES (?, ?, ?, ?)
+INSERT INTO journal (topic, payload, correlation_id, created_at, row_seal) VALUES (?, ?, ?, ?, ?)
 
 -- name: subscribe
 INSERT INTO subscription (name, topics, reached, since)

@@ -14,7 +14,7 @@ DROP TRIGGER IF EXISTS temp.seal_insert_/*table*/
 DROP TRIGGER IF EXISTS temp.seal_update_/*table*/
 
 -- name: on_insert
-CREATE TEMP TRIGGER seal_insert_/*table*/ AFTER INSERT ON main./*table*/ BEGIN
+CREATE TEMP TRIGGER seal_insert_/*table*/ AFTER INSERT ON main./*table*/ WHEN new.row_seal IS NULL BEGIN
   UPDATE /*table*/ SET row_seal = seal_of(/*new*/) WHERE /*same*/;
 END
 
