@@ -36,7 +36,7 @@ bench: .venv/.bench ## Measure
 
 soak: .venv/.test ## Run the long tests, or PART=points, kills, crash_loop, cuts, frozen, fuzz, seeds, scopes or hour; figures go to FIGURES
 	@mkdir -p $(dir $(FIGURES))
-	@$(BIN)/pytest --quiet -m soak --timeout 14400 --figures $(FIGURES) $(if $(PART),-k $(PART))
+	@$(BIN)/pytest --quiet -m soak --timeout 14400 -o faulthandler_timeout=14400 --figures $(FIGURES) $(if $(PART),-k $(PART))
 
 clean: ## Remove .venv, caches and build output
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
