@@ -71,11 +71,15 @@ async def texts(instance: Instance) -> set[str]:
     return {one.text for one in await instance.memories.find(_EVERYTHING, (), 100)}
 
 
-async def learnt(instance: Instance, text: str, *messages: int, key: str = "fact") -> int:
+def fact_of(text: str, *messages: int, key: str = "fact") -> NewMemory:
     """A fact that was made of messages."""
     sources = tuple(Source("message", str(one)) for one in messages)
-    memory = NewMemory(key, Kind.FACT, text, person_scope("owner"), Trust.OWNER, sources=sources, derived=True)
-    return (await instance.memories.keep([memory], 5))[0]
+    return NewMemory(key, Kind.FACT, text, person_scope("owner"), Trust.OWNER, sources=sources, derived=True)
+
+
+async def learnt(instance: Instance, text: str, *messages: int, key: str = "fact") -> int:
+    """Keep a fact that was made of messages; its number."""
+    return (await instance.memories.keep([fact_of(text, *messages, key=key)], 5))[0]
 
 
 async def forgotten(instance: Instance, wish: Wish) -> Forgetting:
@@ -127,8 +131,9 @@ async def test_what_its_turn_had_done_goes_with_it_and_what_another_had_done_sta
 
 async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: Instance) -> None:
     first = await say(instance, "my code is 7741")
-    fact = await learnt(instance, "Ann's code is 7741", first)
-    await learnt(instance, "the dentist is in Braga", key="dentist")
+    # In one commit: the turn may have a bulletin made between two.
+    facts = fact_of("Ann's code is 7741", first), fact_of("the dentist is in Braga", key="dentist")
+    fact, _ = await instance.memories.keep(facts, 5)
     assert instance.briefings is not None
     await instance.briefings.refresh(person_scope("owner"))
     assert any("7741" in text and "Braga" in text for text in await texts(instance))
