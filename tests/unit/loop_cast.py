@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,10 @@ class Longest:
 
 @contextmanager
 def holds() -> Iterator[Longest]:
-    """Measure every callback that a loop of this process runs while the block does."""
+    """Measure every callback that a loop of this process runs while the block does.
+
+    No garbage is collected meanwhile: that of all tests before would count as time of the callback it interrupts.
+    """
     longest = Longest()
     run: Callable[[Any], None] = asyncio.Handle._run
 
@@ -31,8 +35,10 @@ def holds() -> Iterator[Longest]:
         if took > longest.seconds:
             longest.seconds, longest.what = took, repr(handle)[:300]
 
+    gc.disable()
     setattr(asyncio.Handle, "_run", measured)  # noqa: B010 - a loop offers no other place
     try:
         yield longest
     finally:
         setattr(asyncio.Handle, "_run", run)  # noqa: B010
+        gc.enable()

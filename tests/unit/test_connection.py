@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import apsw
@@ -48,6 +49,24 @@ def test_another_program_that_looks_leaves_the_log_of_a_writer_that_has_readers(
         assert log.exists(), "the other program was the last to close the file, or so it seemed to it"
         writer.execute("INSERT INTO told VALUES (1)")
         assert log.exists()
+
+
+def test_readers_may_be_opened_and_closed_in_many_threads_at_once(tmp_path: Path) -> None:
+    path, before = tmp_path / "one.db", sys.getswitchinterval()
+    open_writer(path).close()
+
+    def often(_: int) -> None:
+        for _ in range(100):
+            open_reader(path).close()
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads, ExitStack() as kept:
+            for _ in range(200):
+                kept.enter_context(closing(open_reader(path)))
+            assert list(threads.map(often, range(4))) == [None] * 4
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_plan_is_kept_whatever_is_bound(tmp_path: Path) -> None:

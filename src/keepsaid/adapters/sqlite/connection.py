@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import apsw
@@ -25,13 +26,17 @@ _CACHED_STATEMENTS = 512
 _open_files: WeakKeyDictionary[apsw.Connection, Identity] = WeakKeyDictionary()
 """Which file each connection has open; a connection that works in another thread cannot be asked."""
 
+_changing = Lock()
+"""Held while `_open_files` is read or changed: readers open their connections in threads of their own."""
+
 
 class _Connection(apsw.Connection):
     """A connection that is known as open until it is closed: a new file may have the inode of one that was closed."""
 
     def close(self, force: bool = False) -> None:
         super().close(force)
-        _open_files.pop(self, None)
+        with _changing:
+            _open_files.pop(self, None)
 
 
 _OLDEST_SAFE = (3, 51, 3)
@@ -146,14 +151,16 @@ def check_header(path: Path) -> None:
 def _is_open(path: Path) -> bool:
     """Whether a connection of this process has the file open."""
     found = identity(path)
-    return found is not None and found in list(_open_files.values())
+    with _changing:
+        return found is not None and found in _open_files.values()
 
 
 def _opened(path: Path, flags: int) -> apsw.Connection:
     db = _Connection(str(path), flags=flags, statementcachesize=_CACHED_STATEMENTS)
     found = identity(path)
     if found is not None:
-        _open_files[db] = found
+        with _changing:
+            _open_files[db] = found
     return db
 
 
