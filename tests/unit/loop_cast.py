@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import thread_time
@@ -42,3 +42,16 @@ def holds() -> Iterator[Longest]:
     finally:
         setattr(asyncio.Handle, "_run", run)  # noqa: B010
         gc.enable()
+
+
+async def broken(play: Callable[[], Awaitable[Longest]], limit_s: float) -> list[Longest]:
+    """Nothing when one of three plays keeps the limit, else the longest callback of each.
+
+    What a callback does takes its time in every play; what a host takes from a virtual machine comes and goes.
+    """
+    found: list[Longest] = []
+    for _ in range(3):
+        found.append(await play())
+        if found[-1].seconds <= limit_s:
+            return []
+    return found
