@@ -12,7 +12,7 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.redaction.labelled import Labelled, ordinary_texts, secret_texts
 
@@ -96,6 +96,7 @@ ENCODINGS: dict[str, Callable[[str, str], str]] = {
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @settings(max_examples=60)
+@example(secret="000000¡\\", pad="")
 @given(secret=SECRETS, pad=PADS)
 def test_own_secrets_are_found_in_every_encoding(encoding: str, secret: str, pad: str) -> None:
     """Always, wherever it stands; what comes in by the door has its letters composed."""

@@ -103,22 +103,30 @@ def _unescaped(view: View) -> View:
     return _undone(view, ("\\", together, pieces))
 
 
-def fully(view: View) -> View:
-    """Every escape undone, again and again until nothing is left to undo, three times at most."""
+def _peeled(view: View) -> Iterator[View]:
+    """Every escape undone, again and again until nothing is left to undo, three times at most; each time's text."""
     for _ in range(_ROUNDS):
         plainer = _undone(_unescaped(_undone(view, PERCENT)), ENTITIES)
         if plainer is view:
-            return view
+            return
+        yield plainer
         view = plainer
-    return view
+
+
+def fully(view: View) -> View:
+    """Every escape undone, as often as `_peeled` does."""
+    return [view, *_peeled(view)][-1]
 
 
 def readings(text: str) -> list[View]:
-    """The text as it is, and as it reads with one kind of escape undone, or all; none twice."""
+    """The text as it is, and as it reads with one kind of escape undone, or all once, twice, three times.
+
+    Each time counts: a secret that ends in a backslash is whole only before the one after it is undone with a quote.
+    """
     plain = View(text)
     spaced = View(text.replace("+", " ")) if "+" in text else plain
     undone = (_undone(plain, PERCENT), _undone(spaced, PERCENT), _unescaped(plain), _undone(plain, ENTITIES))
-    return [plain, *(view for view in (spaced, *undone, fully(plain)) if view is not plain)]
+    return [plain, *(view for view in (spaced, *undone, *_peeled(plain)) if view is not plain)]
 
 
 class Squeezed(NamedTuple):
