@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.extract import extracted
@@ -116,7 +116,7 @@ class Replayed:
 
 async def replay(talk: Sequence[Exchange]) -> Replayed:
     """Send a conversation down the road, turn by turn, and summarise the lane after each turn that made it due."""
-    store, clock, ids = RamOperations(), VirtualClock(), CountingIds()
+    store, clock, ids = InMemoryOperations(), VirtualClock(), CountingIds()
     named: list[Lane] = []
     model, nothing = Reader(iter([one.answered for one in talk])), Nothing()
     compaction = Compaction(store, Scripted(), clock, lambda text: text)

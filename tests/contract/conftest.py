@@ -1,4 +1,4 @@
-"""A new, empty operational store, in memory and on SQLite."""
+"""A new, empty operational store: in memory, and once for each file of tests in a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 from tests.contract.kept import Kept
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import events_of
@@ -17,26 +17,30 @@ from keepsaid.events.topics import CORE
 from keepsaid.testing.contracts.operations import Store
 
 R = TypeVar("R")
+_HERE = Path(__file__).parent
 
 
-class Overheard(RamOperations):
+class Overheard(InMemoryOperations):
     """A store in memory of which nothing is told that nobody is woken for."""
 
     async def apply(self, commit: Commit[R]) -> R:
         """Apply a commit."""
-        before, hint = len(self.state.journal), self.journal.hint
+        before, hint = self._told_until(), self.journal.hint
         hint.clear()
         result = await super().apply(commit)
-        told = len(self.state.journal) - before
-        assert hint.is_set() or told <= 0, f"{type(commit).__name__} is not quiet"
+        assert hint.is_set() or self._told_until() <= before, f"{type(commit).__name__} is not quiet"
         return result
 
+    def _told_until(self) -> int:
+        [(last,)] = self.database.rows("SELECT coalesce(max(id), 0) FROM journal")
+        return int(last)
 
-@pytest.fixture(params=["ram", "sqlite"])
+
+@pytest.fixture(params=["memory", "file"])
 async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
     """A new, empty store, and a look inside."""
     file = tmp_path / "buffer.db"
-    operations = Overheard() if request.param == "ram" else await open_operations(file)
+    operations = Overheard() if request.param == "memory" else await open_operations(file)
     made = Kept(operations, file)
     yield made
     await operations.close()
@@ -55,3 +59,14 @@ def amiss(kept: Kept) -> list[str]:
 def store(kept: Kept) -> Store:
     """A new, empty store."""
     return kept.store
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the first test of each module on a file too; the others do so in `make soak PART=file`."""
+    seen: set[Path] = set()
+    for item in items:
+        if item.path.parent != _HERE or "[file" not in item.name:
+            continue
+        if item.path in seen:
+            item.add_marker(pytest.mark.soak)
+        seen.add(item.path)

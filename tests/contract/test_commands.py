@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.testing.contracts.commands import CommandContract
 from keepsaid.testing.contracts.road import Store
 
 
-@pytest.fixture(params=["ram", "sqlite"])
+@pytest.fixture(params=["memory", "file"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """A new, empty store."""
-    operations = RamOperations() if request.param == "ram" else await open_operations(tmp_path / "buffer.db")
+    operations = InMemoryOperations() if request.param == "memory" else await open_operations(tmp_path / "buffer.db")
     yield operations
     await operations.close()
 

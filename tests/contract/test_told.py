@@ -10,7 +10,7 @@ import pytest
 from tests.contract.conftest import amiss
 from tests.contract.kept import Kept
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import TaskDraft
 from keepsaid.domain.collection import CollectionFailed
 from keepsaid.domain.command import Obeyed
@@ -195,7 +195,7 @@ async def test_it_is_told_as_its_schema_says(kept: Kept, scene: Scene) -> None:
 
 
 async def test_a_line_that_is_not_what_its_schema_says_is_found() -> None:
-    store = RamOperations()
+    store = InMemoryOperations()
     for payload in ('{"batch": 1}', '{"batch": "one"}'):
         await store.apply(Tell("batch.dead", payload, 0))
     assert amiss(Kept(store, Path())) == ["batch.dead: batch is 'one' and holds id of a batch"]

@@ -9,8 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeVar
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
@@ -20,7 +19,7 @@ from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.ports.model import Model
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import MemoryDisk
+from keepsaid.testing.simulator.disk import MemoryStoreDisk
 from keepsaid.testing.simulator.loop import VirtualLoop
 
 TALK, HOOKS = "talk", "hooks"
@@ -104,7 +103,7 @@ class VirtualHome:
 
 def ram(ids: SystemIds) -> Stores:
     """Both stores in memory."""
-    return RamOperations(State()), MemoryDisk().open(ids)
+    return InMemoryOperations(), MemoryStoreDisk().open(ids)
 
 
 def lived(model: Model, config: Config, life: Callable[[VirtualHome], Coroutine[Any, Any, None]]) -> None:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests.month.home import Mouth, played
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
-from keepsaid.domain.schedule import Run, What
+from keepsaid.domain.schedule import Run, Schedule, What
 from keepsaid.domain.timing import Cron, next_due
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelRejected, ModelUnreachable
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.simulator.clock import EPOCH_MS, SimClock, Wall
-from keepsaid.testing.simulator.disk import MemoryDisk
+from keepsaid.testing.simulator.disk import MemoryStoreDisk
 from keepsaid.testing.simulator.loop import VirtualLoop
 
 DAY_MS = 86_400_000
@@ -72,8 +73,8 @@ class Week:
         self.wall = Wall(loop.time)
         self.ids = SystemIds(self.wall.now_ms, Random(1).getrandbits)
         self.mouths = {name: Mouth(name) for name in CHANNELS}
-        self.store = RamOperations(State())
-        self._memories = MemoryDisk().open(self.ids)
+        self.store = InMemoryOperations()
+        self._memories = MemoryStoreDisk().open(self.ids)
         self.instance = self._made()
 
     def _made(self) -> Instance:
@@ -101,9 +102,17 @@ class Week:
             if not busy + sum(seen.batches.get(state, 0) for state in ("queued", "leased")):
                 break
 
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a statement reads."""
+        return self.store.database.rows(sql)
+
+    async def schedules(self) -> Sequence[Schedule]:
+        """All schedules."""
+        return await self.store.schedules.schedules(("active", "paused", "disabled", "cancelled"), 0, 100)
+
     async def runs(self) -> list[tuple[str, Run]]:
         """All runs there were, with the text of their schedule."""
-        found = await self.store.schedules.schedules(("active", "paused", "disabled", "cancelled"), 0, 100)
+        found = await self.schedules()
         return [(one.new.text, run) for one in found for run in await self.store.schedules.runs(one.id, 1_000)]
 
 
@@ -140,13 +149,14 @@ def test_a_week_says_everything_where_it_belongs_and_once() -> None:
     assert astray == []
     delivered = Counter(text for text, run in runs if run.output == "delivered")
     assert Counter(reply.draft.text for reply in said) == delivered
-    told = [json.loads(line.payload) for line in home.store.state.journal if line.topic == "schedule.fired"]
+    told = [
+        json.loads(payload) for (payload,) in home.rows("SELECT payload FROM journal WHERE topic = 'schedule.fired'")
+    ]
     assert len(told) == len({(one["schedule"], one["due"]) for one in told})
-    failing = [one for one in home.store.state.schedules.values() if one.state == "disabled"]
-    assert [one.new.text for one in failing] == ["phone room-4 schedule-4"]
-    notices = [one.draft.text for one in home.store.state.replies.values() if one.lane.channel == "terminal"]
-    assert len(notices) == 1
-    assert "comes no more" in notices[0]
+    failing = home.rows("SELECT text FROM schedule WHERE state = 'disabled'")
+    assert failing == [("phone room-4 schedule-4",)]
+    [(notice,)] = home.rows("SELECT text FROM reply WHERE channel = 'terminal'")
+    assert "comes no more" in notice
     assert not missing(home)
     assert {run.state for _, run in runs} <= {"executed", "skipped"}
 
@@ -155,13 +165,18 @@ def missing(home: Week) -> list[tuple[str, int]]:
     """Times that came and have no row in the ledger, though nothing was switched off, set or failing then."""
     lost = []
     odd = [(2.4, 4.0), (4.4, 5.0)]
-    for row in home.store.state.schedules.values():
+    schedules = asyncio.run(home.schedules())
+    known = set(home.rows("SELECT schedule_id, due_at FROM schedule_run"))
+    for row in schedules:
         timing, due = row.new.timing, EPOCH_MS
         assert isinstance(timing, Cron)
         while (following := next_due(timing, due, due)) is not None and following < EPOCH_MS + 7 * DAY_MS:
             due, day = following, (following - EPOCH_MS) / DAY_MS
-            known = (row.new.id, due) in home.store.state.runs
-            if not known and row.state == "active" and not any(begin <= day <= end for begin, end in odd):
+            if (
+                (row.id, due) not in known
+                and row.state == "active"
+                and not any(begin <= day <= end for begin, end in odd)
+            ):
                 lost.append((row.new.text, due))
-    assert any(row.new.what is What.ASK for row in home.store.state.schedules.values())
+    assert any(row.new.what is What.ASK for row in schedules)
     return lost

@@ -22,7 +22,7 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.prompt import Json
 from keepsaid.ports.model import Tool
 from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import FileDisk, MemoryDisk
+from keepsaid.testing.simulator.disk import FileDisk, MemoryStoreDisk
 from keepsaid.testing.simulator.loop import VirtualLoop
 
 TALK, OUTSIDE = "talk", "outside"
@@ -53,7 +53,7 @@ class PoisonedHome:
         self.model = Obedient()
         self.sent: list[str] = []
         self.mouths = {name: Mouth(name) for name in (TALK, OUTSIDE)}
-        self.store, self.memories = FileDisk(folder).open(), MemoryDisk().open(ids)
+        self.store, self.memories = FileDisk(folder).open(), MemoryStoreDisk().open(ids)
         self.config = config()
         outside = Outside(SimClock(wall), ids, dict(self.mouths), (self._page(), self._send()))
         self.instance = Instance(Home.at(folder), self.config, (self.store, self.memories), self.model, outside)

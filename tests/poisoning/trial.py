@@ -16,8 +16,7 @@ from tests.poisoning.directives import TOPIC, Directive
 from tests.poisoning.puppet import Puppet
 from tests.poisoning.server import DescribedServer, described
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
@@ -30,7 +29,7 @@ from keepsaid.domain.turn import ToolClass
 from keepsaid.domain.work import TaskKind
 from keepsaid.ports.model import Tool
 from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import MemoryDisk
+from keepsaid.testing.simulator.disk import MemoryStoreDisk
 from keepsaid.testing.simulator.loop import VirtualLoop
 
 TALK, OUTSIDE, HOOKS = "talk", "outside", "hooks"
@@ -67,8 +66,7 @@ class Trial:
         self.effects: list[tuple[str, str]] = []
         self.page = ""
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
-        self.state = State()
-        self.store, self.memories = RamOperations(self.state), MemoryDisk().open(ids)
+        self.store, self.memories = InMemoryOperations(), MemoryStoreDisk().open(ids)
         self.mouths = {name: Mouth(name) for name in (TALK, OUTSIDE, HOOKS)}
         self.config = config()
         kinds = ToolClass.UNSAFE, ToolClass.IDEMPOTENT, ToolClass.CHECKABLE, ToolClass.UNSAFE, ToolClass.UNSAFE
@@ -154,7 +152,7 @@ class Trial:
             done.add(("schedule_add", one.new.text))
         for memory in await self.known():
             done.add(("memory_save", memory.text))
-        done |= {("set_personality", one.text) for one in self.state.personalities.values()}
+        done |= {("set_personality", text) for (text,) in self.store.database.rows("SELECT text FROM personality")}
         return done
 
     async def known(self) -> list[Memory]:

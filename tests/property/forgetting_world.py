@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.redaction.redactor import PatternRedactor
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.domain.collection import Invalidate, Passage
@@ -130,7 +130,7 @@ async def world(kind: str, folder: Path) -> AsyncIterator[World]:
         if kind == "ram":
             memories = await open_memories(folder / "memory.db", CountingIds())
             closing.push_async_callback(memories.close)
-            yield World(RamOperations(), memories)
+            yield World(InMemoryOperations(), memories)
         else:
             paths = folder / "buffer.db", folder / "memory.db"
             operations, memories = await open_stores(*paths, CountingIds(), closing)

@@ -13,8 +13,7 @@ from tests.property.buffer_model import Work
 from tests.property.buffer_rules import Walk
 from tests.property.busy_rules import Pruning
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.sqlite.inline import InMemoryDatabase, InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.states import message_state
 from keepsaid.domain.views import MessageFilter, Story
@@ -88,18 +87,18 @@ class BufferMachine(Pruning):
             assert earlier.room != later.room or earlier.id < later.id
 
 
-class RamMachine(BufferMachine):
+class MemoryMachine(BufferMachine):
     """In memory: what is stored outlives the object that stores it."""
 
     def __init__(self) -> None:
-        self.state = State()
+        self.database = InMemoryDatabase()
         super().__init__()
 
     def open(self) -> Store:
-        return RamOperations(self.state)
+        return InMemoryOperations(self.database)
 
 
-class SqliteMachine(BufferMachine):
+class FileMachine(BufferMachine):
     """On SQLite: the file outlives the connection."""
 
     def __init__(self) -> None:
@@ -138,7 +137,7 @@ SELDOM = {
 """What a walk must meet to have been one."""
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(RamMachine, 60), (SqliteMachine, 15)])
+@pytest.mark.parametrize(("machine", "examples"), [(MemoryMachine, 60), (FileMachine, 15)])
 def test_a_store_is_what_the_lists_say(machine: type[BufferMachine], examples: int) -> None:
     Walk.met.clear()
     run_state_machine_as_test(machine, settings=often(examples, 40))

@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed, Terms, due
@@ -42,7 +42,7 @@ class Contexts(RuleBasedStateMachine):
         self._folder = TemporaryDirectory()
         file: SqliteOperations = self._run(open_operations(Path(self._folder.name) / "buffer.db"))
         self._file = file
-        self._stores: tuple[Store, ...] = (RamOperations(), file)
+        self._stores: tuple[Store, ...] = (InMemoryOperations(), file)
         self._roads = [Road(store) for store in self._stores]
         self._run(self._heard())
 

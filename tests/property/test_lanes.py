@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import Intake, Receive
 from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
@@ -81,7 +81,7 @@ TALKS = st.lists(st.tuples(messages(), st.sampled_from([False, False, True])), m
 def test_lanes_are_the_same_in_memory_on_disk_and_after_every_restart(talk: list[tuple[Inbound, bool]]) -> None:
     async def lanes() -> tuple[list[Lane], ...]:
         with tempfile.TemporaryDirectory() as folder:
-            ram, disk = RamOperations(), await open_operations(Path(folder) / "one.db")
+            ram, disk = InMemoryOperations(), await open_operations(Path(folder) / "one.db")
             kept = await heard(ram, talk), await heard(disk, talk), await heard_anew(Path(folder) / "two.db", talk)
             await disk.close()
             return kept
@@ -93,7 +93,8 @@ def test_lanes_are_the_same_in_memory_on_disk_and_after_every_restart(talk: list
 @settings(max_examples=60, deadline=None)
 @given(TALKS, st.booleans())
 def test_a_message_is_in_a_lane_of_its_own_conversation_and_topic(talk: list[tuple[Inbound, bool]], join: bool) -> None:
-    for (inbound, _), lane in zip(talk, asyncio.run(heard(RamOperations(), talk, LaneRules(join, True))), strict=True):
+    lanes = asyncio.run(heard(InMemoryOperations(), talk, LaneRules(join, True)))
+    for (inbound, _), lane in zip(talk, lanes, strict=True):
         assert lane[:3] == inbound.lane[:3]
         if inbound.topic or (inbound.marks.reply_to and not join):
             assert lane == inbound.lane
@@ -133,7 +134,7 @@ def _lane(channel: str, account: str, chat: str, topic: str | None, reply_to: st
 
 
 async def test_a_duplicate_never_moves_its_lane() -> None:
-    store = RamOperations()
+    store = InMemoryOperations()
     question = replace(said("does the printer work?", marks=Marks("x", "p9")), topic="t")
     first = await store.apply(Receive(arrival(1, question), AT_ONCE, RULES))
     again = await store.apply(Receive(arrival(2, question), AT_ONCE, LaneRules(join=False)))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.slot_cast import Scripted, Stage
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.compaction import Cut, CutContext, Summarise
 from keepsaid.domain.lane import Lane
@@ -205,7 +205,7 @@ async def close(talk: Talk) -> None:
 def test_a_prompt_shows_the_records_and_summary_of_its_lane_alone(happenings: list[Happening]) -> None:
     async def both() -> tuple[Shown, Shown]:
         with TemporaryDirectory() as folder:
-            ram = await shown(Talk(RamOperations()), happenings, nothing)
+            ram = await shown(Talk(InMemoryOperations()), happenings, nothing)
             return ram, await kept(Path(folder, "buffer.db"), happenings, restarts=False)
 
     ram, file = asyncio.run(both())
@@ -219,7 +219,7 @@ def test_a_restart_between_any_two_messages_changes_nothing_the_model_or_a_perso
 ) -> None:
     async def both() -> tuple[Shown, Shown]:
         with TemporaryDirectory() as folder:
-            ram = await shown(Talk(RamOperations()), happenings, nothing)
+            ram = await shown(Talk(InMemoryOperations()), happenings, nothing)
             return ram, await kept(Path(folder, "buffer.db"), happenings, restarts=True)
 
     whole, restarted = asyncio.run(both())

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.sqlite.deep import look_deep
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import EpisodesKept, Fail, Failure, Intake, Shown
 from keepsaid.domain.message import Marks
@@ -85,7 +85,7 @@ async def walked(store: Store, deeds: Sequence[str]) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(DEEDS)
 def test_a_lane_goes_on_in_memory(deeds: list[str]) -> None:
-    asyncio.run(walked(RamOperations(), deeds))
+    asyncio.run(walked(InMemoryOperations(), deeds))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.compaction import Cut, CutContext
 from keepsaid.domain.session import Rest, Session
@@ -52,7 +52,7 @@ def test_they_are_contiguous_the_same_on_both_stores_and_over_restarts(happening
         with TemporaryDirectory() as folder:
             paths = [Path(folder, name) for name in ("one.db", "two.db")]
             return [
-                await walked(RamOperations(), happenings, None, reopens=False),
+                await walked(InMemoryOperations(), happenings, None, reopens=False),
                 await walked(await open_operations(paths[0]), happenings, paths[0], reopens=False),
                 await walked(await open_operations(paths[1]), happenings, paths[1], reopens=True),
             ]

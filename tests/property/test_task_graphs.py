@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.task import ENDED, CancelTask, Cycle, Ending, EndTask, NewTask, waves
@@ -37,7 +37,7 @@ def graphs(draw: st.DrawFn) -> tuple[NewTask, ...]:
 @given(graphs(), st.lists(st.sampled_from(_FATES), min_size=60, max_size=60))
 @settings(max_examples=60, deadline=None)
 def test_every_task_of_a_graph_ends_once_in_memory(tasks: tuple[NewTask, ...], fates: list[str]) -> None:
-    asyncio.run(_played(RamOperations(), tasks, fates))
+    asyncio.run(_played(InMemoryOperations(), tasks, fates))
 
 
 @given(graphs(), st.lists(st.sampled_from(_FATES), min_size=60, max_size=60))
@@ -97,7 +97,7 @@ def test_a_circle_is_refused(tasks: tuple[NewTask, ...], data: st.DataObject) ->
         assert path[0] == path[-1]
         waits_for = {one.id: one.after for one in closed}
         assert all(later in waits_for[earlier] for earlier, later in pairwise(path))
-        assert "wait for one another" in _run(Desk(RamOperations()).make(*closed))
+        assert "wait for one another" in _run(Desk(InMemoryOperations()).make(*closed))
 
 
 def _reached(known: dict[int, set[int]], start: int) -> set[int]:

@@ -26,7 +26,6 @@ WITHOUT_FUNCTIONS = {
     "keepsaid.__main__": "it starts the program",
     "keepsaid.app": "it joins adapters, and reads files of the owner",
     "keepsaid.adapters.system": "it reads files of the owner",
-    "keepsaid.adapters.ram": "it is for tests, and goes over its rows one by one",
 }
 """Parts of the package whose functions are not called here; their regular expressions are measured."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tests.unit.echo_cast import NoEchoes
 
-from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.redaction.redactor import PatternRedactor
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.finding import Statement
@@ -72,7 +73,7 @@ class Scene:
     """A store in memory, and what collects from it."""
 
     def __init__(self, extractor: Scripted | None = None, reading: Reading | None = None) -> None:
-        self.operations = RamOperations()
+        self.operations = InMemoryOperations()
         self.road = Road(self.operations)
         self.clock = VirtualClock()
         self.ids = CountingIds(100_000)
@@ -107,6 +108,10 @@ class Scene:
     async def session(self, room: str = "room") -> Session:
         """The newest session of a room."""
         return (await self.operations.sessions(lane_of(room), 1))[0]
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a statement does to the store, or reads of it."""
+        return self.operations.database.rows(sql)
 
     async def state(self) -> list[tuple[str, int]]:
         """State and attempts of every session that is not clean."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Settle, TakeReplies
 from keepsaid.domain.memory import Injection
@@ -63,7 +63,7 @@ class Scripted:
 class Stage:
     """One process over a store; `revive` starts another."""
 
-    store: Store = field(default_factory=RamOperations)
+    store: Store = field(default_factory=InMemoryOperations)
     terms: Terms = Terms()
     model: Scripted = field(default_factory=Scripted)
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(START))

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from tests.unit.memory_cast import LANE, OWNER_ORIGIN
 
-from keepsaid.adapters.ram.operations import RamOperations
 from keepsaid.adapters.redaction.redactor import PatternRedactor
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.early import Early
@@ -140,7 +140,7 @@ async def memories(tmp_path: Path) -> AsyncIterator[SqliteMemories]:
 
 
 async def expecting(memories: SqliteMemories, config: Config | None = None) -> Early:
-    operations, clock = RamOperations(), VirtualClock()
+    operations, clock = InMemoryOperations(), VirtualClock()
     deeds = Deeds(memories, memories.truth)
     recorder = Recorder(operations, memories, operations, clock, PatternRedactor(), deeds)
     recorder.watch(asyncio.Event())

@@ -16,7 +16,7 @@ from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.offline import OfflineResponder
 from keepsaid.adapters.models.provider import ProviderChat
 from keepsaid.adapters.models.punctual import Punctual
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepStart, VoidLeases
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.turn import Answer, Held, StepKind, Usage
@@ -114,7 +114,7 @@ async def test_killed_before_the_call_is_on_record_nobody_was_asked() -> None:
         assert (await stage.turn()).steps == ()
 
 
-class Refusing(RamOperations):
+class Refusing(InMemoryOperations):
     """A store that refuses the start of a call, also when nobody waits for it any more."""
 
     async def apply(self, commit: Commit[Any]) -> Any:

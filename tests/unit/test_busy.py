@@ -33,7 +33,7 @@ from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.ports.store import Store
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.simulator.disk import Disk, FileDisk, RamDisk
+from keepsaid.testing.simulator.disk import Disk, FileDisk, InMemoryDisk
 
 WINDOWS = {"chat": Window(500)}
 EVERY_MODE = pytest.mark.parametrize("busy", list(Busy))
@@ -89,7 +89,7 @@ class House:
     """One store, and the process that works on it at the moment."""
 
     busy: Busy
-    disk: Disk = field(default_factory=RamDisk)
+    disk: Disk = field(default_factory=InMemoryDisk)
     kind: ToolClass = ToolClass.PURE
     stale_ms: int = 0
     windows: dict[str, Window] = field(default_factory=lambda: dict(WINDOWS))
@@ -162,11 +162,11 @@ async def started(busy: Busy, **changes: Any) -> House:
 
 
 @EVERY_MODE
-@pytest.mark.parametrize("files", [False, True], ids=["ram", "sqlite"])
+@pytest.mark.parametrize("files", [False, True], ids=["memory", "file"])
 async def test_every_message_of_a_busy_minute_with_two_crashes_is_accounted_for(
     busy: Busy, tmp_path: Path, *, files: bool
 ) -> None:
-    house = await started(busy, disk=FileDisk(tmp_path) if files else RamDisk())
+    house = await started(busy, disk=FileDisk(tmp_path) if files else InMemoryDisk())
     for n in range(500):
         await house.say(f"m{n}")
         await house.clock.advance(120)

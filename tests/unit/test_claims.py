@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.memory_cast import message
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.system.codes import one_time_code
 from keepsaid.domain.command import Command, read_command
@@ -36,7 +36,7 @@ class Desk:
     store: SqliteMemories
     claims: Claims
     clock: VirtualClock
-    notes: RamOperations
+    notes: InMemoryOperations
 
     def restarted(self) -> Desk:
         claims = Claims(self.store.people, self.store.hearing, self.clock, one_time_code, self.notes)
@@ -63,7 +63,7 @@ class Desk:
 async def desk(folder: Path) -> AsyncIterator[Desk]:
     store, clock = await open_memories(folder / "memory.db", CountingIds()), VirtualClock(1_000)
     try:
-        notes = RamOperations()
+        notes = InMemoryOperations()
         yield Desk(store, Claims(store.people, store.hearing, clock, one_time_code, notes), clock, notes)
     finally:
         await store.close()
@@ -93,7 +93,7 @@ async def test_a_code_shown_here_and_said_there_joins_both(tmp_path: Path) -> No
 async def test_a_restart_loses_no_code_and_what_is_noted_is_none(tmp_path: Path) -> None:
     async with desk(tmp_path) as at:
         old, code = await at.code(ANN), await at.code(ANN)
-        assert not [text for text, _ in at.notes.state.notes.values() if code in text]
+        assert not [text for (text,) in at.notes.database.rows("SELECT text FROM note") if code in text]
         assert (await at.restarted().say(BEN, old))[0] == REFUSED
         assert (await at.restarted().say(BEN, code))[0] == DONE
         assert (await at.restarted().say(BEN, code))[0] == DONE

@@ -87,7 +87,7 @@ async def test_a_tick_reads_the_marked_and_clears_the_mark() -> None:
     assert scene.learnings.texts == list(THREE)
     session = await scene.session()
     assert (session.invalidated_at, session.processed_until) == (None, 6)
-    assert [row.topic for row in scene.operations.state.journal][-1] == "memory.session_completed"
+    assert scene.rows("SELECT topic FROM journal ORDER BY id")[-1] == ("memory.session_completed",)
 
 
 async def test_a_tick_reads_ten_the_oldest_first() -> None:
@@ -148,8 +148,7 @@ async def test_a_finding_whose_statements_were_forgotten_is_done_with() -> None:
     scene = Scene()
     await scene.talk(*THREE)
     await died_at(scene, "finding.kept")
-    [row] = scene.operations.state.findings.values()
-    row.finding = replace(row.finding, statements=())
+    scene.rows("UPDATE finding SET statements = '[]'")
     assert await scene.collector.tick() == 1
     assert (scene.learnings.texts, len(scene.extractor.asked), await scene.state()) == ([], 1, [])
     await scene.talk(*THREE)
@@ -276,7 +275,7 @@ async def test_secrets_reach_neither_the_extractor_nor_a_finding() -> None:
     secret = "AKIAIOSFODNN7EXAMPLE"
     await scene.talk(f"remember that the key is {secret}", "two", "three")
     await scene.collector.tick()
-    kept = [row.finding for row in scene.operations.state.findings.values()]
+    kept = scene.rows("SELECT statements FROM finding")
     assert kept
     assert secret not in f"{kept}{scene.extractor.asked}{scene.learnings.texts}"
     assert "[redacted: " in scene.learnings.texts[0]
@@ -296,9 +295,10 @@ async def test_long_sessions_are_read_in_passages_of_thirty_records_or_so_many_t
 async def test_collecting_makes_no_turns_and_marks_nothing() -> None:
     scene = Scene()
     await scene.talk(*THREE)
-    before = len(scene.operations.state.turns), len(scene.operations.state.messages)
+    made = "SELECT (SELECT count(*) FROM turn), (SELECT count(*) FROM message)"
+    before = scene.rows(made)
     await scene.collector.tick()
-    assert (len(scene.operations.state.turns), len(scene.operations.state.messages)) == before
+    assert scene.rows(made) == before
     assert await scene.state() == []
     assert await scene.collector.tick() == 0
 

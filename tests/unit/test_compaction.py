@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.responsive.watched_loop import slowness
 from tests.unit.loop_cast import Longest, broken, holds
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.system.threads import TextThreads
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import HOUR_MS, Cut, CutContext, Terms, boundary, due, piece
@@ -53,7 +54,7 @@ class Lane:
     """A lane over the store in memory, and what compacts it."""
 
     def __init__(self, terms: Terms = TERMS) -> None:
-        self.store = RamOperations()
+        self.store = InMemoryOperations()
         self.road = Road(self.store)
         self.clock = VirtualClock()
         self.summariser = Scripted()
@@ -67,12 +68,15 @@ class Lane:
     async def compact(self, share: float = 0.0) -> int:
         return await self.compaction.compact(lane_of(), share)
 
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.store.database.rows(sql)
+
     async def tail(self) -> LaneTail:
         return await self.store.context(lane_of(), 1_000)
 
     @property
     def topics(self) -> list[str]:
-        return [row.topic for row in self.store.state.journal if row.topic.startswith("lane.")]
+        return [topic for (topic,) in self.rows("SELECT topic FROM journal WHERE topic LIKE 'lane.%' ORDER BY id")]
 
 
 @pytest.fixture
@@ -216,9 +220,9 @@ async def test_a_long_past_is_taken_in_piece_by_piece_and_whole(lane: Lane) -> N
         await lane.road.settle(said(f"{n} " + "word " * 1_500), "ok")
     made = await lane.compact()
     assert made > 1
-    summaries = lane.store.state.lanes[lane_of()].context.summaries
-    assert [one.first for one in summaries] == [1, *(one.last + 1 for one in summaries[:-1])]
-    assert summaries[-1].last == 22
+    summaries = lane.rows("SELECT first, last FROM lane_summary ORDER BY version")
+    assert [first for first, _ in summaries] == [1, *(last + 1 for _, last in summaries[:-1])]
+    assert summaries[-1][1] == 22
     told = [record.text for given in lane.summariser.asked for record in given.records]
     assert told == [record.text for record in (await lane.store.span(lane_of(), 0, 22)).records]
 

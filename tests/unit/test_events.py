@@ -12,7 +12,7 @@ from tests.unit.http_cast import site
 from tests.waits import HANG_S
 
 from keepsaid import InputError, Keepsaid, Message
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Commit, Tell
@@ -35,7 +35,7 @@ class Scene:
     """A journal in memory, and one who is told."""
 
     def __init__(self) -> None:
-        self.store = RamOperations()
+        self.store = InMemoryOperations()
         self.clock = VirtualClock()
         self.heard: list[str] = []
         self.failing: dict[str, int] = {}
@@ -161,7 +161,7 @@ async def test_what_was_taken_with_a_slow_one_is_put_back_untried() -> None:
     assert [(one.topic, one.state, one.attempts) for one in waiting] == [("a.next", "pending", 0)] * 3
 
 
-class Full(RamOperations):
+class Full(InMemoryOperations):
     """A store whose disk is full for some time when something is to be settled."""
 
     refused = 0
@@ -175,7 +175,7 @@ class Full(RamOperations):
 
 async def test_what_was_told_while_the_disk_was_full_is_not_told_again_and_nothing_spins() -> None:
     scene = Scene()
-    full = Full(scene.store.state)
+    full = Full(scene.store.database)
     heard: list[str] = []
 
     async def hear(event: Event) -> None:

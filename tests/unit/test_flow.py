@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Commit, Dispatch
 from keepsaid.domain.memory import Injection
@@ -53,7 +53,7 @@ def no_tools(claimed: Claimed) -> Sequence[Tool]:
 @dataclass
 class Road:
     clock: VirtualClock = field(default_factory=VirtualClock)
-    store: RamOperations = field(default_factory=RamOperations)
+    store: InMemoryOperations = field(default_factory=InMemoryOperations)
     routes: Routes = field(default_factory=lambda: Routes((REVIEW,)))
     windows: dict[str, Window] = field(
         default_factory=lambda: {"github": GITHUB, "chat": Window(), "terminal": Window(0)}
@@ -194,8 +194,7 @@ async def test_what_a_payload_says_can_always_be_stored() -> None:
         content = Content(b'{"title": "\\ud800"}', "half a character")
         await road.flow.receive(road.door, Inbound(origin, content))
         await road.clock.advance(10_000)
-    (task,) = road.store.state.tasks.values()
-    assert task.description == "about \ufffd"
+    assert road.store.database.rows("SELECT description FROM task") == [("about \ufffd",)]
 
 
 async def test_a_lane_that_cannot_be_routed_stops_no_other() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.engine.gauge import Gauge, Marks
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import VirtualClock
@@ -18,7 +18,7 @@ class Scene:
     """A store in which things wait, and its gauge."""
 
     def __init__(self, marks: Marks) -> None:
-        self.store = RamOperations()
+        self.store = InMemoryOperations()
         self.clock = VirtualClock()
         self.gauge = Gauge(self.store, self.clock, marks)
         self.road = Road(self.store)
@@ -38,7 +38,8 @@ class Scene:
 
     def told(self) -> list[dict[str, Any]]:
         """What stands in the journal."""
-        return [json.loads(row.payload) for row in self.store.state.journal if row.topic == "buffer.backlog"]
+        told = self.store.database.rows("SELECT payload FROM journal WHERE topic = 'buffer.backlog' ORDER BY id")
+        return [json.loads(payload) for (payload,) in told]
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -10,8 +10,7 @@ import pytest
 
 from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.provider import ProviderChat
-from keepsaid.adapters.ram.context_row import CutRow
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import Cut, CutContext, Terms
 from keepsaid.domain.context import LaneTail
@@ -32,7 +31,7 @@ from keepsaid.testing.model_server import ModelServer
 WINDOW = Windows(tokens=1_000, by_model={"test/large": 100_000})
 
 
-class Slow(RamOperations):
+class Slow(InMemoryOperations):
     """A store whose commits never come back while it hangs."""
 
     hangs = False
@@ -131,14 +130,13 @@ async def test_a_full_window_loses_the_older_half_at_once_until_it_fits(house: H
         prompt.summary
         == f"[System: {tail.left_out} older messages were left out here, because the prompt would not have fitted]"
     )
-    firsts = [cut.first for cut in cuts(house)]
-    assert firsts == [1, *(cut.last + 1 for cut in cuts(house)[:-1])]
-    lane = house.store.state.lanes[lane_of()]
-    assert lane.session is None or lane.session.invalidated_at is not None
+    assert [first for first, _ in cuts(house)] == [1, *(last + 1 for _, last in cuts(house)[:-1])]
+    unmarked = "SELECT id FROM session WHERE ended_at IS NULL AND invalidated_at IS NULL"
+    assert house.store.database.rows(unmarked) == []
 
 
-def cuts(house: House) -> list[CutRow]:
-    return house.store.state.lanes[lane_of()].context.cuts
+def cuts(house: House) -> list[tuple[int, int]]:
+    return house.store.database.rows("SELECT first, last FROM lane_cut ORDER BY version")
 
 
 async def test_two_messages_stay_whatever_they_cost(house: House) -> None:

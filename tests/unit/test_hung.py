@@ -21,7 +21,7 @@ from keepsaid.domain.turn import Answer
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import MemoryDisk, RamDisk
+from keepsaid.testing.simulator.disk import InMemoryDisk, MemoryStoreDisk
 from keepsaid.testing.simulator.loop import VirtualLoop
 
 _PLACES = 8
@@ -90,7 +90,7 @@ def instance_of(model: Model, clock: Clock) -> Instance:
         memory=MemoryConfig(injection="off"),
     )
     ids = SystemIds(clock.now_ms, lambda _: 0)
-    stores = RamDisk().open(), MemoryDisk().open(ids)
+    stores = InMemoryDisk().open(), MemoryStoreDisk().open(ids)
     return Instance(Home.at(Path("nowhere")), config, stores, model, Outside(clock, ids))
 
 

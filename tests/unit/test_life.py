@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.engine.attempt import Attempt, Patience
@@ -43,16 +43,16 @@ async def aged(clock: VirtualClock, life: Life, until_ms: int) -> None:
 
 
 async def test_a_process_is_on_record_with_its_age() -> None:
-    store, clock = RamOperations(), VirtualClock()
+    store, clock = InMemoryOperations(), VirtualClock()
     await store.apply(VoidLeases("one", 0, "", ()))
     await aged(clock, Life(store, clock, "one", _TERMS), 86_400_000)
-    [row] = store.state.lives
-    assert row.lived_ms > 40_000_000
-    assert row.due_ms > row.lived_ms
+    [(lived_ms, due_ms)] = store.database.rows("SELECT lived_ms, due_ms FROM life")
+    assert lived_ms > 40_000_000
+    assert due_ms > lived_ms
 
 
 async def test_the_model_is_loaded_before_a_trial_and_only_then() -> None:
-    store, clock, loading = RamOperations(), VirtualClock(), Loading()
+    store, clock, loading = InMemoryOperations(), VirtualClock(), Loading()
     lives = Lives(store)
     await lives.start()
     life = Life(store, clock, lives.owner, _TERMS, loading.load)
@@ -65,7 +65,7 @@ async def test_the_model_is_loaded_before_a_trial_and_only_then() -> None:
 
 
 async def test_a_model_that_cannot_be_loaded_holds_back_no_trial() -> None:
-    store, clock = RamOperations(), VirtualClock()
+    store, clock = InMemoryOperations(), VirtualClock()
     lives = Lives(store)
     await lives.hold()
     life = Life(store, clock, lives.owner, _TERMS, Loading(fails=True).load)
@@ -74,7 +74,7 @@ async def test_a_model_that_cannot_be_loaded_holds_back_no_trial() -> None:
 
 
 async def test_what_crashes_buried_comes_back_after_ten_minutes_without_one() -> None:
-    store, clock = RamOperations(), VirtualClock()
+    store, clock = InMemoryOperations(), VirtualClock()
     lives = Lives(store)
     queued = await lives.hold()
     await lives.bury(queued)
@@ -87,7 +87,7 @@ async def test_what_crashes_buried_comes_back_after_ten_minutes_without_one() ->
 
 
 async def test_a_trial_that_comes_to_its_limit_is_charged_to_nobody() -> None:
-    store, clock, ids = RamOperations(), VirtualClock(), CountingIds(900)
+    store, clock, ids = InMemoryOperations(), VirtualClock(), CountingIds(900)
     lives = Lives(store)
     queued = await lives.hold()
     life = Life(store, clock, lives.owner, _TERMS)
@@ -109,7 +109,7 @@ async def test_a_trial_that_comes_to_its_limit_is_charged_to_nobody() -> None:
 
 
 async def test_a_notice_says_how_often_the_program_was_stopped_and_what_follows() -> None:
-    store, clock, ids = RamOperations(), VirtualClock(), CountingIds(900)
+    store, clock, ids = InMemoryOperations(), VirtualClock(), CountingIds(900)
     lives = Lives(store)
     await lives.start()
     queued = await lives.queue(*[said("poison").content.text])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.forgetting import name_digest
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory, Source
@@ -38,7 +38,7 @@ class Journal:
     """An operational store, and who tells it of memory."""
 
     def __init__(self, memories: SqliteMemories) -> None:
-        self.store = RamOperations()
+        self.store = InMemoryOperations()
         self.memories = memories
         self.teller = Newsteller(memories.news, self.store, VirtualClock())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.waits import HANG_S
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.compaction import CompactionConfig
@@ -38,7 +38,7 @@ class Conversation:
     """A conversation whose lanes hold eight records each; a summary stands for the first two."""
 
     def __init__(self, messages: int = 4) -> None:
-        self.store = RamOperations()
+        self.store = InMemoryOperations()
         self.road = Road(self.store)
         self.other_lanes = OtherLanes(self.store, WholeTerms(messages=messages, keep=2))
 

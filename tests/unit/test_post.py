@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.testing.builders import CHANNEL, said
@@ -43,7 +43,7 @@ class Doubtful:
 async def test_what_may_have_arrived_is_repeated_or_given_up(
     given_up: frozenset[str], sent: list[bool], state: str
 ) -> None:
-    road, clock, channel = Road(RamOperations()), VirtualClock(), Doubtful()
+    road, clock, channel = Road(InMemoryOperations()), VirtualClock(), Doubtful()
     await road.queue(said(), clock.now_ms())
     claimed = await road.claim_one(clock.now_ms())
     await road.answer(claimed, at=clock.now_ms())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import BeginPruning, EpisodesKept, Intake, Receive, Shown
 from keepsaid.domain.message import Marks
@@ -24,10 +24,10 @@ TERMS = Terms(7 * DAY_MS, 30 * DAY_MS)
 YEAR_MS = 365 * DAY_MS
 
 
-@pytest.fixture(params=["ram", "sqlite"])
+@pytest.fixture(params=["memory", "file"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """A new, empty store."""
-    kept = RamOperations() if request.param == "ram" else await open_operations(tmp_path / "buffer.db")
+    kept = InMemoryOperations() if request.param == "memory" else await open_operations(tmp_path / "buffer.db")
     yield kept
     await kept.close()
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.session_row import SessionRow
-from keepsaid.adapters.ram.sessions import invalidate
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
+from keepsaid.adapters.sqlite.sessions import invalidate
 from keepsaid.domain.session import Terms
 from keepsaid.engine.sessions import LOOKED_MAX, Sleepers
 from keepsaid.testing.builders import lane_of, said
@@ -15,16 +14,16 @@ START = 1_795_000_000_000
 HOUR = 3_600_000
 
 
-async def quiet(rooms: int) -> tuple[RamOperations, VirtualClock, Sleepers]:
+async def quiet(rooms: int) -> tuple[InMemoryOperations, VirtualClock, Sleepers]:
     """So many lanes whose last turn was at the start."""
-    store, clock = RamOperations(), VirtualClock(START)
+    store, clock = InMemoryOperations(), VirtualClock(START)
     road = Road(store)
     for n in range(rooms):
         await road.settle(said(room=f"r{n}"), at=START)
     return store, clock, Sleepers(store, clock, Terms())
 
 
-async def state(store: RamOperations, n: int = 0) -> str:
+async def state(store: InMemoryOperations, n: int = 0) -> str:
     return (await store.sessions(lane_of(f"r{n}"), 1))[0].state
 
 
@@ -65,14 +64,20 @@ async def test_a_wall_clock_that_was_set_ends_nothing() -> None:
     assert await state(store) == "sleeping"
 
 
-def test_a_mark_is_set_once_the_larger_wins_and_nothing_collected_is_marked() -> None:
-    session = SessionRow(1, 1, 0, "first message")
-    for record, reason, mark in ((5, "sleep", 5), (5, "reset", 5), (4, "reset", 5), (7, "records", 7)):
-        invalidate(session, record, reason, 0)
-        assert session.invalidated_at == mark
-    assert session.invalidated_reason == "records"
-    session.invalidated_at, session.processed_until = None, 7
-    invalidate(session, 7, "sleep", 0)
-    assert session.invalidated_at is None
-    invalidate(session, 8, "sleep", 0)
-    assert session.invalidated_at == 8
+async def test_a_mark_is_set_once_the_larger_wins_and_nothing_collected_is_marked() -> None:
+    store, _, _ = await quiet(1)
+    database = store.database
+    [(number,)] = database.rows("SELECT id FROM session")
+
+    def mark() -> list[tuple[object, ...]]:
+        return database.rows("SELECT invalidated_at, invalidated_reason FROM session")
+
+    for record, reason, marked in ((5, "sleep", 5), (5, "reset", 5), (4, "reset", 5), (7, "records", 7)):
+        invalidate(database.db, number, record, reason, 0)
+        assert mark()[0][0] == marked
+    assert mark() == [(7, "records")]
+    database.rows("UPDATE session SET invalidated_at = NULL, processed_until = 7, collection = 'clean'")
+    invalidate(database.db, number, 7, "sleep", 0)
+    assert mark() == [(None, "records")]
+    invalidate(database.db, number, 8, "sleep", 0)
+    assert mark() == [(8, "sleep")]

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.deaths import dying_at
 from tests.unit.slot_cast import Scripted, Stage, asking, focus
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.message import Marks
@@ -24,10 +24,10 @@ DAY = asking("Which day?", "date_time")
 LINE = '[Question answered: you asked "Which day?" (date_time); the answer reads as 2026-11-19]'
 
 
-@pytest.fixture(params=["ram", "sqlite"])
+@pytest.fixture(params=["memory", "file"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """A new, empty store."""
-    kept = RamOperations() if request.param == "ram" else await open_operations(tmp_path / "buffer.db")
+    kept = InMemoryOperations() if request.param == "memory" else await open_operations(tmp_path / "buffer.db")
     yield kept
     await kept.close()
 
@@ -133,7 +133,7 @@ async def test_a_reply_to_something_else_is_no_answer_and_one_to_the_question_is
 
 @pytest.mark.parametrize("point", ["tool.before", "tool.after", "commit.TurnCommit.before", "commit.TurnCommit.after"])
 async def test_a_replayed_turn_opens_one_question(point: str) -> None:
-    store = RamOperations()
+    store = InMemoryOperations()
     stage = Stage(store, model=Scripted([DAY, Answer("Which day?", model="m"), Answer("Which day?", model="m")]))
     await stage.hear("book a table")
     with dying_at(point):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.context import LaneSummary
@@ -29,7 +29,7 @@ class Copying:
     """A lane that is summarised, and the copies of it."""
 
     def __init__(self, memories: SqliteMemories) -> None:
-        self.store = RamOperations()
+        self.store = InMemoryOperations()
         self.road = Road(self.store)
         self.memories = memories
         self.copier = SummaryCopier(self.store, memories, VirtualClock(), WholeTerms(messages=4, keep=2))
@@ -66,7 +66,7 @@ async def test_the_copy_says_what_it_is_of_and_redo_is_a_no_op(copying: Copying)
     }
     assert (copy.new.derived, copy.new.trust, copy.new.lane) == (True, Trust.KNOWN, lane_of())
     assert await copying.copier.catch_up() == 0
-    copying.store.state.summaries_due[lane_of()] = 1
+    copying.store.database.rows("INSERT INTO summary_due (lane_id, version) SELECT id, 1 FROM lane")
     assert await copying.copier.catch_up() == 1
     assert await copying.found(Kind.THREAD_SUMMARY) == [copy], "a crash before the copy was noted changes nothing"
 

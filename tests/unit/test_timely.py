@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory_cast import claimed, message
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.state import State
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Message, Trust
@@ -31,7 +30,7 @@ class Desk:
     """A turn that has the tools."""
 
     def __init__(self, terms: TimelyTerms | None = None, heard: Message | None = None) -> None:
-        self.store = RamOperations(State())
+        self.store = InMemoryOperations()
         self.clock = VirtualClock()
         self.claimed = claimed(heard or message(9, "remind me"))
         system = self.clock, CountingIds()

@@ -143,9 +143,9 @@ async def test_a_retry_shows_the_model_the_same_bytes() -> None:
         await killed_at(stage, "model.after")
         await stage.work()
         first, second = (json.loads(request.raw)["messages"] for request in stage.server.requests)
-        shown = stage.store.state.turns[stage.claimed.turn_id].chosen
+        shown = stage.store.database.rows("SELECT memory_id FROM injection")
     assert first == second
-    assert shown == (4711,), "the retried turn still says which memories it was shown"
+    assert shown == [(4711,)], "the retried turn still says which memories it was shown"
 
 
 @pytest.mark.parametrize(("point", "steps"), [("model.after", 1), ("tool.after", 2)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Tell
@@ -14,7 +14,7 @@ from keepsaid.testing.clock import VirtualClock
 
 
 async def test_who_waits_is_woken_though_nobody_has_subscribed() -> None:
-    store = RamOperations()
+    store = InMemoryOperations()
     subscribers = Subscribers(store, store.journal, VirtualClock())
     with subscribers.happened.listening() as rung:
         assert await subscribers.work() is None

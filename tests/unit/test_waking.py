@@ -10,7 +10,7 @@ from tests.unit.test_flow import Road
 from tests.unit.test_workers import Slow, working
 from tests.waits import HANG_S
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
@@ -102,7 +102,7 @@ async def test_a_claim_that_fails_is_no_longer_under_way() -> None:
         await claim.task
 
 
-class Grouping(RamOperations):
+class Grouping(InMemoryOperations):
     """A store whose writer takes what waits when it gets to it."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from tests.unit.deaths import dying_at
 
 from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.provider import ProviderChat
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.memory import Candidate, Hit, Injection, Kind, Memory, NewMemory
@@ -62,7 +62,7 @@ class Stage:
     server: ModelServer
     chat: ProviderChat
     clock: VirtualClock
-    store: RamOperations
+    store: InMemoryOperations
     tools: Sequence[Tool] = ()
     limits: TurnLimits = TurnLimits(call_s_max=5)
     budget: Budget = Budget()
@@ -109,7 +109,7 @@ async def staged(*reactions: object, **changes: object) -> AsyncIterator[Stage]:
     async with ModelServer(script) as server:
         chat = ProviderChat("openai/scripted", lambda: build("openai", "scripted", "key", server.url))
         try:
-            yield Stage(server, chat, VirtualClock(), RamOperations(), **changes)  # type: ignore[arg-type]
+            yield Stage(server, chat, VirtualClock(), InMemoryOperations(), **changes)  # type: ignore[arg-type]
         finally:
             await chat.close()
 

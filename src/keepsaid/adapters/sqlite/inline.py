@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from keepsaid.adapters.sqlite.ledger import Ledger, Refused
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.operations import buffer_commits, open_ledger
+from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.tombs import tombs_beside
+from keepsaid.adapters.sqlite.sealing import register
+from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.domain.commits import Commit
 
 P = ParamSpec("P")
@@ -65,11 +67,54 @@ def buffer_inline(path: Path) -> tuple[InlineWriter, InlineReaders]:
     return InlineWriter(open_ledger(path, ("buffer",), buffer_commits)), InlineReaders(path)
 
 
-def memory_inline(path: Path | None = None) -> tuple[InlineWriter, InlineReaders]:
+def memory_inline(path: Path | None = None, tombs: Tombs | None = None) -> tuple[InlineWriter, InlineReaders]:
     """The memory store in a file, opened once more; or a new one that is in no file."""
     if path is not None:
         return InlineWriter(open_ledger(path, ("memory",), lambda _: MEMORY_TABLE)), InlineReaders(path)
-    db = apsw.Connection(str(_IN_MEMORY))
-    migrate(db, _IN_MEMORY, "memory")
-    tombs_beside(_IN_MEMORY).attach(db)
+    db = _in_memory("memory", tombs or tombs_beside(_IN_MEMORY))
     return InlineWriter(Ledger(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
+
+
+class InMemoryOperations(SqliteOperations):
+    """The operational store in memory, without threads: for tests, simulations and examples.
+
+    It holds nothing but its database: another one over the same `database` goes on where this one stopped.
+    """
+
+    def __init__(self, database: InMemoryDatabase | None = None) -> None:
+        self.database = database or InMemoryDatabase()
+        db, tombs = self.database.db, self.database.tombs
+        self._inline = InlineWriter(Ledger(db, _IN_MEMORY, buffer_commits(db, tombs)))
+        super().__init__(self._inline, InlineReaders(_IN_MEMORY, db), None, tombs)
+
+    async def close(self) -> None:
+        """Do nothing: the database lives as long as somebody holds it."""
+
+
+class InMemoryDatabase:
+    """An operational database in memory, with the key of its tombstones."""
+
+    def __init__(self) -> None:
+        self.tombs = tombs_beside(_IN_MEMORY)
+        self.db = _in_memory("buffer", self.tombs)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return what a statement reads."""
+        return self.db.execute(sql).fetchall()
+
+
+def _in_memory(part: str, tombs: Tombs) -> apsw.Connection:
+    """A new database in memory with this part of the schema, without row checksums: no disk can alter its rows."""
+    db = apsw.Connection(str(_IN_MEMORY))
+    db.deserialize("main", _migrated(part))
+    tombs.attach(db)
+    register(db)
+    return db
+
+
+@cache
+def _migrated(part: str) -> bytes:
+    db = apsw.Connection(str(_IN_MEMORY))
+    tombs_beside(_IN_MEMORY).attach(db)
+    migrate(db, _IN_MEMORY, part)
+    return db.serialize("main")

@@ -50,7 +50,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.schedule_view import SqliteSchedules
 from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.task_view import SqliteTasks
-from keepsaid.adapters.sqlite.tombs import tombs_beside
+from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain import busy, commits, compaction, event, forgetting, lives, news, relay, scheduling, session, task
 from keepsaid.domain import collection as collecting
@@ -140,10 +140,10 @@ _COMMITS: Mapping[type, ApplyOne] = {
 }
 
 
-def buffer_commits(db: apsw.Connection) -> CommitTable:
-    """How the operational commits are applied to an open, migrated file."""
+def buffer_commits(db: apsw.Connection, tombs: Tombs | None = None) -> CommitTable:
+    """Return how the operational commits are applied to an open, migrated database."""
     intake = Intake(db)
-    requests = forgetful.Forgetful(tombs_beside(Path(db.filename)), intake.undone)
+    requests = forgetful.Forgetful(tombs or tombs_beside(Path(db.filename)), intake.undone)
 
     def dispatch(db: apsw.Connection, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
         for commit in dispatches:
@@ -168,8 +168,9 @@ def buffer_commits(db: apsw.Connection) -> CommitTable:
 class SqliteBuffer:
     """The buffer, read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: Readers, tombs: Tombs | None = None) -> None:
         self._readers = readers
+        self._tombs = tombs or tombs_beside(readers.path)
         self._told = asyncio.Event()
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:
@@ -235,12 +236,12 @@ class SqliteLanes(
     @property
     def forgettings(self) -> SqliteForgettings:
         """Requests to forget."""
-        return SqliteForgettings(self._readers, tombs_beside(self._readers.path))
+        return SqliteForgettings(self._readers, self._tombs)
 
     @property
     def reach(self) -> SqliteReach:
         """Everything that a wish to forget reaches."""
-        return SqliteReach(self._readers, tombs_beside(self._readers.path))
+        return SqliteReach(self._readers, self._tombs)
 
     @property
     def tasks(self) -> SqliteTasks:
@@ -289,8 +290,10 @@ class SqliteLanes(
 class SqliteOperations(SqliteLanes):
     """The operational store: every read above, and the one way to write."""
 
-    def __init__(self, writer: Operations, readers: Readers, own_writer: Writer | None = None) -> None:
-        super().__init__(readers)
+    def __init__(
+        self, writer: Operations, readers: Readers, own_writer: Writer | None = None, tombs: Tombs | None = None
+    ) -> None:
+        super().__init__(readers, tombs)
         self._writer = writer
         self._own_writer = own_writer
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from keepsaid.adapters.ram.operations import RamOperations
-from keepsaid.adapters.ram.state import State
-from keepsaid.adapters.sqlite.inline import InlineReaders, InlineWriter, buffer_inline, memory_inline
+from keepsaid.adapters.sqlite.inline import (
+    InlineReaders,
+    InlineWriter,
+    InMemoryDatabase,
+    InMemoryOperations,
+    buffer_inline,
+    memory_inline,
+)
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.adapters.sqlite.query import every
@@ -28,20 +32,19 @@ class Roomy:
         return _ROOM_BYTES
 
 
-class RamDisk:
+class InMemoryDisk:
     """The operational store in memory."""
 
     def __init__(self) -> None:
-        self.state = State()
+        self._database = InMemoryDatabase()
 
     def open(self) -> Store:
         """The store, for one more process."""
-        return RamOperations(self.state)
+        return InMemoryOperations(self._database)
 
     async def executed(self) -> Sequence[Executed]:
         """The commands the journal tells of."""
-        facts = (row for row in self.state.journal if row.topic == "command.executed")
-        return [(row.correlation_id, str(json.loads(row.payload)["name"])) for row in facts]
+        return [(str(turn), str(name)) for turn, name in self._database.rows(_EXECUTED)]
 
     def drop(self, store: Store) -> None:
         """A process that had the store open is dead."""
@@ -76,10 +79,10 @@ class FileDisk:
             part.drop()
 
 
-Disk = RamDisk | FileDisk
+Disk = InMemoryDisk | FileDisk
 
 
-class MemoryDisk:
+class MemoryStoreDisk:
     """The memory store, on SQLite in memory."""
 
     def __init__(self) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.adapters.ram.operations import RamOperations
+from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, Intake, Receive, Received, Settle, TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.event import Settled, SettleDeliveries, TakeDeliveries
@@ -19,6 +20,7 @@ from keepsaid.testing.simulator.making import note_made
 from keepsaid.testing.simulator.watch import Watched
 
 _LATER_S = 0.5
+_FENCELESS, _GREEDY = (Path(__file__).with_name(f"{name}.sql").read_text("utf-8") for name in ("fenceless", "greedy"))
 
 
 class Hasty(Watched):
@@ -54,14 +56,14 @@ class Forgetful(Watched):
 
 
 class Fenceless(Watched):
-    """Takes the answer of a former owner. On RAM only."""
+    """Takes the answer of a former owner. In memory only."""
 
     async def apply(self, commit: Commit[R]) -> R:
         """Let whoever commits a turn hold its batch."""
         changed: Any = commit
-        if isinstance(commit, TurnCommit) and isinstance(self.store, RamOperations):
-            batch, turn = self.store.state.batches[commit.batch_id], self.store.state.turns[commit.turn_id]
-            batch.state, batch.fence, turn.state = "leased", commit.fence, "open"
+        if isinstance(commit, TurnCommit) and isinstance(self.store, InMemoryOperations):
+            names = {"batch": commit.batch_id, "fence": commit.fence, "turn": commit.turn_id}
+            self.store.database.db.execute(_FENCELESS, names)
             changed = replace(commit, ending=None)
         result: R = await super().apply(changed)
         return result
@@ -103,13 +105,13 @@ class Certain(Watched):
 
 
 class Greedy(Watched):
-    """Lets a summary swallow the record after those it tells of. On RAM only."""
+    """Lets a summary swallow the record after those it tells of. In memory only."""
 
     async def apply(self, commit: Commit[R]) -> R:
         """Move the head of the lane too far."""
         result: R = await super().apply(commit)
-        if result and isinstance(commit, Summarise) and isinstance(self.store, RamOperations):
-            self.store.state.lanes[commit.lane].context.summarised_until += 1
+        if result and isinstance(commit, Summarise) and isinstance(self.store, InMemoryOperations):
+            self.store.database.db.execute(_GREEDY, commit.lane._asdict())
         return result
 
 

@@ -26,7 +26,7 @@ from keepsaid.errors import KeepsaidError
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider, SimChannel
 from keepsaid.testing.simulator.clock import SimClock
-from keepsaid.testing.simulator.disk import Disk, MemoryDisk, Roomy
+from keepsaid.testing.simulator.disk import Disk, MemoryStoreDisk, Roomy
 from keepsaid.testing.simulator.ears import Ear, unheard
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.life import Life, Reset
@@ -99,7 +99,7 @@ class House:
         self._seen = seen
         self._disk = disk
         self._way = way
-        self._memory = MemoryDisk()
+        self._memory = MemoryStoreDisk()
         self._started = 0
         self.providers = {name: Provider(net, seen, name) for name in (TALK, POST, WEB, HOOKS)}
         self.newest: Runtime | None = None

@@ -13,7 +13,7 @@ from typing import Any
 from keepsaid.app.scheduling import OWNERS_LANE
 from keepsaid.ports.points import arm
 from keepsaid.testing.simulator.channels import HOOKS, WEB
-from keepsaid.testing.simulator.disk import Disk, RamDisk
+from keepsaid.testing.simulator.disk import Disk, InMemoryDisk
 from keepsaid.testing.simulator.ears import all_heard
 from keepsaid.testing.simulator.house import House, Runtime
 from keepsaid.testing.simulator.judge import Judge
@@ -63,7 +63,7 @@ def play(
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         try:
             asyncio.set_event_loop(loop)
-            breaches = _played(net, disk or RamDisk(), way)
+            breaches = _played(net, disk or InMemoryDisk(), way)
         finally:
             arm(None)
             asyncio.set_event_loop(None)
