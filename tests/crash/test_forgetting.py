@@ -9,13 +9,13 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory
 from tests.crash.cast import CAST
 
-from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.interfaces.forgetting import forget
 from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.order import Order
 from keepsaid.testing.crash.points import kind_of, points

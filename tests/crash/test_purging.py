@@ -13,10 +13,10 @@ from pathlib import Path
 import apsw
 from tests.crash.test_forgetting import told
 
-from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import Wish
+from keepsaid.interfaces.forgetting import forget
 from keepsaid.testing.crash.process import environ
 
 _SIDES = ("before", "after")

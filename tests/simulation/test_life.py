@@ -11,8 +11,7 @@ import pytest
 
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.life import Life, Reset
-from keepsaid.testing.simulator.loop import Stuck, VirtualLoop
+from keepsaid.testing.simulator.loop import Life, Reset, Stuck, VirtualLoop
 from keepsaid.testing.simulator.weather import YEAR_MS
 
 

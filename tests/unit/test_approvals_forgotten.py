@@ -9,7 +9,6 @@ import pytest
 from tests.unit.test_forget_places import residue
 
 from keepsaid.adapters.sqlite.operations import SqliteOperations
-from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
@@ -20,6 +19,7 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, DecideTask, Ending, EndTask
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
+from keepsaid.interfaces.forgetting import forget
 from keepsaid.pipeline.turn.gate import Refusal, as_json
 from keepsaid.testing.builders import outcome, said
 from keepsaid.testing.contracts.road import Road

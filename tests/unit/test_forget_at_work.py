@@ -12,7 +12,6 @@ from tests.property.forgetting_world import STORES, EachSentence, World, world
 from tests.unit.http_cast import site
 from tests.unit.test_forget_places import residue
 
-from keepsaid.app.forgetting import forget
 from keepsaid.domain.collection import Left, Passage
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import SetPersonality
@@ -20,6 +19,7 @@ from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.note import Note
+from keepsaid.interfaces.forgetting import forget
 from keepsaid.ports.extractor import Extracted
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, outcome
 from keepsaid.testing.webhooks import payload, sign

@@ -16,7 +16,6 @@ import pytest
 from prompt_toolkit.history import FileHistory
 
 from keepsaid.adapters.sqlite.operations import SqliteOperations
-from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
@@ -27,6 +26,7 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.timing import Once
+from keepsaid.interfaces.forgetting import forget
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.contracts.road import Road
 

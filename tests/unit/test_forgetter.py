@@ -14,7 +14,6 @@ import pytest
 
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.app.care import accept_stores
-from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
@@ -26,6 +25,7 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.task import Task, TaskWork
 from keepsaid.domain.upkeep import LOOSE
+from keepsaid.interfaces.forgetting import forget
 from keepsaid.memory.results import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock

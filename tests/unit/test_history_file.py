@@ -8,12 +8,12 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory
 
 from keepsaid.adapters.system.history import HistoryFile
-from keepsaid.app.forgetting import forget
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
+from keepsaid.interfaces.forgetting import forget
 
 _KEPT = ("the train leaves at nine", "two\nlines", "+ plus and # hash")
 _GONE = "my code is\nzebraquix7741"

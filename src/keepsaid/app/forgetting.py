@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from keepsaid.adapters.sqlite.graves import carry
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.history import HistoryFile
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import append_line
-from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.engine.forgetter import Forgetter, Stores
 from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.halt import Halt
 from keepsaid.ports.store import Store
-
-if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
 
 _BACKUPS = "backups.jsonl"
 
@@ -31,18 +26,6 @@ def forgetter_of(
     typed = HistoryFile(home.typed_file)
     stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside, typed)
     return Forgetter(stores, *time, halt)
-
-
-async def forget(instance: Instance, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:
-    """Forget what a wish names: nobody is told it when this returns; None when there is nothing.
-
-    A runtime that is up does the rest beside its work; else it is done here.
-    """
-    begun = await instance.forgetter.forget(wish, by, undo_ms)
-    if begun is None or not instance.running:
-        return None if begun is None else await instance.forgetter.finish(begun.id)
-    instance.forgetting.set()
-    return begun
 
 
 def note_backup(home: Home, made: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keepsaid.app.forgetting import backups_of, forget
+from keepsaid.app.forgetting import backups_of
 from keepsaid.app.instance import Instance
 from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.domain.ids import read, show
@@ -44,6 +44,18 @@ def asked_in(fields: Mapping[str, Any]) -> Asked:
     if not isinstance(ids, list) or not all(isinstance(one, str) for one in (*ids, *rest)):
         raise InputError(f"ids must be a list of texts; {', '.join(names)} texts", safe=_SAFE, hint=_HINT)
     return Asked(tuple(ids), *rest)
+
+
+async def forget(instance: Instance, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:
+    """Forget what a wish names: nobody is told it when this returns; None when there is nothing.
+
+    A runtime that is up does the rest beside its work; else it is done here.
+    """
+    begun = await instance.forgetter.forget(wish, by, undo_ms)
+    if begun is None or not instance.running:
+        return None if begun is None else await instance.forgetter.finish(begun.id)
+    instance.forgetting.set()
+    return begun
 
 
 def wish_of(asked: Asked) -> Wish:

@@ -10,8 +10,8 @@ import typer
 from keepsaid.domain.audit import Case, Fix, Trouble
 from keepsaid.domain.ids import show as name
 from keepsaid.interfaces.cli.failure import WARNINGS
-from keepsaid.interfaces.cli.output import NOTHING, counted, say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import NOTHING, counted, show
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.memory.audit import UNUSED_DAYS, Report
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import typer
 
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.bench_latency import latency
-from keepsaid.interfaces.cli.output import Table, say, show
+from keepsaid.interfaces.cli.output import Table, show
 from keepsaid.interfaces.cli.progress import Tell, progress
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.testing.recall_data import Corpus

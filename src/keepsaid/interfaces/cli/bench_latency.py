@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from keepsaid.errors import EmbedderError
-from keepsaid.interfaces.cli.output import Table, say, show
+from keepsaid.interfaces.cli.output import Table, show
 from keepsaid.interfaces.cli.progress import Tell, progress
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 _QUESTIONS, _SAVED = 200, 1_000
 

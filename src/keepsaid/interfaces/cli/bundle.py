@@ -15,9 +15,9 @@ from keepsaid.domain.bundle import Entry, Outcome, Record, Verdict
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.message import Trust
 from keepsaid.errors import HomeError
-from keepsaid.interfaces.cli.output import NOTHING, Table, counted, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, counted, show
 from keepsaid.interfaces.cli.remote import Remote, either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.exporting import FORMATS, exported
 from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
 from keepsaid.interfaces.people import person_in

@@ -16,9 +16,9 @@ from keepsaid.interfaces.cli.commands import Command, obey
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import TERMINATED
 from keepsaid.interfaces.cli.lines import Lines
-from keepsaid.interfaces.cli.output import counted, envelope, say
+from keepsaid.interfaces.cli.output import counted, envelope
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.config import Config

@@ -11,9 +11,9 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import NOTHING, Table, counted, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, counted, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from keepsaid.domain.command import COMMANDS, read_command
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import show
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import turn_shape
 
 HELP = {

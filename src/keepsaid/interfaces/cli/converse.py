@@ -16,8 +16,8 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from keepsaid.errors import InputError, KeepsaidError, StoreError
 from keepsaid.interfaces.cli.commands import Command, obey
 from keepsaid.interfaces.cli.escapes import VisibleStream, visible
-from keepsaid.interfaces.cli.output import coloured, say
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import coloured
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.talk import Talk
 
 _LATE_S = 1.0

@@ -18,9 +18,9 @@ from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeError, StoreError
 from keepsaid.interfaces.cli.bundle import export, import_
 from keepsaid.interfaces.cli.loss import accept_loss
-from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, say, show
+from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.whole_folder import whole
 from keepsaid.interfaces.partials import clear
 

@@ -12,9 +12,9 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.chronicle import chronicle_named
-from keepsaid.interfaces.cli.output import say, show
+from keepsaid.interfaces.cli.output import show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -15,9 +15,9 @@ from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
 from keepsaid.events.topics import CORE, topics_of
 from keepsaid.interfaces.cli.escapes import visible
-from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cloud import cloud_event, delivery_shape, subscriber_shape
 
 if TYPE_CHECKING:

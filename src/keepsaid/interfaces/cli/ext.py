@@ -14,8 +14,8 @@ import typer
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.ext_new import KINDS, example
 from keepsaid.interfaces.cli.failure import ERRORS
-from keepsaid.interfaces.cli.output import Table, facts, say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import Table, facts, show
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.extensions.discover import Found

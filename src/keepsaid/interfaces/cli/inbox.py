@@ -17,10 +17,10 @@ from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, decisions, replay, samples
 from keepsaid.interfaces.cli.given import from_stdin
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.pruned import unless_pruned
 from keepsaid.interfaces.cli.remote import Remote, either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import next_try, receipt_shape, story_shape, turn_shape, when
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import typer
 
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.logfile import EXTRAS
-from keepsaid.interfaces.cli.output import envelope, say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import envelope, show
+from keepsaid.interfaces.cli.session import say, session
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 _POLL_S = 0.2

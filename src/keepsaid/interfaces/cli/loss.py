@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from keepsaid.errors import HomeBusy
-from keepsaid.interfaces.cli.output import say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import show
+from keepsaid.interfaces.cli.session import say, session
 
 
 def accept_loss(

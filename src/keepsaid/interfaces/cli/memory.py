@@ -18,9 +18,9 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
 from keepsaid.interfaces.cli.given import from_stdin
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, say, show, told
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.upkeep import maintain, stats
 from keepsaid.interfaces.cli.versions import add_to
 from keepsaid.interfaces.cli.widen import widen

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.errors import EmbedderError
-from keepsaid.interfaces.cli.output import Table, on_terminal, say, show
+from keepsaid.interfaces.cli.output import Table, on_terminal, show
 from keepsaid.interfaces.cli.progress import progress
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home

@@ -59,12 +59,6 @@ def show(shape: dict[str, Any], *parts: str | Table) -> None:
     sys.stdout.flush()
 
 
-def say(text: str) -> None:
-    """Talk to the person, on stderr, unless --quiet."""
-    if not session().quiet:
-        print(visible(text), file=sys.stderr, flush=True)
-
-
 def on_terminal() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.domain.people import Person, Seen
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import person_shape, seen_shape
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from keepsaid.interfaces.cli.output import say
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 _SAID_EVERY = 10
 

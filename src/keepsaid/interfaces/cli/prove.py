@@ -19,9 +19,9 @@ import typer
 from keepsaid.errors import HomeError, KeepsaidError
 from keepsaid.interfaces.cli import power
 from keepsaid.interfaces.cli.failure import ERRORS, Misused
-from keepsaid.interfaces.cli.output import Table, counted, duration, say, show
+from keepsaid.interfaces.cli.output import Table, counted, duration, show
 from keepsaid.interfaces.cli.progress import progress
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.testing.crash.play import Plan

@@ -13,9 +13,9 @@ import typer
 from keepsaid.domain.ids import MAX_ID
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.route import judge, payload_fields
-from keepsaid.interfaces.cli.output import NOTHING, Table, counted, one_line, say, show
+from keepsaid.interfaces.cli.output import NOTHING, Table, counted, one_line, show
 from keepsaid.interfaces.cli.rules import RulesFile, config_with
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:

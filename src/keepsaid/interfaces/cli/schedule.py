@@ -11,9 +11,9 @@ import typer
 from keepsaid.domain.schedule import LIVE
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.given import command_of
-from keepsaid.interfaces.cli.output import Table, facts, one_line, say, show
+from keepsaid.interfaces.cli.output import Table, facts, one_line, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.interfaces.cli.output import counted, say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import counted, show
+from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from keepsaid.errors import HomeError
+from keepsaid.interfaces.cli.escapes import visible
 
 if TYPE_CHECKING:
     from keepsaid.app.reading import Reading
@@ -82,7 +84,6 @@ def is_text(path: Path) -> bool:
 @cache
 def _settings(current: Session) -> Config:
     from keepsaid.config import load  # noqa: PLC0415
-    from keepsaid.interfaces.cli.output import say  # noqa: PLC0415 - output asks the session how to print
 
     config, warnings = load(current.home.config_file)
     for warning in warnings:
@@ -101,3 +102,9 @@ def session() -> Session:
 def begin(current: Session) -> None:
     """Let `current` be the session from here on."""
     _current.set(current)
+
+
+def say(text: str) -> None:
+    """Talk to the person, on stderr, unless --quiet."""
+    if not session().quiet:
+        print(visible(text), file=sys.stderr, flush=True)

@@ -15,9 +15,9 @@ from keepsaid.domain.task import ENDED, OPEN, NewTask, Task, TaskFilter, TaskSto
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.failure import Misused
-from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, say, show
+from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
 from keepsaid.interfaces.tasks import NO_MODEL_YET, task_shape, task_story_shape
 

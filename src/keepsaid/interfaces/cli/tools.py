@@ -12,8 +12,8 @@ import typer
 
 from keepsaid.domain.pin import Described, Standing
 from keepsaid.errors import ToolError
-from keepsaid.interfaces.cli.output import Table, counted, on_terminal, say, show
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.output import Table, counted, on_terminal, show
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.ports.tool_source import Served
 
 if TYPE_CHECKING:

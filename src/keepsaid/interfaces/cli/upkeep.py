@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.domain.upkeep import LOOSE, Holdings, Outstanding, Task
-from keepsaid.interfaces.cli.output import NOTHING, counted, facts, say, show
+from keepsaid.interfaces.cli.output import NOTHING, counted, facts, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import holdings_shape, maintained_shape
 
 if TYPE_CHECKING:

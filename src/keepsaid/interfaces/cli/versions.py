@@ -13,9 +13,9 @@ from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.forgetting import undo
-from keepsaid.interfaces.cli.output import Table, counted, say, show
+from keepsaid.interfaces.cli.output import Table, counted, show
 from keepsaid.interfaces.cli.remote import either
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import memory_shape, when
 from keepsaid.interfaces.versions import edit, merge, pin, put_away
 

@@ -15,10 +15,10 @@ from keepsaid.domain.share import Share, shares_of
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.inbox import standing, waits
-from keepsaid.interfaces.cli.output import duration, one_line, say, show, wrapped
+from keepsaid.interfaces.cli.output import duration, one_line, show, wrapped
 from keepsaid.interfaces.cli.pruned import gone, unless_pruned
 from keepsaid.interfaces.cli.receipts import judged, memories, searched
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.why_memory import explain_absence, explain_memory
 from keepsaid.interfaces.commanded import commanded
 from keepsaid.interfaces.picture import context_bar, one_page

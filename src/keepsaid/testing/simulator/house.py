@@ -29,7 +29,7 @@ from keepsaid.testing.simulator.clock import SimClock
 from keepsaid.testing.simulator.disk import Disk, MemoryStoreDisk, Roomy
 from keepsaid.testing.simulator.ears import Ear, unheard
 from keepsaid.testing.simulator.ledger import Seen
-from keepsaid.testing.simulator.life import Life, Reset
+from keepsaid.testing.simulator.loop import Life, Reset
 from keepsaid.testing.simulator.making import undone
 from keepsaid.testing.simulator.model import SimModel, tools
 from keepsaid.testing.simulator.net import Net

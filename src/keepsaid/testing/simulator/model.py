@@ -28,7 +28,7 @@ from keepsaid.pipeline.turn.branch import POLICY as BRANCH_POLICY
 from keepsaid.pipeline.turn.worker import SET_STATUS
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.simulator.ledger import Asked, Seen
-from keepsaid.testing.simulator.life import Life
+from keepsaid.testing.simulator.loop import Life
 from keepsaid.testing.simulator.making import wanted
 from keepsaid.testing.simulator.net import Net
 

@@ -16,7 +16,7 @@ from keepsaid.domain.reply import Reply
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider
 from keepsaid.testing.simulator.ledger import Seen, Sent
-from keepsaid.testing.simulator.life import Reset
+from keepsaid.testing.simulator.loop import Reset
 from keepsaid.testing.simulator.net import Net
 
 _BATCH = re.compile(r"bat_\w{13}")

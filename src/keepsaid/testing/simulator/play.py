@@ -18,8 +18,7 @@ from keepsaid.testing.simulator.ears import all_heard
 from keepsaid.testing.simulator.house import House, Runtime
 from keepsaid.testing.simulator.judge import Judge
 from keepsaid.testing.simulator.ledger import Seen
-from keepsaid.testing.simulator.life import LIFE
-from keepsaid.testing.simulator.loop import Stuck, VirtualLoop
+from keepsaid.testing.simulator.loop import LIFE, Stuck, VirtualLoop
 from keepsaid.testing.simulator.making import all_ended
 from keepsaid.testing.simulator.net import Net
 from keepsaid.testing.simulator.people import CHANNELS, Owner, Sender

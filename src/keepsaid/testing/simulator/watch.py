@@ -30,7 +30,7 @@ from keepsaid.ports.store import Store
 from keepsaid.ports.tasks import TaskView
 from keepsaid.testing.simulator.ears import note
 from keepsaid.testing.simulator.ledger import Seen
-from keepsaid.testing.simulator.life import Killed, Life
+from keepsaid.testing.simulator.loop import Killed, Life
 from keepsaid.testing.simulator.making import note_made
 from keepsaid.testing.simulator.net import Net
 
