@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 
@@ -11,7 +10,6 @@ from tests.tidy.source import ALL, ROOT, Function, Source, apply, expect_none, p
 import keepsaid
 
 MODULE_LINES = 400
-MODULE_LINES_MEDIAN = 150
 FUNCTION_LINES = 60
 PUBLIC_METHODS = 12
 PARAMETERS = 5
@@ -27,13 +25,6 @@ def length(source: Source) -> int:
 def long_modules(source: Source) -> Iterator[str]:
     if length(source) > MODULE_LINES:
         yield source.at(MODULE_LINES + 1, f"module of {length(source)} lines (at most {MODULE_LINES})")
-
-
-def long_median(sources: Iterable[Source]) -> Iterator[str]:
-    lengths = [length(source) for source in sources if source.text.strip()]
-    median = statistics.median(lengths) if lengths else 0
-    if median > MODULE_LINES_MEDIAN:
-        yield f"src:1: the median module has {median:g} lines (at most {MODULE_LINES_MEDIAN})"
 
 
 def long_functions(source: Source) -> Iterator[str]:
@@ -98,10 +89,6 @@ def test_modules() -> None:
     apply(long_modules, *ALL)
 
 
-def test_median_module() -> None:
-    expect_none(long_median(python_files("src")))
-
-
 def test_functions() -> None:
     apply(long_functions, *ALL)
 
@@ -127,15 +114,6 @@ def test_rule_long_modules() -> None:
     assert list(long_modules(Source("src/a.py", "x = 1\n" * 400))) == []
     assert list(long_modules(Source("src/a.py", "x = 1\n" * 401))) == [
         "src/a.py:401: module of 401 lines (at most 400)"
-    ]
-
-
-def test_rule_long_median() -> None:
-    short, long, empty = (Source("src/a.py", text) for text in ("x = 1\n", "x = 1\n" * 151, "\n"))
-    assert list(long_median([])) == []
-    assert list(long_median([short, short, long])) == []
-    assert list(long_median([long, long, short, empty, empty])) == [
-        "src:1: the median module has 151 lines (at most 150)"
     ]
 
 

@@ -9,10 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.tidy.source import ALL, PACKAGE, ROOT, Function, Source, apply, expect_none, kept_files, under
 
-VAGUE = {
-    "common", "handler", "handlers", "helper", "helpers", "manager", "managers", "misc",
-    "service", "services", "util", "utils",
-}  # fmt: skip
+VAGUE = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 BANNER = re.compile(r"(#|--)\s*[-=*~_+]{4,}|#{3,}")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
