@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 
-from tests.tidy.source import ALL, ROOT, Function, Source, apply, expect_none, python_files
+from tests.tidy.source import ALL, ROOT, Function, Source, apply, expect_none
 
 import keepsaid
 
