@@ -33,8 +33,7 @@ from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.context.guard import Guard
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
-from keepsaid.ports.model import Delta, ModelRequest
-from keepsaid.ports.summariser import Summarised, ToSummarise
+from keepsaid.ports.model import Delta, ModelRequest, Summarised, ToSummarise
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 LAST = 50

@@ -19,7 +19,7 @@ from keepsaid.domain.timing import Cron
 from keepsaid.engine.errands import Errands
 from keepsaid.engine.scheduler import Reach, Scheduler
 from keepsaid.pipeline.buffer.receive import Door, Limits
-from keepsaid.ports.hints import Hints
+from keepsaid.ports.runtime import Hints
 
 _LOOKS = 200
 _PACE_S = 0.005

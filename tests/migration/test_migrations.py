@@ -29,7 +29,7 @@ from tests.migration.files import (
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, version
 from keepsaid.adapters.sqlite.statements import migrations
-from keepsaid.ports import points
+from keepsaid.ports import failpoints
 
 # Fresh equals migrated
 
@@ -84,10 +84,10 @@ def test_a_death_around_a_migration_leaves_the_old_schema_or_the_new(tmp_path: P
     deaths = [(number, *one) for number in numbers for one in (("before", number - 1), ("after", number))]
     for number, place, found in deaths:
         db = open_writer(path)
-        points.arm(dying_at(f"migrate.{part}.{number}.{place}"))
+        failpoints.arm(dying_at(f"migrate.{part}.{number}.{place}"))
         with pytest.raises(Killed):
             migrate(db, path, part)
-        points.arm(None)
+        failpoints.arm(None)
         assert version(db, part) == found
         db.close()
     assert schema(path) == schema(fresh)
@@ -111,7 +111,7 @@ def dying_at(name: str) -> Callable[[str], None]:
 def disarmed() -> Iterator[None]:
     """Leave no point armed."""
     yield
-    points.arm(None)
+    failpoints.arm(None)
 
 
 # A newer program

@@ -10,8 +10,7 @@ from tests.poisoning.directives import Directive
 from keepsaid.adapters.tools.pins import ToolPins
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import ToolClass
-from keepsaid.ports.model import Tool
-from keepsaid.ports.tool_source import Served
+from keepsaid.ports.model import Served, Tool
 
 
 class DescribedServer:

@@ -21,7 +21,7 @@ from keepsaid.engine.forgetter import Forgetter, Stores
 from keepsaid.memory.collect import Collection
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.record import Recorder
-from keepsaid.ports.extractor import Extracted, Extractor
+from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT

@@ -11,7 +11,7 @@ from tests.property.scope_world import OWNER, PEOPLE, Ear, Known, World
 from keepsaid.domain.bundle import Edge, Entry, Record, Tombstone
 from keepsaid.domain.people import Person
 from keepsaid.interfaces.exporting import listeners_of
-from keepsaid.ports.bundles import Told
+from keepsaid.ports.memory_store import Told
 
 READS, SEEDS = 120, (1,)
 

@@ -16,7 +16,7 @@ from keepsaid.domain.bundle import Entry, Record, Verdict
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.interfaces.bundle_file import FORMAT, KIND, write_lines
 from keepsaid.interfaces.importing import Here, Wanted, became, imported, would_import
-from keepsaid.ports.bundles import Told
+from keepsaid.ports.memory_store import Told
 from keepsaid.testing.contracts.memories import AUDIT
 
 NOW = 1_000

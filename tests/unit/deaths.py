@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from keepsaid.ports.points import arm
+from keepsaid.ports.failpoints import arm
 
 
 class Killed(BaseException):

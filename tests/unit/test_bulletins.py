@@ -24,7 +24,7 @@ from keepsaid.domain.prompt import Prompt, ToolCall
 from keepsaid.domain.turn import Answer, Claimed, Usage
 from keepsaid.errors import ModelMalformed, ModelUnreachable
 from keepsaid.memory.bulletins import Briefings, BulletinTerms
-from keepsaid.ports.bulletins import Edited, ToEdit
+from keepsaid.ports.memory_store import Edited, ToEdit
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.memories import sample

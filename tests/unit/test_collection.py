@@ -19,8 +19,8 @@ from keepsaid.engine.collector import Nightly, Pace, UnreadSessions
 from keepsaid.errors import ModelMalformed, ModelTimeout, StoreFull
 from keepsaid.memory.collect import Reading
 from keepsaid.memory.explicit import ExplicitExtractor
-from keepsaid.ports.extractor import Extracted
-from keepsaid.ports.points import arm
+from keepsaid.ports.failpoints import arm
+from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.contracts.sessions import HOUR, MINUTE
 

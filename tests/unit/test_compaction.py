@@ -22,7 +22,7 @@ from keepsaid.domain.summary import EXTRACTED, Made, Sections, Summary, read, wr
 from keepsaid.domain.turn import Recent
 from keepsaid.errors import ModelMalformed, ModelUnavailable
 from keepsaid.memory.compaction import Compaction, Extractor, Summaries
-from keepsaid.ports.summariser import Summarised, ToSummarise
+from keepsaid.ports.model import Summarised, ToSummarise
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road

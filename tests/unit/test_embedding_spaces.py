@@ -7,7 +7,7 @@ from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.space import VectorSpace
 from keepsaid.memory.embed import BATCH, Embedding
-from keepsaid.ports.embedder import Embedder
+from keepsaid.ports.recall import Embedder
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, keys, sample
 

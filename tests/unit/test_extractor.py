@@ -32,8 +32,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelMalformed, ModelTimeout, ModelUnavailable
-from keepsaid.ports.extractor import Extracted
-from keepsaid.ports.model import Delta, ModelRequest
+from keepsaid.ports.model import Delta, Extracted, ModelRequest
 from keepsaid.testing.builders import lane_of
 from keepsaid.testing.model_script import UNAVAILABLE, Call, Calls, Empty, Hang, Reaction, Say, Script
 from keepsaid.testing.model_server import ModelServer

@@ -20,7 +20,7 @@ from keepsaid.domain.memory import person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.note import Note
 from keepsaid.interfaces.forgetting import forget
-from keepsaid.ports.extractor import Extracted
+from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, outcome
 from keepsaid.testing.webhooks import payload, sign
 

@@ -18,8 +18,8 @@ from keepsaid.config import Config, Home
 from keepsaid.config.tree import BufferConfig, MemoryConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import Answer
-from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import Delta, Model, ModelRequest
+from keepsaid.ports.runtime import Clock
 from keepsaid.testing.simulator.clock import SimClock, Wall
 from keepsaid.testing.simulator.disk import InMemoryDisk, MemoryStoreDisk
 from keepsaid.testing.simulator.loop import VirtualLoop

@@ -20,7 +20,7 @@ from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelError
 from keepsaid.memory.judging import Judging
 from keepsaid.memory.maintain import Maintenance
-from keepsaid.ports.judge import Judge
+from keepsaid.ports.memory_maintenance import Judge
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.judging import (

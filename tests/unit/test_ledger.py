@@ -27,7 +27,7 @@ from keepsaid.domain.message import Content
 from keepsaid.domain.states import IllegalMove, move
 from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import StoreBroken, StoreError, StoreFull
-from keepsaid.ports import points
+from keepsaid.ports import failpoints
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 
 BIG = "x" * 200_000
@@ -123,9 +123,9 @@ def test_a_group_passes_the_points_of_its_commits(tmp_path: Path) -> None:
     ledger, _ = opened(tmp_path / "buffer.db")
     ledger.apply([receive(1)])
     seen: list[str] = []
-    points.arm(seen.append)
+    failpoints.arm(seen.append)
     ledger.apply([receive(2), Relinquish("me", 5)])
-    points.arm(None)
+    failpoints.arm(None)
     assert seen == [
         "commit.Receive.before",
         "commit.Relinquish.before",
@@ -139,7 +139,7 @@ def test_a_group_passes_the_points_of_its_commits(tmp_path: Path) -> None:
 def disarmed() -> Iterator[None]:
     """Leave no point armed."""
     yield
-    points.arm(None)
+    failpoints.arm(None)
 
 
 def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Path) -> None:

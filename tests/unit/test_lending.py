@@ -24,7 +24,7 @@ LENDER = """
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.domain.finding import Statement
 from keepsaid.domain.memory import Kind
-from keepsaid.ports.extractor import Extracted
+from keepsaid.ports.model import Extracted
 
 @extension(id="lender")
 class Lender:

@@ -22,7 +22,7 @@ from keepsaid.domain.memory import Kind
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
 from keepsaid.memory.collect import Collection
-from keepsaid.ports.extractor import Extracted
+from keepsaid.ports.model import Extracted
 from keepsaid.testing.contracts.memories import AUDIT
 
 CAUSE, PART = Link(Relation.CAUSED_BY, 0), Link(Relation.PART_OF, 2)

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from keepsaid.adapters.sqlite import memory_store
+from keepsaid.adapters.sqlite import memory_store as sqlite
 from keepsaid.memory.recall import Recollection
-from keepsaid.ports import graph, hearing, learning, library, memories, people, recall, truth
+from keepsaid.ports import memory_store, recall
 
 DEAF = {
     "keep": "writes",
@@ -58,9 +58,9 @@ DEAF = {
 }
 """What takes no listener, and why it needs none."""
 
-PORTS = (graph, hearing, learning, library, memories, people, recall, truth)
+PORTS = (memory_store, recall)
 WAYS_IN = (
-    *(one for name, one in inspect.getmembers(memory_store, inspect.isclass) if name.startswith("Sqlite")),
+    *(one for name, one in inspect.getmembers(sqlite, inspect.isclass) if name.startswith("Sqlite")),
     Recollection,
 )
 """All that a memory store is made of, and recall over it."""

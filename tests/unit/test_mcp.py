@@ -30,8 +30,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import Answer, ToolClass
 from keepsaid.errors import ToolError
-from keepsaid.ports.model import Delta, ModelRequest, Tool
-from keepsaid.ports.tool_source import Served
+from keepsaid.ports.model import Delta, ModelRequest, Served, Tool
 from keepsaid.testing.clock import VirtualClock
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))

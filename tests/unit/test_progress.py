@@ -7,7 +7,7 @@ import asyncio
 from tests.unit.memory_cast import LANE, message
 
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.ports.progress import Progress
+from keepsaid.ports.channel import Progress
 
 FIRST, SECOND = message(1, "first"), message(2, "second")
 ELSEWHERE = LANE._replace(key="root:elsewhere")

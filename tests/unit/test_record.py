@@ -18,7 +18,7 @@ from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreFull
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.record import Recorder, episodes
-from keepsaid.ports.points import arm
+from keepsaid.ports.failpoints import arm
 from keepsaid.testing.clock import VirtualClock
 
 HOOK_LANE = Lane("github", "hooks", "github:acme/api#7", "root:github:acme/api#7")

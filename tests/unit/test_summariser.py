@@ -13,8 +13,7 @@ from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.summary import HEADINGS, Made, Sections, read
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelMalformed
-from keepsaid.ports.model import Delta, ModelRequest
-from keepsaid.ports.summariser import ToSummarise
+from keepsaid.ports.model import Delta, ModelRequest, ToSummarise
 
 GOOD = {
     "goals": ["ship on Monday?"],

@@ -44,10 +44,9 @@ from keepsaid.pipeline.turn.people import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.tasking import Tasking
 from keepsaid.pipeline.turn.timely import TimelyTerms, schedule_tools
-from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.offload import Offload, inline
 from keepsaid.ports.recall import Recall
+from keepsaid.ports.runtime import Clock, Ids, Offload, inline
 from keepsaid.ports.store import Store
 
 

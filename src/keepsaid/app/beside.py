@@ -11,7 +11,7 @@ from keepsaid.domain.message import Trusted
 from keepsaid.domain.task import Task, trust_of_task
 from keepsaid.domain.text import cut
 from keepsaid.ports.model import Tool
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.store_views import TaskView
 
 _LISTED = 20
 _LINE_CHARS = 120

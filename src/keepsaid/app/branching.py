@@ -17,8 +17,8 @@ from keepsaid.pipeline.context.recent import fitted, recent
 from keepsaid.pipeline.context.summary import summary
 from keepsaid.pipeline.turn.branch import Hindsight, Past
 from keepsaid.pipeline.turn.tasking import Tasking
-from keepsaid.ports.clock import Ids
 from keepsaid.ports.model import Tool
+from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store import Store
 
 _OF_MEMORY = ("memory_search", "memory_open", *Deed)

@@ -8,8 +8,8 @@ from keepsaid.config import Config
 from keepsaid.domain.bulletin import MINUTE_MS
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.memory.bulletins import Briefings, BulletinTerms
-from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import Model
+from keepsaid.ports.runtime import Clock
 
 
 def briefings_of(config: Config, memories: SqliteMemories, model: Model, clock: Clock) -> Briefings | None:

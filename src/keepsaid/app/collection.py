@@ -18,11 +18,9 @@ from keepsaid.errors import ConfigError
 from keepsaid.extensions.lending import Active, LentExtractor, lent_by
 from keepsaid.memory.collect import Collection, CollectionStore, Reading
 from keepsaid.memory.explicit import ExplicitExtractor
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.extractor import Extractor
-from keepsaid.ports.halt import Halt
-from keepsaid.ports.model import Model
+from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Clock, Halt, Ids
 
 _NIGHT_MS = 60_000
 """How often it is asked whether it is night."""

@@ -9,13 +9,11 @@ from keepsaid.engine.compactor import Compactor
 from keepsaid.memory.compaction import Compaction, CompactionStore, Extractor, Summaries
 from keepsaid.memory.summaries import OtherLanes, SummaryCopier, SummaryStore, WholeTerms
 from keepsaid.pipeline.context.guard import Guard, Windows
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.contexts import ContextView
-from keepsaid.ports.memories import Memories
+from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Model
-from keepsaid.ports.offload import Offload
-from keepsaid.ports.overview import Overview
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Clock, Offload
+from keepsaid.ports.store_views import ContextView, ConversationLanes
 
 
 def compaction_of(
@@ -37,7 +35,7 @@ def copier_of(config: Config, store: SummaryStore, memories: Memories, clock: Cl
     return SummaryCopier(store, memories, clock, _whole(config))
 
 
-def overview_of(config: Config, store: ContextView) -> Overview | None:
+def overview_of(config: Config, store: ContextView) -> ConversationLanes | None:
     """What tells of a conversation's other lanes, where the config wants that in the prompt."""
     return OtherLanes(store, _whole(config)) if config.compaction.session_in_prompt else None
 

@@ -17,7 +17,7 @@ from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
 from keepsaid.domain.space import VectorSpace
 from keepsaid.errors import EmbedderError
-from keepsaid.ports.embedder import Embedder
+from keepsaid.ports.recall import Embedder
 
 LOCAL = "minilm"
 _TRIES = 9

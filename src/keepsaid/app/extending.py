@@ -25,8 +25,8 @@ from keepsaid.extensions.listening import Listeners
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
 from keepsaid.extensions.offers import TurnOffers
 from keepsaid.extensions.settings import settings_of
-from keepsaid.ports.agent_provider import AgentProvider
 from keepsaid.ports.channel import Channel, Hook
+from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
 

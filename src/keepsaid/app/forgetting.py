@@ -12,8 +12,7 @@ from keepsaid.adapters.system.history import HistoryFile
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import append_line
 from keepsaid.engine.forgetter import Forgetter, Stores
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.halt import Halt
+from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store import Store
 
 _BACKUPS = "backups.jsonl"

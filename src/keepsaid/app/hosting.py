@@ -18,10 +18,9 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.text import normalise
 from keepsaid.errors import ExtensionError, InputError
 from keepsaid.events.topics import USER_MESSAGE
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.hints import Hints
-from keepsaid.ports.inbox import Incoming
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.channel import Incoming
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store import Operations
 
 _KNOWN_MS = 30 * 86_400_000
 """So long it is known what the owner was told."""

@@ -78,13 +78,9 @@ from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
 from keepsaid.pipeline.lane.life import Life, LifeTerms
 from keepsaid.pipeline.turn.notices import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports.channel import Channel, Hook
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.embedder import Embedder
-from keepsaid.ports.halt import Halt
-from keepsaid.ports.lock import Lock
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.offload import Offload, inline
-from keepsaid.ports.space import Space
+from keepsaid.ports.recall import Embedder
+from keepsaid.ports.runtime import Clock, Halt, Ids, Lock, Offload, Space, inline
 from keepsaid.ports.store import Store
 
 _SPACE_MS = 2_000

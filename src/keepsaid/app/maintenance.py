@@ -10,9 +10,8 @@ from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.judging import Judging
 from keepsaid.memory.maintain import Maintenance, MaintenanceTerms
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.halt import Halt
 from keepsaid.ports.model import Model
+from keepsaid.ports.runtime import Clock, Halt
 
 
 def maintenance_of(

@@ -17,7 +17,7 @@ from keepsaid.memory.embed import Embedding
 from keepsaid.memory.recall import NO_EMBEDDER, Recollection
 from keepsaid.memory.recall.confidence import coverage, spread
 from keepsaid.memory.recall.legs import TEXT, VECTOR, GraphLeg, Leg
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.runtime import Clock
 
 PATIENT_MS = 10_000
 """Milliseconds a search may take that a person or a model asked for."""

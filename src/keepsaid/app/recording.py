@@ -6,7 +6,7 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.record import Recorder
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Store
 
 

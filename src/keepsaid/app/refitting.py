@@ -14,8 +14,8 @@ from keepsaid.extensions.discover import Found
 from keepsaid.extensions.lifecycle import Lifecycle, Wanted
 from keepsaid.extensions.settings import settings_of
 from keepsaid.pipeline.flow import Flow
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
 
 
 def with_sections(config: Config, found: Iterable[Found]) -> Config:

@@ -17,8 +17,8 @@ from keepsaid.domain.commits import Tell
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.pipeline.flow import Flow
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
 
 _log = logging.getLogger("keepsaid.config")
 IN_FORCE = "Nothing was changed: the settings from before stay in force."

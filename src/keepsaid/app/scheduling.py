@@ -21,9 +21,8 @@ from keepsaid.engine.errands import Errand, Errands
 from keepsaid.engine.loops import Stage
 from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
 from keepsaid.errors import InputError
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.hints import Hints
-from keepsaid.ports.schedules import ScheduleView
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store_views import ScheduleView
 
 OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
 """Where the owner hears of what failed, as long as he has written in no direct chat."""

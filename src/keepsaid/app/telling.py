@@ -17,10 +17,10 @@ from keepsaid.engine.subscribers import Subscribers
 from keepsaid.events.news import Newsteller
 from keepsaid.events.topics import checked, topics_of
 from keepsaid.events.waiting import wait_for
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.journal import JournalView
-from keepsaid.ports.news import MemoryNews
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.memory_maintenance import MemoryNews
+from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import JournalView
 
 _NEWS_MS = 60_000
 _NAME_CHARS_MAX = 100

@@ -13,9 +13,8 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.pin import Described, Standing
 from keepsaid.engine.loops import Stage
 from keepsaid.errors import ConfigError, ToolError
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.model import Tool
-from keepsaid.ports.tool_source import Served, ToolSource
+from keepsaid.ports.model import Served, Tool, ToolSource
+from keepsaid.ports.runtime import Clock
 
 _AGAIN_MS = 60_000
 

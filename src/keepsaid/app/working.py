@@ -31,10 +31,9 @@ from keepsaid.pipeline.turn.branch import Hindsight, think
 from keepsaid.pipeline.turn.gate import Asking
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import Bench, work
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.hints import Hints
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store import Store
 
 _RELAY_MS = 1_000

@@ -13,10 +13,10 @@ from keepsaid.pipeline.turn.approvals import call_of
 from keepsaid.pipeline.turn.run import REPEATABLE, call_tool
 from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
 from keepsaid.pipeline.turn.worker import Done
-from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import Tool
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import TaskView
 
 
 async def make_call(

@@ -24,9 +24,9 @@ from keepsaid.errors import (
 )
 from keepsaid.pipeline.turn.notices import gave_up
 from keepsaid.pipeline.turn.steps import NeedsReview
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.progress import Progress, Progresses
+from keepsaid.ports.channel import Progress, Progresses
+from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.store import Operations
 
 _log = logging.getLogger("keepsaid.turn")
 SURVIVED = "the program ran for as long as a trial lasts while it worked on this alone"

@@ -12,7 +12,7 @@ from keepsaid.domain.collection import Left, MarkUnprocessed
 from keepsaid.domain.daily import next_daily
 from keepsaid.errors import KeepsaidError, StoreError
 from keepsaid.memory.collect import Collection, CollectionStore
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.collector")
 _DAY_MS = 86_400_000

@@ -21,11 +21,9 @@ from keepsaid.domain.forgetting import (
 )
 from keepsaid.domain.ids import show
 from keepsaid.memory.forget import Reaching, fresh, repeats
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, ReachView
-from keepsaid.ports.halt import Halt
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.typed import NoTypedLines, TypedLines
+from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, NoTypedLines, ReachView, TypedLines
+from keepsaid.ports.runtime import Clock, Halt, Ids
+from keepsaid.ports.store import Operations
 
 _log = logging.getLogger("keepsaid.forget")
 _AGAIN_MS = 500

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from keepsaid.domain.commits import Tell
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.retention import RetentionView
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import RetentionView
 
 _log = logging.getLogger("keepsaid.buffer")
 CODE = "KS-BACKLOG"

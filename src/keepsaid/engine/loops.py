@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.engine")
 _FAILED_WAIT_MS = 1_000

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
-from keepsaid.ports.progress import Progress
+from keepsaid.ports.channel import Progress
 
 _PIECES_MAX = 10_000
 _AHEAD = "an earlier message here has to be answered first: "

@@ -11,10 +11,9 @@ from typing import Protocol
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, Stale, Terms
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.halt import Halt
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.retention import RetentionView
+from keepsaid.ports.runtime import Clock, Halt
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import RetentionView
 
 _log = logging.getLogger("keepsaid.pruner")
 _PAUSE_MS = 20

@@ -19,10 +19,10 @@ from keepsaid.domain.task import Task
 from keepsaid.domain.text import cut
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import TaskView
 
 _log = logging.getLogger("keepsaid.task")
 _TOLD_MAX = 500

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from keepsaid.domain.commits import ExpireLeases, VoidLeases
 from keepsaid.domain.suspicion import TrialTerms
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.store import Operations
 
 _NOTICES_MAX = 64
 

@@ -35,11 +35,9 @@ from keepsaid.engine.assignment import PRIORITY, come_back, task_of, verdict_of
 from keepsaid.engine.errands import Errands
 from keepsaid.engine.tasks import told_owner
 from keepsaid.errors import InputError
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.hints import Hints
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.schedules import ScheduleView
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import ScheduleView, TaskView
 
 _log = logging.getLogger("keepsaid.schedules")
 _PIECE = 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from keepsaid.domain.session import Rest, Terms
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.sessions import SessionView
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import SessionView
 
 LOOKED_MAX = 100
 """Sessions of a kind that one commit looks at."""

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from keepsaid.domain.event import Delivery, Event, Settled, SettleDeliveries, Subscribe, TakeDeliveries
 from keepsaid.domain.text import cut, normalise
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.halt import Halt
-from keepsaid.ports.journal import JournalView
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.runtime import Clock, Halt, Ids
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import JournalView
 
 Tell = Callable[[Event], Awaitable[object]]
 """Is told of an event; raises when it could not do what it has to."""

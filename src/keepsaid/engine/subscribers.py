@@ -11,9 +11,9 @@ from keepsaid.engine.subscriber import Subscriber
 from keepsaid.errors import StoreBroken
 from keepsaid.events.bell import Bell
 from keepsaid.events.dispatcher import Dispatcher
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.journal import JournalView
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import JournalView
 
 _log = logging.getLogger("keepsaid.events")
 _LOOK_MS = 1_000

@@ -14,8 +14,8 @@ from keepsaid.engine.workers import Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Flow
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
 
 _log = logging.getLogger("keepsaid.engine")
 _RESCUE_MS = 10_000

@@ -19,10 +19,9 @@ from keepsaid.engine.attempt import HOPELESS, Patience
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
 from keepsaid.pipeline.turn.steps import NeedsReview, StepLog
 from keepsaid.pipeline.turn.worker import Done, references
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.hints import Hints
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import TaskView
 
 _log = logging.getLogger("keepsaid.task")
 _AGAIN_MS = 100

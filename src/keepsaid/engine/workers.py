@@ -13,8 +13,8 @@ from keepsaid.engine.attempt import Attempt
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.lane.lease import Leases
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import LaneView
 
 _log = logging.getLogger("keepsaid.turn")
 _MOMENT_MS = 50

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from keepsaid.domain.event import Distribute
 from keepsaid.events.bell import Bell
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
 
 
 class Dispatcher:

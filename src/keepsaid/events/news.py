@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from keepsaid.domain.news import TellNews
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.news import MemoryNews
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.memory_maintenance import MemoryNews
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
 
 _AT_ONCE = 256
 

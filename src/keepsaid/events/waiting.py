@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from keepsaid.domain.event import Event
 from keepsaid.events.bell import Bell
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.journal import JournalView
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import JournalView
 
 _LOOK_MS = 5_000
 """Should a ring be missed."""

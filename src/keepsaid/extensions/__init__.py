@@ -5,6 +5,6 @@ What an extension is written with stands here; what it may provide stands in `po
 
 from keepsaid.domain.reply import Delivered, Reply, SendResult
 from keepsaid.extensions.declare import context, extension, on, schedule, tool
-from keepsaid.ports.inbox import Incoming
+from keepsaid.ports.channel import Incoming
 
 __all__ = ["Delivered", "Incoming", "Reply", "SendResult", "context", "extension", "on", "schedule", "tool"]

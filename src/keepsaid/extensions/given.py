@@ -14,9 +14,9 @@ from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import Manifest
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.extension_runtime import ExtensionRuntime
-from keepsaid.ports.inbox import Inbox, Incoming
+from keepsaid.ports.channel import Inbox, Incoming
+from keepsaid.ports.extension import ExtensionRuntime
+from keepsaid.ports.runtime import Clock
 
 Tell = Callable[[Event], Awaitable[object]]
 

@@ -15,8 +15,8 @@ from keepsaid.domain.space import VectorSpace
 from keepsaid.domain.text import normalise
 from keepsaid.errors import EmbedderError, ModelError, ModelMalformed, ModelUnavailable
 from keepsaid.extensions.guest import Guest
-from keepsaid.ports.embedder import Embedder
-from keepsaid.ports.extractor import Extracted, Extractor
+from keepsaid.ports.model import Extracted, Extractor
+from keepsaid.ports.recall import Embedder
 
 T = TypeVar("T")
 

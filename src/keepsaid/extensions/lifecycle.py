@@ -23,8 +23,8 @@ from keepsaid.extensions.order import ordered
 from keepsaid.extensions.provided import provided_by
 from keepsaid.extensions.trying import tried
 from keepsaid.extensions.wishes import wish_all
-from keepsaid.ports.agent_provider import AgentProvider
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.extension import AgentProvider
+from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.extensions")
 _UNWELL_MAX = 3

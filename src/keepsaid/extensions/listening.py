@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 from keepsaid.extensions.guest import Guest
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.inbox import Inbox
+from keepsaid.ports.channel import Inbox
+from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.extensions")
 _AGAIN_MS, _AGAIN_MS_MAX = 1_000, 60_000

@@ -14,18 +14,22 @@ from keepsaid.errors import ExtensionError
 from keepsaid.extensions.declare import MARK, ContextMark, ToolMark
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
 from keepsaid.extensions.tooling import tool_of
-from keepsaid.ports.agent_provider import AgentProvider
-from keepsaid.ports.channel import Channel, Hook
-from keepsaid.ports.channel_provider import ChannelProvider, ChannelsProvider, HookProvider, ListeningProvider
-from keepsaid.ports.contributor import Contributor
-from keepsaid.ports.embedder_provider import EmbedderProvider
-from keepsaid.ports.extractor_provider import ExtractorProvider
-from keepsaid.ports.inbox import Inbox
+from keepsaid.ports.channel import Channel, Hook, Inbox
+from keepsaid.ports.extension import (
+    AgentProvider,
+    ChannelProvider,
+    ChannelsProvider,
+    Contributor,
+    EmbedderProvider,
+    ExtractorProvider,
+    HookProvider,
+    ListeningProvider,
+    ScheduleProvider,
+    SetupProvider,
+    StreamingProvider,
+    ToolProvider,
+)
 from keepsaid.ports.model import Tool
-from keepsaid.ports.schedule_provider import ScheduleProvider
-from keepsaid.ports.setup_provider import SetupProvider
-from keepsaid.ports.streaming_provider import StreamingProvider
-from keepsaid.ports.tool_provider import ToolProvider
 
 Say = Callable[[Claimed], Awaitable[str | None]]
 """Makes a text for a prompt, or nothing."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.extensions.guest import Guest
-from keepsaid.ports.progress import Progress, Progresses
-from keepsaid.ports.streaming_provider import StreamingProvider
+from keepsaid.ports.channel import Progress, Progresses
+from keepsaid.ports.extension import StreamingProvider
 
 _log = logging.getLogger("keepsaid.extensions")
 _PIECES_MAX = 256

@@ -16,7 +16,7 @@ from keepsaid.domain.bundle_lines import Misfit, line_of, record_in
 from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.partials import clear, held, partial_of
 from keepsaid.memory.importing import Line
-from keepsaid.ports.bundles import Told
+from keepsaid.ports.memory_store import Told
 
 KIND, FORMAT = "keepsaid memory", 1
 LINE_BYTES_MAX = 8_000_000

@@ -15,7 +15,7 @@ from keepsaid.interfaces.bundle_file import placed, write_lines
 from keepsaid.interfaces.pages import write_pages
 from keepsaid.interfaces.partials import NAMED
 from keepsaid.interfaces.shapes import Shape
-from keepsaid.ports.bundles import Bundles, Told
+from keepsaid.ports.memory_store import Bundles, Told
 
 FORMATS: dict[str, tuple[str, Callable[[IO[bytes], Told, dict[str, Any]], None]]] = {
     "jsonl": ("jsonl", write_lines),

@@ -9,7 +9,7 @@ from keepsaid.domain.bundle import Entry
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory
 from keepsaid.interfaces.shapes import when
-from keepsaid.ports.bundles import Told
+from keepsaid.ports.memory_store import Told
 
 _NOBODY = "Nobody in particular"
 _DAY_CHARS = 10

@@ -17,7 +17,7 @@ from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.ports.schedules import ScheduleView
+    from keepsaid.ports.store_views import ScheduleView
 
 VERBS = ("run", "pause", "resume", "cancel")
 """What a person may do with a schedule."""

@@ -13,9 +13,9 @@ from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.space import VectorSpace
 from keepsaid.memory.pacing import Enough, Pacing, paced
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.graph import Graph
-from keepsaid.ports.relating import Relating, Unrelated
+from keepsaid.ports.memory_maintenance import Relating, Unrelated
+from keepsaid.ports.memory_store import Graph
+from keepsaid.ports.runtime import Clock
 
 ALIKE = 0.85
 """Two memories whose cosine is above this are related."""

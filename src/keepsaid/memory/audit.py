@@ -10,9 +10,9 @@ from keepsaid.domain.audit import Case, Comparing, Entry, Fix, Trouble, echo, en
 from keepsaid.domain.decay import DAY_MS
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.upkeep import LOOSE, Task
-from keepsaid.ports.auditing import Auditing, Trails
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.memory_maintenance import Auditing, Trails
 from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.runtime import Clock
 
 UNUSED_DAYS = 180
 """What was not shown to any turn for so long was never needed."""

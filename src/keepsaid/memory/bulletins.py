@@ -20,9 +20,8 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ModelError
 from keepsaid.memory.inject import listener_of
 from keepsaid.memory.recall.legs import Missing, ask
-from keepsaid.ports.bulletins import BulletinStore, Editor, ToEdit
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.memories import Memories
+from keepsaid.ports.memory_store import BulletinStore, Editor, Memories, ToEdit
+from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.bulletin")
 _LOOK_MS, _RETRY_MS = MINUTE_MS, 15 * MINUTE_MS

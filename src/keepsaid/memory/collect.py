@@ -26,15 +26,13 @@ from keepsaid.domain.redaction import masked
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.memory.finding import links_of, memories_of, speaker_of, without_secrets
 from keepsaid.memory.spending import Spending
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.collection import CollectionView
-from keepsaid.ports.extractor import Extractor
-from keepsaid.ports.graph import Graph
-from keepsaid.ports.learning import Learning
-from keepsaid.ports.notes import NoteView
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.memory_store import Graph, Learning
+from keepsaid.ports.model import Extractor
 from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import CollectionView, NoteView
 
 _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000

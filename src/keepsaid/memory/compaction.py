@@ -14,12 +14,11 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.summary import HEADINGS, Made, Sections, read, written
 from keepsaid.errors import ModelError
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.lanes import LaneView
-from keepsaid.ports.offload import Offload, inline
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
-from keepsaid.ports.summariser import Summarised, Summariser, ToSummarise
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.model import Summarised, Summariser, ToSummarise
+from keepsaid.ports.runtime import Clock, Offload, inline
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import LaneView
 
 _SPAN_MAX = 400
 _PIECE_TOKENS = 8_000

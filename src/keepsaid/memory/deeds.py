@@ -11,7 +11,7 @@ from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.provenance import least
 from keepsaid.domain.staged import Deed, StageMemory, Wishes
 from keepsaid.domain.words import fold
-from keepsaid.ports.learning import Learning, Learnt
+from keepsaid.ports.memory_store import Learning, Learnt
 
 _SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
 """Subjects by which a model means the person it speaks with."""

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.space import NewVector, VectorSpace
 from keepsaid.errors import EmbedderError
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.embedder import Embedder, Vectors
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.recall import Embedder, Vectors
+from keepsaid.ports.runtime import Clock
 
 BATCH = 64
 """Pieces that are embedded and written together; after a crash no more are embedded again."""

@@ -7,7 +7,7 @@ import asyncio
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.explicit import told_in
 from keepsaid.domain.finding import RULES
-from keepsaid.ports.extractor import Extracted
+from keepsaid.ports.model import Extracted
 
 
 class ExplicitExtractor:

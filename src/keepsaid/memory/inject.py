@@ -16,10 +16,9 @@ from keepsaid.memory.recall.asking import cut_note, query_of
 from keepsaid.memory.recall.legs import Missing, ask
 from keepsaid.memory.record import RECORDED_MAX, Recorder
 from keepsaid.memory.relevance import Relevance
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.memories import Memories
-from keepsaid.ports.offload import Offload, inline
+from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.recall import Recall
+from keepsaid.ports.runtime import Clock, Offload, inline
 
 LEG_SHARE = 0.6
 """How much of the deadline one leg of recall may take, so that a slow one leaves time for what the others found."""

@@ -12,8 +12,8 @@ from keepsaid.domain.decay import DAY_MS
 from keepsaid.domain.pairs import Pair, Ruled, Ruling
 from keepsaid.errors import ModelError
 from keepsaid.memory.pacing import Enough, Pacing, paced
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.judge import Judge, Pairs
+from keepsaid.ports.memory_maintenance import Judge, Pairs
+from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.judging")
 _EACH = 10

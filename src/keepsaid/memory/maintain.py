@@ -21,9 +21,8 @@ from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.judging import Judging
 from keepsaid.memory.pacing import Enough, Pacing
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.halt import Halt
-from keepsaid.ports.upkeep import Upkeep
+from keepsaid.ports.memory_maintenance import Upkeep
+from keepsaid.ports.runtime import Clock, Halt
 
 _log = logging.getLogger("keepsaid.maintenance")
 _MOST = 1_024

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from keepsaid.ports.clock import Clock
+from keepsaid.ports.runtime import Clock
 
 _LEAST_MS, _SHARE = 2.0, 1.5
 """So long at least others go first after a step, and so many times as long as it took."""

@@ -15,12 +15,12 @@ from keepsaid.domain.redaction import Mark, Redaction, masked
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.memory.deeds import Deeds
-from keepsaid.ports.buffer import BufferView
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.memories import Memories
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import BufferView
 
 RECORDED_MAX = 50
 """Batches whose episodes are recorded in one go."""

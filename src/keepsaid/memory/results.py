@@ -14,12 +14,12 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.redaction import masked
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
 from keepsaid.memory.deeds import Deeds
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.memories import Memories
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.redactor import Redactor, marks_of
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import TaskView
 
 KEPT_MAX = 20
 """Results that are kept in one go."""

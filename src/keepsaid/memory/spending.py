@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from keepsaid.domain.note import Note
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.notes import Notes
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import Notes
 
 _DAY_MS = 86_400_000
 _NAME = "collection spent"

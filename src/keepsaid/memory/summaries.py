@@ -15,11 +15,11 @@ from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.provenance import least
 from keepsaid.domain.summary import HEADINGS, Made, Sections, read, written
 from keepsaid.domain.text import joined
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.contexts import ContextView
-from keepsaid.ports.memories import Memories
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.memory_store import Memories
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import ContextView
 
 COPIED_MAX = 20
 """Summaries that are copied in one go."""

@@ -27,7 +27,7 @@ from keepsaid.memory.arguments import (
     query_in,
 )
 from keepsaid.memory.block import line
-from keepsaid.ports.library import Library
+from keepsaid.ports.memory_store import Library
 from keepsaid.ports.model import Tool
 from keepsaid.ports.recall import Recall
 

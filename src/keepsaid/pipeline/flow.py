@@ -61,18 +61,14 @@ from keepsaid.pipeline.turn.speak import set_in, set_personality
 from keepsaid.pipeline.turn.steps import StepLog
 from keepsaid.pipeline.turn.tasking import tasks_in
 from keepsaid.pipeline.turn.timely import scheduled_in
-from keepsaid.ports.buffer import BufferView
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.hints import Hints
-from keepsaid.ports.identity import Identity
-from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.channel import Progress, Progresses
+from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.offload import Beside, Offload, inline
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
-from keepsaid.ports.progress import Progress, Progresses
+from keepsaid.ports.prompt_sources import Identity, SkillShelf
 from keepsaid.ports.recall import Reminder
-from keepsaid.ports.skills import SkillShelf
+from keepsaid.ports.runtime import Beside, Clock, Hints, Ids, Offload, inline
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import BufferView, LaneView
 
 _log = logging.getLogger("keepsaid.route")
 _turn_log = logging.getLogger("keepsaid.turn")

@@ -1,11 +1,12 @@
-"""Channels, as intake and the outbox need them."""
+"""Channels, as a port: how messages come in, replies are sent, and progress of a turn is shown (never stored)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import Inbound, Message
 from keepsaid.domain.reply import Reply, Sending, SendResult
 
 
@@ -48,4 +49,53 @@ class Hook(Protocol):
         `headers` are lower-case. Raises HookClosed when nobody has opened the hook, Forged when the
         signature is missing or wrong, InputError when the body cannot be read.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What somebody said on a medium. `sender` and `conversation` are what the medium calls them.
+
+    `external_id` names this delivery: one that comes twice is kept once. `provider_id` is what replies refer to,
+    `reply_to` the one this answers, `topic` the strand it is in. `direct` says that nobody else is in the
+    conversation, `payload` is what came, as it came.
+    """
+
+    text: str
+    sender: str
+    conversation: str
+    external_id: str | None = None
+    provider_id: str | None = None
+    reply_to: str | None = None
+    topic: str | None = None
+    name: str = ""
+    direct: bool = False
+    payload: bytes | None = None
+
+
+class Inbox(Protocol):
+    """Takes in what was said on one channel."""
+
+    async def put(self, incoming: Incoming) -> bool:
+        """Keep a message; returns once it is on disk, False when it was there before.
+
+        Only then tell the medium that it arrived. Raises InputError for what cannot be taken, StoreError when the disk
+        refuses: hand it over again later.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Something that happened to a message's turn: a piece of the answer, a wait, or its end."""
+
+    kind: Literal["delta", "waiting", "settled"]
+    text: str = ""
+
+
+class Progresses(Protocol):
+    """Tells those who listen."""
+
+    def tell(self, messages: Sequence[Message], progress: Progress) -> None:
+        """Tell everybody who waits for one of the messages. Never blocks; nobody need listen."""
         ...

@@ -1,11 +1,79 @@
-"""Extensions, as the door needs them: what is called of each, in this order, each within a time limit."""
+"""Extensions, as a port: the methods that are called of each, what they may provide, and what they are given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-from keepsaid.ports.extension_context import ExtensionContext
+from keepsaid.domain.event import Event
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.reply import Reply, SendResult
+from keepsaid.domain.scene import Contribution
+from keepsaid.domain.turn import Claimed
+from keepsaid.ports.channel import Channel, Hook, Inbox, Incoming
+from keepsaid.ports.model import Extractor, Tool
+from keepsaid.ports.recall import Embedder
+from keepsaid.ports.runtime import Clock
+
+
+class ExtensionContext(Protocol):
+    """One extension's view of the runtime."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Its settings, checked against its manifest."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time, and waiting."""
+        ...
+
+    @property
+    def log(self) -> logging.Logger:
+        """Its own logger: what it writes stands in the log of the runtime, without secrets."""
+        ...
+
+    @property
+    def data(self) -> Path:
+        """A folder of its own, made when first asked for."""
+        ...
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where its channel hands over what was said."""
+        ...
+
+    def secret(self, name: str) -> str:
+        """A secret that its manifest names, from the environment. Raises ExtensionError for another, or one not set."""
+        ...
+
+    def get_extension(self, id: str) -> Any:  # noqa: A002 - the seed's word
+        """An extension that its manifest depends on. Raises ExtensionError for any other, and one that is not up."""
+        ...
+
+    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
+        """Tell of a fact; returns once it is on disk. Raises InputError with nothing told.
+
+        `user.message` with text, user_id and channel_id is a message: it goes into the buffer like any other.
+        """
+        ...
+
+    async def subscribe(self, topic: str, tell: Callable[[Event], Awaitable[object]], name: str = "") -> None:
+        """Be told of a topic or pattern at least once, over restarts; `name` tells two on the same topic apart."""
+        ...
+
+    async def notify_user(self, text: str, about: str = "") -> None:
+        """Tell the owner something, once for each `about`: it stands in the outbox when this returns."""
+        ...
 
 
 class Extension(Protocol):
@@ -33,4 +101,141 @@ class Extension(Protocol):
         Without this method they need a restart. Where any extension refuses its settings, those that took theirs over
         are given the former ones again.
         """
+        ...
+
+
+class ExtensionRuntime(Protocol):
+    """What can be done in an extension's name."""
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+        ...
+
+    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
+        """Tell of a fact, or take in a `user.message`. Raises InputError."""
+        ...
+
+    async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
+        """Tell `name` of a topic from now on, and of what it was not told of before."""
+        ...
+
+    async def notify(self, extension: str, text: str, about: str) -> None:
+        """Put a notice to the owner in the outbox, once for each `about`."""
+        ...
+
+    async def receive(self, channel: str, incoming: Incoming) -> bool:
+        """Take in a message; False when it was there before."""
+        ...
+
+    async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+        """Tell of what became of an extension."""
+        ...
+
+
+@runtime_checkable
+class AgentProvider(Protocol):
+    """Does a task it is given in words. An `agent:` block in the manifest makes one without code."""
+
+    async def invoke(self, task: str) -> str:
+        """Do the task and return what came of it. Raises what went wrong: it may be asked again."""
+        ...
+
+
+@runtime_checkable
+class ChannelProvider(Protocol):
+    """Carries replies out on a channel that is named after the extension."""
+
+    async def send(self, reply: Reply) -> SendResult | None:
+        """Try once to deliver. None says it arrived; what raises may have arrived, and is sent again, marked."""
+        ...
+
+
+@runtime_checkable
+class ListeningProvider(Protocol):
+    """Hears what is said on its channel; without it, messages come in by `context.inbox`."""
+
+    async def listen(self, inbox: Inbox) -> None:
+        """Hand over what comes, for as long as the runtime goes; when it ends or raises it is called again, later."""
+        ...
+
+
+@runtime_checkable
+class ChannelsProvider(Protocol):
+    """Brings whole channels, under names of their own: for media of several accounts, and for built-in ones."""
+
+    def channels(self) -> Mapping[str, Channel]:
+        """The channels by name."""
+        ...
+
+
+@runtime_checkable
+class HookProvider(Protocol):
+    """Brings hooks: what others call under `/hooks/NAME`."""
+
+    def hooks(self) -> Mapping[str, Hook]:
+        """The hooks by name."""
+        ...
+
+
+@runtime_checkable
+class Contributor(Protocol):
+    """Adds to the prompt of a turn (seed 002, context providers)."""
+
+    async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
+        """What it adds; each with its priority."""
+        ...
+
+
+@runtime_checkable
+class EmbedderProvider(Protocol):
+    """Brings an embedder."""
+
+    def embedder(self) -> Embedder:
+        """The embedder, made ready in `start`."""
+        ...
+
+
+@runtime_checkable
+class ExtractorProvider(Protocol):
+    """Brings an extractor."""
+
+    def extractor(self) -> Extractor:
+        """The extractor, made ready in `start`."""
+        ...
+
+
+@runtime_checkable
+class ScheduleProvider(Protocol):
+    """Is called when a schedule of its manifest is due; a method marked `@schedule` is called instead of this."""
+
+    async def execute(self, schedule: str) -> str | None:
+        """Do what the schedule with this name is for; what is returned is told to the owner."""
+        ...
+
+
+@runtime_checkable
+class SetupProvider(Protocol):
+    """Knows what it still needs. Until that is nothing it is not started, which is no failure."""
+
+    def needs(self) -> Sequence[str]:
+        """What is still to be done, a sentence each; asked after `initialize`."""
+        ...
+
+
+@runtime_checkable
+class StreamingProvider(Protocol):
+    """Shows pieces of an answer as they come. Only the whole answer counts, which comes by `send`."""
+
+    async def stream(self, lane: Lane, piece: str) -> None:
+        """Show a piece; "" says that the answer is settled. What comes faster than it is shown is left out."""
+        ...
+
+
+@runtime_checkable
+class ToolProvider(Protocol):
+    """Makes the tools of one turn."""
+
+    def tools(self, claimed: Claimed) -> Sequence[Tool]:
+        """The tools, each with its class, time limit and schema. Called at the beginning of every turn: be quick."""
         ...

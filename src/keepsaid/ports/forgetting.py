@@ -1,13 +1,36 @@
-"""Forgetting, as a need: what a wish reaches in either store, and how memory lets go of it."""
+"""Forgetting, as a port: what a request reaches in either store, and how memory deletes it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from keepsaid.domain.forgetting import Counts, Forgetting, Held, Traced, Wanted, Wish, Work
 from keepsaid.domain.lane import Lane
-from keepsaid.ports.echoes import Echoes
+from keepsaid.domain.memory import NewMemory
+
+
+class Echoes(Protocol):
+    """Recognises sentences that were forgotten; of them it keeps keyed hashes alone."""
+
+    async def silence(self, sentences: Sequence[bytes], at: int, aside: int = 0) -> None:
+        """Remember no text from now on that repeats one of these sentences, by their digests.
+
+        With `aside`, the number of a forgetting, an undo of that takes them back.
+        """
+        ...
+
+    async def repeated(self, sentences: Sequence[str], ids: Sequence[int]) -> frozenset[str]:
+        """Those of the sentences, as folded words, that a person says in a memory that is not among these."""
+        ...
+
+    async def in_texts(self, said: Sequence[tuple[str, str]]) -> Sequence[bool]:
+        """Whether each text, with the person who said it ("" for the agent), repeats a sentence that was forgotten."""
+        ...
+
+    async def in_memory(self, memory: NewMemory) -> bool:
+        """Whether a memory was forgotten before, or repeats a sentence that was."""
+        ...
 
 
 class Forgets(Protocol):
@@ -177,3 +200,19 @@ class ForgetfulMemory(Protocol):
     async def empty_log(self) -> bool:
         """Cut the log of the file to nothing; False while somebody reads it."""
         ...
+
+
+class TypedLines(Protocol):
+    """The history of lines that the interactive chat offers again."""
+
+    async def forget(self, holds: Callable[[str], bool]) -> int:
+        """Remove the entries for which `holds` is true, for good; returns how many there were."""
+        ...
+
+
+class NoTypedLines:
+    """A home in which nobody typed anything."""
+
+    async def forget(self, holds: Callable[[str], bool]) -> int:  # noqa: ARG002
+        """Remove nothing."""
+        return 0

@@ -1,4 +1,4 @@
-"""Models and tools, as a turn needs them."""
+"""Models and tools, as ports: chat models, extractors, summarisers, and tools that other programs serve."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from keepsaid.domain.collection import Passage
+from keepsaid.domain.finding import Statement
 from keepsaid.domain.message import Trust
+from keepsaid.domain.pin import Described
 from keepsaid.domain.prompt import Json, Prompt, Record
-from keepsaid.domain.turn import Answer, ToolClass
+from keepsaid.domain.summary import Made, Sections
+from keepsaid.domain.turn import Answer, ToolClass, Usage
 
 Delta = Callable[[str], None]
 """Takes a piece of the answer as it is written; what it gets is never stored."""
@@ -84,4 +88,117 @@ class Loadable(Protocol):
 
     async def load(self) -> None:
         """Load it; harmless when it is loaded. Raises a KeepsaidError where the first call would."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What was found, in how many calls of a model, at what cost, and by which."""
+
+    statements: tuple[Statement, ...]
+    calls: int = 0
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class Extractor(Protocol):
+    """Finds what people said to be so."""
+
+    @property
+    def name(self) -> str:
+        """Which extractor this is, with its version: kept with every finding."""
+        ...
+
+    @property
+    def thorough(self) -> bool:
+        """Whether what it has read is done with; else it waits, marked, for one that is."""
+        ...
+
+    async def extract(self, passage: Passage) -> Extracted:
+        """The statements in a passage, each naming records of it that people said. Raises a ModelError for none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToSummarise:
+    """Texts of earlier summaries, the oldest first, and the records to be taken in with them.
+
+    The summary is to cost `tokens_max` estimated tokens at most, and to be there within `limit_s` seconds.
+    """
+
+    earlier: tuple[str, ...]
+    records: tuple[Record, ...]
+    tokens_max: int = 1_000
+    limit_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """What a summariser made, who it was, and what it cost."""
+
+    sections: Sections
+    made: Made
+    model: str = ""
+    usage: Usage = Usage()
+
+
+class Summariser(Protocol):
+    """Writes summaries."""
+
+    async def summarise(self, given: ToSummarise) -> Summarised:
+        """One summary; raises a ModelError when there is none: no answer, a refusal, an empty or unreadable one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A tool that a server has, by its own name, and whether it may be used."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Json]
+    kind: ToolClass
+    allowed: bool
+
+    @property
+    def text(self) -> Described:
+        """All that a model would be shown of it."""
+        return Described(self.description, self.schema)
+
+
+class Acceptance(Protocol):
+    """Which texts of tools the owner accepted."""
+
+    def stamp(self) -> object:
+        """A value that differs after that changed."""
+        ...
+
+    def offered(self, server: str, served: Sequence[Served]) -> Sequence[Served]:
+        """The tools that may be offered: allowed, and with a text that was accepted."""
+        ...
+
+
+class ToolSource(Protocol):
+    """A server of tools. What its tools return is data from outside, whatever it says."""
+
+    @property
+    def name(self) -> str:
+        """What its tools are called by, before their own names."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why it has no tools at the moment; empty when it is there."""
+        ...
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools that may be used now, by name."""
+        ...
+
+    async def served(self) -> Sequence[Served]:
+        """All it has, asked on a connection of its own; raises ToolError."""
+        ...
+
+    async def keep(self) -> int | None:
+        """Stay connected until it is lost; returns when to try again (ms UTC). What the server does never raises."""
         ...

@@ -1,4 +1,4 @@
-"""Recall, as the pipeline needs it."""
+"""Recall, as a port: search in memory for a turn, and the embedders and vectors it uses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from keepsaid.domain.memory import Found, Injection, Listener, Memory, Recalled
+from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.domain.turn import Claimed, Recent
 
 
@@ -47,4 +48,43 @@ class Reminder(Protocol):
 
         `recent` is what the prompt shows, read meanwhile.
         """
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of length 1, each as 32-bit floats in a row of bytes."""
+
+    async def space(self) -> VectorSpace:
+        """The space its vectors are of; reads the weights when first asked. Raises EmbedderError."""
+        ...
+
+    async def query(self, text: str) -> bytes:
+        """The vector of a query, before anything else that waits. Raises EmbedderError."""
+        ...
+
+    async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """The vectors of texts, in order; queries go first. Raises EmbedderError."""
+        ...
+
+
+class Vectors(Protocol):
+    """Vectors of pieces of memories, by space."""
+
+    async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unembedded]:
+        """Pieces behind `after` that have no vector in the space, by id."""
+        ...
+
+    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int, reached: int = 0) -> int:
+        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written.
+
+        `reached` says that no piece up to this one is left without; when none is behind it, the space is filled.
+        """
+        ...
+
+    async def spaces(self) -> Sequence[Reached]:
+        """The spaces that have vectors and how far each is filled, the furthest first."""
+        ...
+
+    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
+        """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
         ...

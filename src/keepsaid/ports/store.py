@@ -1,24 +1,40 @@
-"""The operational store with all that is read of it."""
+"""The operational store, as a port: the one way to write it, and all views of it together."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from keepsaid.ports.buffer import BufferView
-from keepsaid.ports.collection import CollectionView
+from keepsaid.domain.commits import Commit
 from keepsaid.ports.forgetting import ForgettingView, ReachView
-from keepsaid.ports.journal import JournalView
-from keepsaid.ports.lane_list import LaneList
-from keepsaid.ports.lanes import LaneView
-from keepsaid.ports.notes import NoteView
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.outbox import OutboxView
-from keepsaid.ports.personalities import PersonalityView
-from keepsaid.ports.receipts import ReceiptView
-from keepsaid.ports.retention import RetentionView
-from keepsaid.ports.schedules import ScheduleView
-from keepsaid.ports.sessions import SessionView
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.store_views import (
+    BufferView,
+    CollectionView,
+    JournalView,
+    LaneList,
+    LaneView,
+    NoteView,
+    OutboxView,
+    PersonalityView,
+    ReceiptView,
+    RetentionView,
+    ScheduleView,
+    SessionView,
+    TaskView,
+)
+
+R = TypeVar("R")
+
+
+class Operations(Protocol):
+    """Applies commits."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply one commit, atomically; returns only after it is on disk.
+
+        Raises StoreFull, StoreBroken or another StoreError with nothing of the commit kept, and
+        IllegalMove when the commit asks for a move its table does not list.
+        """
+        ...
 
 
 class Store(

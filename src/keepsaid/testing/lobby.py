@@ -16,8 +16,8 @@ from keepsaid.extensions.guest import Guest
 from keepsaid.extensions.lifecycle import Lifecycle, Limits, Surroundings
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.settings import settings_of
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.inbox import Incoming
+from keepsaid.ports.channel import Incoming
+from keepsaid.ports.runtime import Clock
 
 Settings = Mapping[str, Mapping[str, Any]]
 

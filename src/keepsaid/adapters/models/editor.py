@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.text import normalise
 from keepsaid.errors import ModelMalformed
-from keepsaid.ports.bulletins import Edited, ToEdit
+from keepsaid.ports.memory_store import Edited, ToEdit
 from keepsaid.ports.model import Model, ModelRequest
 
 _WORDS_LEAST = 5

@@ -21,8 +21,7 @@ from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Usage
 from keepsaid.errors import ModelMalformed
-from keepsaid.ports.extractor import Extracted
-from keepsaid.ports.model import Model, ModelRequest, Tool
+from keepsaid.ports.model import Extracted, Model, ModelRequest, Tool
 
 SAVE_FACTS = "save_facts_batch"
 """Stages what is worth remembering."""

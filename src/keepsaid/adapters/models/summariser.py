@@ -12,8 +12,7 @@ from keepsaid.domain.summary import HEADINGS, Made, Sections, tidied
 from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelMalformed
-from keepsaid.ports.model import Model, ModelRequest, Tool
-from keepsaid.ports.summariser import Summarised, ToSummarise
+from keepsaid.ports.model import Model, ModelRequest, Summarised, Tool, ToSummarise
 
 SUMMARY_TOOL = "keep_summary"
 """The tool whose arguments are a summary."""

@@ -37,7 +37,7 @@ from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.note import Note, NotifyOwner
 from keepsaid.domain.quiet import is_quiet
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
 
 R = TypeVar("R")
 

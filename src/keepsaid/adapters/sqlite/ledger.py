@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.files import FileWatch, log_of
 from keepsaid.adapters.sqlite.progress import Progress
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import KeepsaidError, StoreBroken, StoreError
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
 
 ApplyOne = Callable[[apsw.Connection, Any], Any]
 Upkeep = Callable[[apsw.Connection, bool], None]

@@ -13,7 +13,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:
     from keepsaid.adapters.sqlite.memory_codes import Codes, Signs

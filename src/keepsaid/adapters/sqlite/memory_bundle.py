@@ -23,10 +23,10 @@ from keepsaid.domain.bundle import SPARE_IDS, Edge, Entry, Named, Record, Said, 
 from keepsaid.domain.memory import Listener, NewMemory
 from keepsaid.domain.people import Person
 from keepsaid.domain.widening import Widened
-from keepsaid.ports.bundles import Told
-from keepsaid.ports.clock import Ids
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.memory_store import Told
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Ids
+from keepsaid.ports.store import Operations
 
 T = TypeVar("T")
 SQL = statements("memory_bundle")

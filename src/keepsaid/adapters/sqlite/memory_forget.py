@@ -34,8 +34,8 @@ from keepsaid.domain.forgetting import (
 from keepsaid.domain.memory import OWNER, Kind, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
-from keepsaid.ports.echoes import Echoes
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.forgetting import Echoes
+from keepsaid.ports.store import Operations
 
 SQL = load("memory_forget")
 

@@ -33,8 +33,8 @@ from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.redaction import masked
 from keepsaid.domain.text import normalise
 from keepsaid.domain.words import root, spelled, topic
-from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.store import Operations
 
 SQL = statements("memory_graph")
 _WORDS_FROM_CHARS = 8_000

@@ -16,8 +16,8 @@ from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.redaction import masked
 from keepsaid.domain.text import normalise
 from keepsaid.domain.widening import Refusal, Widened, WidenMemory, wider
-from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.store import Operations
 
 SQL = statements("memory_hearing")
 

@@ -23,9 +23,9 @@ from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learnt import LEARNABLE, How, Learnt
 from keepsaid.domain.memory import Listener, Memory, NewMemory
 from keepsaid.domain.truth import Told, periods
-from keepsaid.ports.clock import Ids
-from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Ids
+from keepsaid.ports.store import Operations
 
 SQL = statements("memory_truth")
 

@@ -19,8 +19,8 @@ from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learnt import LEARNABLE
 from keepsaid.domain.message import Trust
 from keepsaid.domain.pairs import Pair, Ruled, RulePairs, Ruling
-from keepsaid.ports.judge import Undecided
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.memory_maintenance import Undecided
+from keepsaid.ports.store import Operations
 
 SQL = load("memory_pairs")
 _KINDS = json.dumps(sorted(LEARNABLE))

@@ -16,8 +16,8 @@ from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
-from keepsaid.ports.clock import Ids
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Ids
+from keepsaid.ports.store import Operations
 
 SQL = load("memory_people")
 

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import IMPORTANCE
 from keepsaid.domain.space import VectorSpace
-from keepsaid.ports.relating import Unrelated
+from keepsaid.ports.memory_maintenance import Unrelated
 
 SQL = load("memory_relating")
 _KINDS = json.dumps(list(IMPORTANCE))

@@ -44,9 +44,9 @@ from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.learnt import Learnt
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
 from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
-from keepsaid.ports.clock import Ids
-from keepsaid.ports.operations import Operations
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Ids
+from keepsaid.ports.store import Operations
 
 _LOG_PAGES = 250
 """One memory that leaves the index changes a hundred pages: a longer log would hold up the writer when it is moved."""

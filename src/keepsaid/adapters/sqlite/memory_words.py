@@ -17,7 +17,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import every, numbers, only
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

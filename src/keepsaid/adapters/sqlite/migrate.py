@@ -17,7 +17,7 @@ from keepsaid.config.durable import put_in_place
 from keepsaid.domain.addresses import without_logins
 from keepsaid.domain.text import digest
 from keepsaid.errors import SchemaTooNew, StoreError
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
 
 SQL = load("schema")
 

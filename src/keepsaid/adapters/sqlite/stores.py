@@ -19,8 +19,8 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
-from keepsaid.ports.clock import Ids
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Ids
 
 R = TypeVar("R")
 

@@ -21,9 +21,8 @@ from keepsaid.domain.message import SERVES, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.text import cut, normalise
 from keepsaid.errors import ToolError
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.model import Tool
-from keepsaid.ports.tool_source import Acceptance, Served
+from keepsaid.ports.model import Acceptance, Served, Tool
+from keepsaid.ports.runtime import Clock
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -15,7 +15,7 @@ from typing import Any
 from keepsaid.config.durable import write_file
 from keepsaid.domain.pin import Described, Standing, standing_of
 from keepsaid.errors import HomeError
-from keepsaid.ports.tool_source import Served
+from keepsaid.ports.model import Served
 
 ACCEPTED_FILE, WAITING_FILE = "tools.json", "tools.json"
 """In the data directory of a home the accepted texts; in its state directory the tools that wait."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from keepsaid.domain.lane import Lane
     from keepsaid.domain.session import Session
     from keepsaid.domain.slot import Slot
-    from keepsaid.ports.buffer import BufferView
+    from keepsaid.ports.store_views import BufferView
 
 _OPENED = {
     "topic": "its messages name this topic",

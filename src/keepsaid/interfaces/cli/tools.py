@@ -14,7 +14,7 @@ from keepsaid.domain.pin import Described, Standing
 from keepsaid.errors import ToolError
 from keepsaid.interfaces.cli.output import Table, counted, on_terminal, show
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.ports.tool_source import Served
+from keepsaid.ports.model import Served
 
 if TYPE_CHECKING:
     from keepsaid.app.tools import Asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
 
 
 class Acknowledgement(JSONResponse):

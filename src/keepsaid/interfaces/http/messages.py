@@ -22,7 +22,7 @@ from keepsaid.interfaces.http.inbound import inbound_of
 from keepsaid.interfaces.http.problems import BadRequest, NotFound, Unauthorised
 from keepsaid.interfaces.http.stages import RETRY_MS, SETTLED, Told, event
 from keepsaid.interfaces.shapes import receipt_shape, story_shape
-from keepsaid.ports.progress import Progress
+from keepsaid.ports.channel import Progress
 
 _LOOK_S = 1.0
 """Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here.

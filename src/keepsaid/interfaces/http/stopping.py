@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from keepsaid.errors import Stopping
 from keepsaid.interfaces.http.problems import Endpoint
-from keepsaid.ports.halt import Halt
+from keepsaid.ports.runtime import Halt
 
 _GRACE_S = 0.5
 """So long a request has to end by itself once a stop has begun; the server waits for twice that."""

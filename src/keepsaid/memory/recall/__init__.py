@@ -16,8 +16,8 @@ from keepsaid.domain.words import topic
 from keepsaid.memory.recall.asking import QUERY_CHARS_MAX, cut_note
 from keepsaid.memory.recall.fusion import Fused, Share, apart, fuse, places, weighed
 from keepsaid.memory.recall.legs import VECTOR, GraphLeg, Leg, Missing, ask
-from keepsaid.ports.clock import Clock
 from keepsaid.ports.recall import Shelf
+from keepsaid.ports.runtime import Clock
 
 NO_EMBEDDER = f"{VECTOR}: no embedder"
 

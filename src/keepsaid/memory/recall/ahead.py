@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from keepsaid.domain.memory import Listener, Recalled
-from keepsaid.ports.clock import Clock
 from keepsaid.ports.recall import Recall
+from keepsaid.ports.runtime import Clock
 
 _KEPT_MS = 1_000.0
 """What was begun is of use for so long; where nobody asked for it, nothing else is begun in that time."""

@@ -15,8 +15,8 @@ from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Marks, Or
 from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.pipeline.buffer.reserve import Reserve
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.store import Operations
 
 _INLINE_BYTES_MAX = 64_000
 """A larger payload is hashed in a thread."""

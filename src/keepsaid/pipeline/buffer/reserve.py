@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from keepsaid.errors import DiskReserve
-from keepsaid.ports.space import Space
+from keepsaid.ports.runtime import Space
 
 _log = logging.getLogger("keepsaid.buffer")
 _MEGABYTE = 1_000_000

@@ -18,11 +18,10 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelTooLong
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.lanes import LaneView
 from keepsaid.ports.model import Delta, Model, ModelRequest
-from keepsaid.ports.offload import Offload, inline
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock, Offload, inline
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import LaneView
 
 _CUT_SHARE = 0.5
 _CUTS_MAX = 16

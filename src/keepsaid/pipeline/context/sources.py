@@ -11,13 +11,10 @@ from keepsaid.domain.scene import Contribution, Passing, Standing
 from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
 from keepsaid.pipeline.context.prepare import Part, Preparation
-from keepsaid.ports.bulletins import Bulletins
-from keepsaid.ports.capabilities import Capabilities
-from keepsaid.ports.contributor import Contributor
-from keepsaid.ports.identity import Identity
-from keepsaid.ports.overview import Overview
-from keepsaid.ports.side_work import SideWork
-from keepsaid.ports.skills import SkillShelf
+from keepsaid.ports.extension import Contributor
+from keepsaid.ports.memory_store import Bulletins
+from keepsaid.ports.prompt_sources import Capabilities, Identity, SideWork, SkillShelf
+from keepsaid.ports.store_views import ConversationLanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,7 @@ class Sources:
     capabilities: Capabilities | None = None
     side_work: SideWork | None = None
     contributors: Sequence[Contributor] = ()
-    overview: Overview | None = None
+    overview: ConversationLanes | None = None
     bulletins: Bulletins | None = None
 
     def begin(self, preparation: Preparation, claimed: Claimed, identity: Identity) -> Reading:

@@ -10,10 +10,10 @@ from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import Channel
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.outbox import OutboxView
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import OutboxView
 
 _log = logging.getLogger("keepsaid.outbox")
 _TAKEN_MAX = 32

@@ -13,9 +13,8 @@ from keepsaid.domain.suspicion import trial_limit_ms
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import LeaseLost, StoreError
 from keepsaid.pipeline.lane.life import Life
-from keepsaid.ports.clock import Clock, Ids
-from keepsaid.ports.hints import Hints
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store import Operations
 
 _AGAIN_MS = 100
 """After a renewal that the store refused: what the lease was for may be another's by now."""

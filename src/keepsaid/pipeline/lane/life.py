@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from keepsaid.domain.lives import Beat, RequeueCrashed
 from keepsaid.domain.suspicion import STABLE_MS, TrialTerms, next_beat_ms
 from keepsaid.errors import KeepsaidError
-from keepsaid.ports.clock import Clock
 from keepsaid.ports.model import at_once
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
 
 _log = logging.getLogger("keepsaid.engine")
 _STABLE = "the program had run without a crash for {} minutes"

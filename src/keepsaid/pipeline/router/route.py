@@ -24,7 +24,7 @@ from keepsaid.domain.route import (
 )
 from keepsaid.domain.text import joined, normalise
 from keepsaid.domain.work import WorkTerms
-from keepsaid.ports.clock import Ids
+from keepsaid.ports.runtime import Ids
 
 _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""

@@ -16,9 +16,9 @@ from keepsaid.domain.taint import Taint
 from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
 from keepsaid.domain.text import digest, normalise
 from keepsaid.domain.work import TaskKind
-from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Tool
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.store_views import TaskView
 
 _ARGUMENTS_CHARS_MAX = 3_000
 """Arguments that are longer are not put before anybody: the owner could not read what he approves."""

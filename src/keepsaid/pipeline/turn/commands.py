@@ -20,7 +20,7 @@ from keepsaid.pipeline.turn.timely import ScheduleWords
 from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.pipeline.turn.wrong import Receipts, Wrong
 from keepsaid.ports.forgetting import Forgets
-from keepsaid.ports.personalities import PersonalityView
+from keepsaid.ports.store_views import PersonalityView
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _WHO = {

@@ -10,7 +10,7 @@ from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Message, Trust
 from keepsaid.pipeline.turn.told import ASKED, REFUSED, Told
 from keepsaid.ports.forgetting import Forgets
-from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.store_views import LaneView
 
 _THAT = "that"
 _YES = "yes"

@@ -13,8 +13,8 @@ from keepsaid.domain.busy import Steer
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Steered
-from keepsaid.ports.offload import Offload, inline
-from keepsaid.ports.operations import Operations
+from keepsaid.ports.runtime import Offload, inline
+from keepsaid.ports.store import Operations
 
 
 class Joining(Protocol):

@@ -13,10 +13,9 @@ from keepsaid.domain.note import Note
 from keepsaid.domain.text import digest
 from keepsaid.domain.widening import Reach, Refusal, WidenMemory
 from keepsaid.pipeline.turn.told import REFUSED, Told
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.hearing import Hearing
-from keepsaid.ports.notes import Notes
-from keepsaid.ports.people import People
+from keepsaid.ports.memory_store import Hearing, People
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import Notes
 
 CODE_MS = 600_000
 """How long a code is good for."""

@@ -19,7 +19,7 @@ from keepsaid.pipeline.turn.gate import Gate, as_json, refusal_in
 from keepsaid.pipeline.turn.offers import Joining
 from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
-from keepsaid.ports.offload import Offload, inline
+from keepsaid.ports.runtime import Offload, inline
 
 _READ_FOR_EACH = 4
 """So many characters may become one when a text is normalised."""

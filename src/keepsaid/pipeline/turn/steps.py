@@ -10,9 +10,9 @@ from keepsaid.domain.commits import StepEnd, StepStart
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Held, Step, StepKind, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost
-from keepsaid.ports.clock import Clock
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.points import point
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Operations
 
 
 class NeedsReview(KeepsaidError):

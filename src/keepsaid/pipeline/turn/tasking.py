@@ -22,9 +22,9 @@ from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.turn.told import REFUSED, Told
-from keepsaid.ports.clock import Ids
 from keepsaid.ports.model import Tool
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.runtime import Ids
+from keepsaid.ports.store_views import TaskView
 
 CREATE, LIST, SHOW, CANCEL = "task_create", "task_list", "task_show", "task_cancel"
 BRANCH = "branch"

@@ -26,9 +26,9 @@ from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.turn.told import Told
-from keepsaid.ports.clock import Clock, Ids
 from keepsaid.ports.model import Tool
-from keepsaid.ports.schedules import ScheduleView
+from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.store_views import ScheduleView
 
 ADD, LIST, CANCEL = "schedule_add", "schedule_list", "schedule_cancel"
 _REFUSED = "error:"

@@ -26,8 +26,8 @@ from keepsaid.pipeline.turn.offers import Alone
 from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
 from keepsaid.pipeline.turn.steps import StepLog
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.operations import Operations
-from keepsaid.ports.skills import SkillShelf
+from keepsaid.ports.prompt_sources import SkillShelf
+from keepsaid.ports.store import Operations
 
 SET_STATUS = "set_status"
 _MEMORY = "memory_"

@@ -13,10 +13,7 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.receipt import candidate_in
 from keepsaid.domain.text import cut
 from keepsaid.pipeline.turn.told import ASKED, REFUSED, Told
-from keepsaid.ports.lanes import LaneView
-from keepsaid.ports.receipts import ReceiptView
-from keepsaid.ports.schedules import ScheduleView
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.store_views import LaneView, ReceiptView, ScheduleView, TaskView
 
 _TEXT_CHARS = 100
 

@@ -22,7 +22,7 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Trust
-from keepsaid.ports.bulletins import BulletinStore
+from keepsaid.ports.memory_store import BulletinStore
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, MemoryStore, episode, sample
 
 NOW = 1_795_000_000_000

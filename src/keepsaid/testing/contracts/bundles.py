@@ -17,9 +17,8 @@ from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, Used, conve
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Person
 from keepsaid.domain.widening import Reach, WidenMemory
-from keepsaid.ports.bundles import Bundles, Told
 from keepsaid.ports.forgetting import ForgetfulMemory
-from keepsaid.ports.graph import Graph
+from keepsaid.ports.memory_store import Bundles, Graph, Told
 from keepsaid.testing.contracts.learning import LearningStore, lives, said
 from keepsaid.testing.contracts.memories import AUDIT, HERE, THERE, episode
 from keepsaid.testing.contracts.people import ANN, ANNS, BEN, CAT, PeopleStore

@@ -14,7 +14,7 @@ import pytest
 from keepsaid.domain.graph import MENTIONS, NODES_MAX, Association, Mention, Relation, Seed, Step
 from keepsaid.domain.memory import GLOBAL, Found, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.ports.graph import Graph
+from keepsaid.ports.memory_store import Graph
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, MemoryStore, episode, sample
 
 

@@ -18,10 +18,8 @@ from keepsaid.domain.memory import Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.pairs import Pair, Ruled, Ruling
 from keepsaid.errors import ModelError
-from keepsaid.ports.graph import Graph
-from keepsaid.ports.judge import Judge, Pairs
-from keepsaid.ports.learning import How, Learning
-from keepsaid.ports.truth import Truth
+from keepsaid.ports.memory_maintenance import Judge, Pairs
+from keepsaid.ports.memory_store import Graph, How, Learning, Truth
 from keepsaid.testing.contracts.memories import AUDIT, HERE, MemoryStore, episode, sample
 
 PAIRS = tuple(Pair(n, n + 100, (f"older {n}", f"newer {n}"), (1, 2)) for n in range(1, 5))

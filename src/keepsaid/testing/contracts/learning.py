@@ -13,9 +13,7 @@ from typing import Protocol
 
 from keepsaid.domain.memory import GLOBAL, Kind, Listener, Memory, NewMemory, Source, conversation_scope, lane_scope
 from keepsaid.domain.message import Trust
-from keepsaid.ports.learning import How, Learning
-from keepsaid.ports.memories import Memories
-from keepsaid.ports.truth import Truth
+from keepsaid.ports.memory_store import How, Learning, Memories, Truth
 from keepsaid.testing.contracts.memories import AUDIT, HERE, STRAND
 
 

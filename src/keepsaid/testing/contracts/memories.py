@@ -26,7 +26,7 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Trust
-from keepsaid.ports.memories import Memories
+from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.recall import TextLeg
 
 

@@ -19,8 +19,7 @@ from keepsaid.domain.memory import (
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Identity, Joined, Person, Seen
 from keepsaid.domain.widening import Reach, Refusal, Widened, WidenMemory
-from keepsaid.ports.hearing import Hearing
-from keepsaid.ports.people import People
+from keepsaid.ports.memory_store import Hearing, People
 from keepsaid.testing.contracts.memories import AUDIT, MemoryStore, by_words, episode, keys, sample
 
 ANN, BEN, CAT = (

@@ -14,8 +14,8 @@ from keepsaid.domain.decay import DAY_MS, Curve
 from keepsaid.domain.memory import IMPORTANCE, Kind, Used, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.upkeep import PIECE, Maintain, Stepped, Task
+from keepsaid.ports.memory_maintenance import Upkeep
 from keepsaid.ports.recall import Shelf, TextLeg
-from keepsaid.ports.upkeep import Upkeep
 from keepsaid.testing.contracts.memories import (
     AUDIT,
     HERE,

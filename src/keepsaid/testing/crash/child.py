@@ -39,8 +39,8 @@ from keepsaid.engine.tasks import TaskLimits
 from keepsaid.pipeline.flow import Mind
 from keepsaid.pipeline.lane.lease import LeaseTerms
 from keepsaid.pipeline.lane.life import LifeTerms
+from keepsaid.ports.failpoints import arm, point
 from keepsaid.ports.model import Tool
-from keepsaid.ports.points import arm, point
 from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
 from keepsaid.testing.crash.hearers import come_and_go, listen
 from keepsaid.testing.crash.leading import EXPIRING, STABLE, TEACHING, ask_too_late, lead, lead_first, leads_to

@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.inline import (
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.adapters.sqlite.query import every
-from keepsaid.ports.clock import Ids
+from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.strands import Executed
 

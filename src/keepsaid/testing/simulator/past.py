@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Role
-from keepsaid.ports.lanes import LaneView
+from keepsaid.ports.store_views import LaneView
 
 _RECORDS_MAX = 100_000
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keepsaid.app.scheduling import OWNERS_LANE
-from keepsaid.ports.points import arm
+from keepsaid.ports.failpoints import arm
 from keepsaid.testing.simulator.channels import HOOKS, WEB
 from keepsaid.testing.simulator.disk import Disk, InMemoryDisk
 from keepsaid.testing.simulator.ears import all_heard

@@ -23,11 +23,8 @@ from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
 from keepsaid.ports.forgetting import ForgettingView, ReachView
-from keepsaid.ports.journal import JournalView
-from keepsaid.ports.operations import R
-from keepsaid.ports.schedules import ScheduleView
-from keepsaid.ports.store import Store
-from keepsaid.ports.tasks import TaskView
+from keepsaid.ports.store import R, Store
+from keepsaid.ports.store_views import JournalView, ScheduleView, TaskView
 from keepsaid.testing.simulator.ears import note
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.loop import Killed, Life

@@ -1,4 +1,4 @@
-"""Named kill points: no-ops that the crash harness arms."""
+"""Failpoints: named no-ops that the crash tests arm (short: every adapter and stage imports it and nothing else)."""
 
 from __future__ import annotations
 

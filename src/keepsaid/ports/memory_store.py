@@ -1,0 +1,300 @@
+"""The memory store, as a port: writing, reading, revising and sharing memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from keepsaid.domain.bulletin import Bulletin, Material
+from keepsaid.domain.bundle import Record, Verdict
+from keepsaid.domain.graph import Association, Mention, Seed
+from keepsaid.domain.learnt import How, Learnt
+from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
+from keepsaid.domain.narrowing import Narrowing
+from keepsaid.domain.people import Person, Seen
+from keepsaid.domain.rarity import Rarity
+from keepsaid.domain.turn import Claimed, Usage
+from keepsaid.domain.widening import Refusal, Widened, WidenMemory
+from keepsaid.ports.forgetting import Echoes
+
+
+class Memories(Protocol):
+    """Keeps memories. Every read says who listens."""
+
+    async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
+        """Write memories, each under its key; one that is there already is left as it is. Returns their ids.
+
+        With them goes what turns `used`, which is counted once for every turn, however often it is told.
+        """
+        ...
+
+    async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
+        """Memories the listener may hear, newest first; no kinds means all."""
+        ...
+
+    async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
+        """Memories of a kind the listener may hear, the most important first, then the newest.
+
+        Of episodes none is more important than another; there are none.
+        """
+        ...
+
+    async def get(self, listener: Listener, memory_id: int) -> Memory | None:
+        """One memory, if the listener may hear it."""
+        ...
+
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+        """Those of the memories that are active or superseded and that the listener may hear, in the order given.
+
+        With `as_of`, only what held true at that time (milliseconds UTC).
+        """
+        ...
+
+    async def rarity(self, text: str) -> Rarity:
+        """In how many of all pieces the words of a text stand; words that say nothing are left out."""
+        ...
+
+    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Pairs of these memories, the smaller id first, that say the same: their cosine is above `above`.
+
+        What has no vector yet is like nothing.
+        """
+        ...
+
+    async def counts(self) -> dict[str, int]:
+        """Active memories by kind."""
+        ...
+
+
+class Truth(Protocol):
+    """Versions of memories. Every read says who listens."""
+
+    async def history(self, listener: Listener, memory_id: int) -> Sequence[Memory]:
+        """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
+
+        Of one that has no slot, it and those that took its place; none when it may not be heard.
+        """
+        ...
+
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+        """Put a memory right: the new words stand in its slot and scope, what it said before is kept as past.
+
+        Doing it again by the same key does nothing. `at` is milliseconds UTC.
+        """
+        ...
+
+    async def pin(self, memory_id: int, *, pinned: bool) -> bool:
+        """Pin a memory, so that it never fades, or unpin it; False when there is no such memory."""
+        ...
+
+    async def confirm(self, memory_id: int, at: int) -> bool:
+        """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
+        ...
+
+    async def put_away(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
+        """Archive what is known, or bring it `back`, as used then (milliseconds UTC); returns those it was done to.
+
+        Not archived are episodes and summaries.
+        """
+        ...
+
+    async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
+        """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
+
+        All or none: False when one is not there or was merged before, is an episode or a summary, is of another scope
+        or slot than `into`, or something else held between them.
+        """
+        ...
+
+
+class People(Protocol):
+    """Who is known by several identities. Reads of memory follow it at once; no stored scope changes."""
+
+    async def join(self, names: Sequence[str], by: str, at: int) -> Person | None:
+        """Make one person of these, two or more, and of all whom they were joined with before.
+
+        None where one of them is the owner, or was joined with the owner, and it is not the owner who commands it:
+        nothing is changed then.
+        """
+        ...
+
+    async def split(self, name: str) -> bool:
+        """Let one be a person alone again; whether it was joined."""
+        ...
+
+    async def joined_with(self, name: str) -> tuple[str, ...]:
+        """All that are the same person, sorted, itself among them."""
+        ...
+
+    async def everybody(self) -> Sequence[Person]:
+        """All persons that were joined, in the order of their ids."""
+        ...
+
+    async def seen(self, limit: int) -> Sequence[Seen]:
+        """The identities that something is remembered from, by their names."""
+        ...
+
+
+class Hearing(Protocol):
+    """Who may hear a memory, changed by a person's word alone and on record."""
+
+    async def widen(self, commit: WidenMemory) -> Widened | Refusal:
+        """Let a memory be heard more widely, or say why not; nothing is changed then."""
+        ...
+
+    async def widened(self, listener: Listener, memory_id: int) -> Sequence[Widened]:
+        """How a memory that the listener may hear was widened, the first first."""
+        ...
+
+
+class Graph(Protocol):
+    """What memories have to do with one another, and whom and what they mention."""
+
+    async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
+        """Write both, all or nothing; what is there already takes the new weight. Returns how many are there now.
+
+        One whose memory is gone or forgotten is not written, nor one from a memory to itself.
+        """
+        ...
+
+    async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
+        """The memories reached from the seeds, and from what the query names, in at most two steps, best first.
+
+        Nothing is reached that the listener may not hear, nor over it.
+        """
+        ...
+
+
+__all__ = ["How", "Learning", "Learnt"]
+
+
+class Learning(Protocol):
+    """Learns what is true, each thing once."""
+
+    @property
+    def echoes(self) -> Echoes:
+        """The sentences that were forgotten."""
+        ...
+
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
+        """Learn memories, all of a call or none; says of each, in order, what became of it.
+
+        What says the same as a memory that is there becomes evidence for it; what says otherwise of the same slot
+        ends what held before. Learning the same again, by key or from the same source, changes nothing. `at` is
+        milliseconds UTC. Raises a StoreError with nothing learned.
+        """
+        ...
+
+
+class Library(Protocol):
+    """Reads memories closely. Every read says who listens."""
+
+    async def narrowed(self, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
+        """Those of the memories that the listener may hear and that fit, in the order given."""
+        ...
+
+    async def sources(self, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
+        """The episodes a memory was made from that the listener may hear, in order; an episode is its own source."""
+        ...
+
+    async def around(self, listener: Listener, memory: Memory, each: int) -> Sequence[Memory]:
+        """An episode between so many episodes of its lane before and after it that the listener may hear, in order."""
+        ...
+
+
+class Bulletins(Protocol):
+    """What a turn is briefed with."""
+
+    async def told(self, claimed: Claimed) -> str:
+        """The bulletins of the scopes that this turn hears; "" for none. Never raises, and never waits for a model."""
+        ...
+
+
+class BulletinStore(Protocol):
+    """Where bulletins stand, and what they are made of. No read is without a scope."""
+
+    async def standing(self, listener: Listener, now: int) -> Sequence[Bulletin]:
+        """The bulletins of all scopes that a listener hears, the widest first; one of version 0 where there is none."""
+        ...
+
+    async def of(self, scope: str, now: int) -> Bulletin:
+        """The bulletin of one scope; of version 0 where there is none."""
+        ...
+
+    async def material(self, scope: str, now: int) -> Material:
+        """What is known in exactly this scope and holds now: no episodes, nothing external, no results of tasks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToEdit:
+    """The lines of a bulletin, by section; it is to have about so many words, and to be there in `limit_s` seconds."""
+
+    text: str
+    words: int = 500
+    limit_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A bulletin in an editor's words, and what it cost."""
+
+    text: str
+    model: str
+    usage: Usage = Usage()
+
+
+class Editor(Protocol):
+    """Writes bulletins."""
+
+    async def edit(self, given: ToEdit) -> Edited:
+        """One bulletin; raises a ModelError when there is none."""
+        ...
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is exported: how many records of each type there are, and the records, which are read while one iterates.
+
+    `schema` is the version of the store's schema, `key_print` tells which key the tombstones are made with.
+    """
+
+    schema: int
+    counts: Mapping[str, int]
+    key_print: str
+    records: Iterator[Record]
+
+
+class Bundles(Protocol):
+    """Memory as it leaves a home and enters another. What is read is read for listeners, and for no others."""
+
+    async def tell(self, listeners: Sequence[Listener], write: Callable[[Told], T]) -> T:
+        """What `write` makes of all that one of the listeners may hear, as of one moment; it runs in a thread.
+
+        A person is told as well what was said in direct chats with that person. Persons are told with those they are
+        joined with, tombstones only where somebody hears everything.
+        """
+        ...
+
+    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+        """What would become of each of the records; nothing is changed."""
+        ...
+
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[Verdict]:
+        """Take over records, all of a call or none; what is there stays. Says of each what became of it.
+
+        What holds in the `contested` slots is decided anew by all that was said of them. Secrets are masked.
+        """
+        ...
+
+    async def key_print(self) -> str:
+        """Which key the tombstones of this home are made with; "" while it has none."""
+        ...
+
+    async def adopt_key(self, key: bytes) -> bool:
+        """Make tombstones with this key from now on; False, and nothing changed, where there is another already."""
+        ...

@@ -1,0 +1,156 @@
+"""The runtime, as a port: clock, ids, stop signal, instance lock, threads, disk space,
+and wake-ups between stages: a lost wake-up costs a poll interval, never a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from keepsaid.domain.work import TaskKind
+
+
+class Clock(Protocol):
+    """Wall time in milliseconds UTC, and waiting."""
+
+    def now_ms(self) -> int:
+        """Wall time, milliseconds UTC. It may jump."""
+        ...
+
+    def steady_ms(self) -> int:
+        """Milliseconds UTC as they would be had the wall clock not been set since the start: leases go by it."""
+        ...
+
+    def due_ms(self) -> int:
+        """The latest time the wall clock told since the start, and what has passed since: what waits goes by it.
+
+        A clock that is set back, or ahead by mistake and right again, delays nothing.
+        """
+        ...
+
+    def monotonic_ms(self) -> float:
+        """A time that never goes back, in milliseconds, for measuring."""
+        ...
+
+    async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
+        """Return when the hint is set, and clear it, or after the timeout, whichever is first."""
+        ...
+
+
+class Ids(Protocol):
+    """Makes identifiers."""
+
+    def next(self) -> int:
+        """A new 63-bit number, larger than any this source made before."""
+        ...
+
+    def follow(self, number: int) -> None:
+        """Make every later number larger than this one, which was made before the start."""
+        ...
+
+
+class Halt:
+    """Asked once, when a stop begins; who works in steps looks at it between two of them and ends there."""
+
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+
+    @property
+    def asked(self) -> bool:
+        """Whether a stop has begun."""
+        return self._told.is_set()
+
+    def ask(self) -> None:
+        """Let all that works in steps end at its next one."""
+        self._told.set()
+
+    async def wait(self) -> None:
+        """Return once a stop has begun."""
+        await self._told.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """One event a stage; set when there may be work for it.
+
+    `held` has one for each holder of a batch at work here: set when somebody may have taken it away. Who lost it may
+    not know yet when the next has it.
+    """
+
+    route: asyncio.Event = field(default_factory=asyncio.Event)
+    work: asyncio.Event = field(default_factory=asyncio.Event)
+    deliver: asyncio.Event = field(default_factory=asyncio.Event)
+    record: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Event = field(default_factory=asyncio.Event)
+    branch: asyncio.Event = field(default_factory=asyncio.Event)
+    call: asyncio.Event = field(default_factory=asyncio.Event)
+    relay: asyncio.Event = field(default_factory=asyncio.Event)
+    held: dict[int, list[asyncio.Event]] = field(default_factory=dict)
+
+    @property
+    def of_tasks(self) -> dict[TaskKind, asyncio.Event]:
+        """Those of the stages that do tasks, by kind."""
+        return {TaskKind.WORKER: self.task, TaskKind.BRANCH: self.branch, TaskKind.CALL: self.call}
+
+    def taken(self, batch_id: int) -> None:
+        """Let the holders of a batch look at once whether it is still theirs."""
+        for holder in self.held.get(batch_id, ()):
+            holder.set()
+
+
+class Lock(Protocol):
+    """Proves that one process at most is the runtime of a home."""
+
+    def acquire(self) -> None:
+        """Take the lock; raises HomeBusy, naming the holder, when another process has it."""
+        ...
+
+    def check(self) -> None:
+        """Raise StoreGone when what is locked was deleted, moved or replaced by somebody."""
+        ...
+
+    def release(self) -> None:
+        """Give it back. The death of the process does so too."""
+        ...
+
+
+T = TypeVar("T")
+
+
+class Offload(Protocol):
+    """Runs functions that compute something from a text and have no effect."""
+
+    async def __call__(self, chars: int, work: Callable[[], T]) -> T:
+        """What `work` returns or raises; `chars` is about how many characters it reads.
+
+        Work over few characters runs at once, on the event loop; other work in a thread. Who stops waiting does not
+        stop the thread.
+        """
+        ...
+
+
+async def inline(chars: int, work: Callable[[], T]) -> T:  # noqa: ARG001 - the protocol's signature
+    """Run the work at once, however long the text is: for tests and for where no event loop has to stay free."""
+    return work()
+
+
+class Beside:
+    """Offloads work that reads `more` characters beside those that it names."""
+
+    def __init__(self, offload: Offload, more: int) -> None:
+        self._offload = offload
+        self._more = more
+
+    async def __call__(self, chars: int, work: Callable[[], T]) -> T:
+        """What `work` returns or raises."""
+        return await self._offload(self._more + chars, work)
+
+
+class Space(Protocol):
+    """What is left where the stores are."""
+
+    def free_bytes(self) -> int:
+        """Bytes that may still be written there; the least of all the places."""
+        ...

@@ -1,0 +1,359 @@
+"""Views of the operational store, one Protocol a reader. None of them writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from keepsaid.domain.batch import Due, Group
+from keepsaid.domain.collection import CollectionLine, Passage
+from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
+from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
+from keepsaid.domain.feedback import Feedback, Reminded, Use
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.personality import Personality
+from keepsaid.domain.relay import Untold
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
+from keepsaid.domain.schedule import Heard, Run, Schedule
+from keepsaid.domain.session import Quiet, Session
+from keepsaid.domain.slot import Slot
+from keepsaid.domain.summary import Summary
+from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
+from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
+from keepsaid.domain.work import TaskKind
+from keepsaid.ports.store import Operations
+
+
+class BufferView(Protocol):
+    """Reads messages and what became of them."""
+
+    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
+        """Lanes whose window has closed by `at`, best priority first."""
+        ...
+
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+        """The messages that wait in these lanes, the first hundred of each; a lane where none waits is left out."""
+        ...
+
+    async def next_due(self) -> int | None:
+        """When the next window closes; None when nothing waits."""
+        ...
+
+    async def story(self, message_id: int) -> Story | None:
+        """One message and what became of it."""
+        ...
+
+    async def find(self, wanted: MessageFilter) -> Sequence[Story]:
+        """Messages, newest first."""
+        ...
+
+    async def overview(self) -> Overview:
+        """Counts for `status`."""
+        ...
+
+    async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
+        """Batches whose episodes are not known to be in memory, oldest first."""
+        ...
+
+
+class ContextView(Protocol):
+    """Reads what a lane shows, what left it, and its summaries."""
+
+    async def context(self, lane: Lane, limit: int) -> LaneTail:
+        """The summary in force and the last `limit` records after what it covers and what was cut, oldest first.
+
+        Never a tool's result without its call.
+        """
+        ...
+
+    async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
+        """What a lane was reminded of: in its last `turns` turns, and the last `blocks` blocks that are in force.
+
+        A block whose turn was summarised or cut is not.
+        """
+        ...
+
+    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+        """The first `limit` records of a lane's transcript after a position, as prompts show them, oldest first."""
+        ...
+
+    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
+        """Every span that left the lane's context, in order; together they reach from the first record to the tail."""
+        ...
+
+    async def summaries_due(self, limit: int) -> Sequence[LaneSummary]:
+        """The newest summaries of lanes of which memory has no copy yet."""
+        ...
+
+    async def summaries_of(self, lane: Lane, keep: int) -> Sequence[LaneSummary]:
+        """Of each lane of a lane's conversation the newest summary that leaves its newest `keep` records out."""
+        ...
+
+
+class LaneView(ContextView, Protocol):
+    """Reads transcripts and turns."""
+
+    async def claimed(self, lease: Lease) -> Claimed | None:
+        """What a lease is for: messages, open turn and recorded steps; None when the lease was lost."""
+        ...
+
+    async def turn(self, turn_id: int) -> TurnStory | None:
+        """One turn with all that is recorded of it."""
+        ...
+
+    async def last_turn(self, lane: Lane | None) -> int | None:
+        """The newest settled turn of a lane, or of all lanes."""
+        ...
+
+    async def next_ready(self) -> int | None:
+        """When the next queued batch may be claimed; None when none is queued."""
+        ...
+
+    async def next_trial(self) -> int | None:
+        """Return the age of the process (ms) at which a trial may begin; None when no batch waits for one."""
+        ...
+
+
+class LaneList(Protocol):
+    """Lists lanes, and every summary that was made of one."""
+
+    async def lanes(self, limit: int) -> Sequence[LaneLine]:
+        """At most `limit` lanes, those first where somebody spoke last."""
+        ...
+
+    async def line(self, lane: Lane) -> LaneLine | None:
+        """One lane as it is listed; None when nothing was ever said in it."""
+        ...
+
+    async def summaries(self, lane: Lane) -> Sequence[Summary]:
+        """Every version of a lane's summary, newest first."""
+        ...
+
+
+class OutboxView(Protocol):
+    """Reads replies."""
+
+    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
+        """Replies of a pulled conversation that nobody has pulled yet, in order."""
+        ...
+
+    async def last_id(self) -> int:
+        """The largest id of all messages, batches, replies and tasks, 0 before the first.
+
+        New ones are larger: else the order of replies is lost, and after a clock that was set back two may be the same.
+        """
+        ...
+
+    async def next_send(self, channels: tuple[str, ...]) -> int | None:
+        """When the next reply of these channels may be tried; None when none waits."""
+        ...
+
+
+class SessionView(Protocol):
+    """Reads sessions and slots of lanes."""
+
+    async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
+        """The newest `limit` sessions of a lane, newest first."""
+        ...
+
+    async def slots(self, lane: Lane, limit: int) -> Sequence[Slot]:
+        """The newest `limit` questions of a lane, newest first."""
+        ...
+
+    async def quiet_since(self) -> Quiet:
+        """Since when the longest quiet lanes are."""
+        ...
+
+
+class CollectionView(Protocol):
+    """Reads marks, and the records they stand for."""
+
+    async def collections(self, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
+        """Sessions whose collection is `marked`, `claimed` or `parked`, those first that are due first."""
+        ...
+
+    async def passage(self, session_id: int, after: int, limit: int) -> Passage | None:
+        """What people and agent said in a session after a position, `limit` records at most; None for no session.
+
+        Results of tools and what the program said by itself are left out; they are covered all the same.
+        """
+        ...
+
+    async def marked_at(self) -> int | None:
+        """When the last run that marked every unread session ended, milliseconds UTC; None before the first."""
+        ...
+
+
+class NoteView(Protocol):
+    """Reads notes."""
+
+    async def note(self, name: str, at: int) -> str:
+        """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
+        ...
+
+
+class Notes(Operations, NoteView, Protocol):
+    """Writes and reads them."""
+
+
+class PersonalityView(Protocol):
+    """Reads what was set."""
+
+    async def personalities(self, scopes: Sequence[str]) -> tuple[Personality, ...]:
+        """Those that are set for any of these scopes."""
+        ...
+
+
+class ReceiptView(Protocol):
+    """Reads in which turns memories came up, and what people said of that."""
+
+    async def reminded(self, lane: Lane) -> Reminded | None:
+        """The newest of the lane's last twenty turns that was shown any memory."""
+        ...
+
+    async def uses(self, memory_id: int, turns: int) -> Sequence[Use]:
+        """The turns a memory was shown to, and of the newest `turns` those it was left out of; newest first."""
+        ...
+
+    async def wrong(self, lane: Lane) -> Sequence[Feedback]:
+        """What was said to be wrong for turns of a lane and still stands, newest first."""
+        ...
+
+    async def feedback(self, memory_id: int) -> Sequence[Feedback]:
+        """What people said of a memory, newest first, withdrawn or not."""
+        ...
+
+
+class RetentionView(Protocol):
+    """Reads what waits, and what may go."""
+
+    async def backlog(self) -> Backlog:
+        """Messages without an answer that nobody works on yet, routed or not."""
+        ...
+
+    async def prune_history(self) -> PruneHistory:
+        """The runs of the pruner."""
+        ...
+
+    async def prunable(self, messages_before: int, records_before: int) -> Prunable:
+        """What a run would remove of what was settled before these times, milliseconds UTC."""
+        ...
+
+
+class ConversationLanes(Protocol):
+    """Tells of the other lanes of a conversation."""
+
+    async def told(self, lane: Lane) -> str:
+        """What stands for the past of a conversation's other lanes; "" where there is none, or nothing to tell."""
+        ...
+
+
+class TaskView(Protocol):
+    """Reads tasks."""
+
+    async def task(self, task_id: int) -> TaskStory | None:
+        """One task, with what its worker did so far."""
+        ...
+
+    async def find(self, wanted: TaskFilter) -> Sequence[Task]:
+        """Tasks, newest first."""
+        ...
+
+    async def next_ready(self, kind: TaskKind) -> int | None:
+        """When the next pending task may be claimed (milliseconds UTC); None when none waits."""
+        ...
+
+    async def next_expiry(self) -> int | None:
+        """When the next task that waits for a person may wait no longer (milliseconds UTC); None when none waits so."""
+        ...
+
+    async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
+        """Tasks that turns of a lane made and that have not ended, newest first."""
+        ...
+
+    async def untold(self, limit: int) -> Sequence[Untold]:
+        """Ended tasks that turns made, and that their lanes are to be told of: so many at most, the newest."""
+        ...
+
+    async def results(self, limit: int) -> Sequence[TaskWork]:
+        """Completed tasks whose results may not be in memory yet, oldest first."""
+        ...
+
+
+class ScheduleView(Protocol):
+    """Reads schedules; the commits of `domain/scheduling.py` write them. Times are milliseconds UTC."""
+
+    async def due(self, at: int, limit: int, *, once: bool = True) -> Sequence[Schedule]:
+        """Active schedules whose time has come, those that wait longest first; without `once` those that come again."""
+        ...
+
+    async def next_due(self) -> int | None:
+        """When the next schedule comes, or a run may begin; None when nothing waits for a time."""
+        ...
+
+    async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[Run, Schedule]]:
+        """Runs that are due and may begin, those first that may the longest; of what is run so many at most."""
+        ...
+
+    async def heard(self, limit: int) -> Sequence[Heard]:
+        """Runs whose output stands where it can be settled further."""
+        ...
+
+    async def worked(self, limit: int) -> Sequence[Run]:
+        """Runs that are under way though their task has ended, or is no more."""
+        ...
+
+    async def schedule(self, schedule_id: int) -> Schedule | None:
+        """One schedule."""
+        ...
+
+    async def schedules(self, states: Sequence[str], after: int, limit: int) -> Sequence[Schedule]:
+        """Schedules in these states with ids above `after`, oldest first."""
+        ...
+
+    async def runs(self, schedule_id: int, limit: int) -> Sequence[Run]:
+        """The runs of a schedule, latest first."""
+        ...
+
+    async def latest(self) -> int | None:
+        """The latest time at which a run was made; None when there was none."""
+        ...
+
+
+class JournalView(Protocol):
+    """Reads the journal; the commits of `domain/event.py` write it, and most others."""
+
+    @property
+    def hint(self) -> asyncio.Event:
+        """Set after a commit of this process that may have told of something; for one to wait for, and to clear."""
+        ...
+
+    async def events(self, after: int, limit: int) -> Sequence[Event]:
+        """The events with ids above `after`, oldest first: those of about `limit` lines, each told to its end."""
+        ...
+
+    async def latest(self, limit: int) -> Sequence[Event]:
+        """The newest events, oldest first."""
+        ...
+
+    async def happened(self, topic: str, correlation_id: str, after: int) -> Event | None:
+        """The first event of this topic about this, with an id above `after`; None when there is none.
+
+        Only of those that came alone: what is told of several at once, such as messages, is not looked through.
+        """
+        ...
+
+    async def subscribers(self) -> Sequence[SubscriberLine]:
+        """Who is told of what, and how far that is."""
+        ...
+
+    async def deliveries(self, states: Sequence[str], subscriber: str, limit: int) -> Sequence[DeliveryLine]:
+        """Deliveries in these states, newest event first; of one subscriber, or of all for ""."""
+        ...
+
+    async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:
+        """When the next attempt for a subscriber is due after a time (ms UTC); None when nothing is."""
+        ...
