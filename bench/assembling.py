@@ -14,7 +14,7 @@ from bench.turns import Vocabulary, fill
 from keepsaid.adapters.models.offline import OfflineResponder
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import MemoryConfig
+from keepsaid.config.settings import MemoryConfig
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.lane import Lane

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.buffer_view import overview
 from keepsaid.adapters.sqlite.connection import open_reader
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import BufferConfig, ModelsConfig
+from keepsaid.config.settings import BufferConfig, ModelsConfig
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 
 CLAIMERS = 64

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.disk import percentile
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import BufferConfig, ModelsConfig, TurnsConfig
+from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.testing.model_script import ChatRequest, Hang, Reaction, Say
 from keepsaid.testing.model_server import ModelServer

@@ -18,7 +18,7 @@ from keepsaid.adapters.models.extractor import MARK_DONE
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import BufferConfig, ModelsConfig
+from keepsaid.config.settings import BufferConfig, ModelsConfig
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust

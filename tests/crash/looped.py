@@ -22,7 +22,7 @@ import keepsaid.app.instance as instances
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Home
 from keepsaid.config.file import load
-from keepsaid.config.tree import BufferConfig, TurnsConfig
+from keepsaid.config.settings import BufferConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.suspicion import STABLE_MS, TrialTerms

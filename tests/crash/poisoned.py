@@ -17,7 +17,7 @@ from functools import partial
 import keepsaid.app.instance as instances
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import BufferConfig, ModelsConfig, TurnsConfig
+from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Answer

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import BufferConfig
+from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import Answer
 from keepsaid.ports.model import Delta, ModelRequest

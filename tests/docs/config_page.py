@@ -13,9 +13,9 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from tests.docs.markdown import lines_of, table
 
-from keepsaid.config.extensions import ExtensionConfig
-from keepsaid.config.routes import RuleConfig
-from keepsaid.config.tree import CHANNELS, ENV_PREFIX, ChannelConfig, Config, Owner
+from keepsaid.config.conversations import RuleConfig
+from keepsaid.config.services import ExtensionConfig
+from keepsaid.config.settings import CHANNELS, ENV_PREFIX, ChannelConfig, Config, Owner
 
 _HEAD = """\
 # Configuration

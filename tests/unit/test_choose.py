@@ -7,7 +7,7 @@ import pytest
 from keepsaid.adapters.models.choose import LazyChat, ollama_address
 from keepsaid.app.models import try_model
 from keepsaid.config import Config
-from keepsaid.config.tree import ModelsConfig
+from keepsaid.config.settings import ModelsConfig
 from keepsaid.domain.prompt import Prompt
 from keepsaid.errors import ConfigError, ModelAuth, ModelUnreachable
 from keepsaid.ports.model import ModelRequest

@@ -13,7 +13,7 @@ from tests.waits import HANG_S
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
-from keepsaid.config.compaction import CompactionConfig
+from keepsaid.config.conversations import CompactionConfig
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt, ToolCall

@@ -11,7 +11,7 @@ from tests.unit.extension_cast import BROKEN, HEAD, put, put_broken, put_folder
 
 from keepsaid.app.extending import found_in, secrets_of, with_channels
 from keepsaid.config import Config, Home
-from keepsaid.config.extensions import ExtensionConfig
+from keepsaid.config.services import ExtensionConfig
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discover import GROUP, Source, in_folder, in_packages, unique
 from keepsaid.extensions.manifest import manifest_of

@@ -24,7 +24,7 @@ from keepsaid.adapters.models.extractor import (
 )
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import ModelsConfig
+from keepsaid.config.settings import ModelsConfig
 from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust

@@ -15,7 +15,7 @@ from keepsaid.adapters.models.punctual import Punctual
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import BufferConfig, MemoryConfig, ModelsConfig, TurnsConfig
+from keepsaid.config.settings import BufferConfig, MemoryConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import Answer
 from keepsaid.ports.model import Delta, Model, ModelRequest

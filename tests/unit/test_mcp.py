@@ -25,7 +25,7 @@ from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.app.instance import opened
 from keepsaid.app.tools import accept, asked_one
 from keepsaid.config import Home
-from keepsaid.config.tools import McpServerConfig, ToolsConfig
+from keepsaid.config.services import McpServerConfig, ToolsConfig
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import Answer, ToolClass

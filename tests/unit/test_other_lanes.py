@@ -12,7 +12,7 @@ from tests.waits import HANG_S
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.config.compaction import CompactionConfig
+from keepsaid.config.conversations import CompactionConfig
 from keepsaid.domain.compaction import Cut, CutContext, Summarise
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust

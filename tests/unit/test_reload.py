@@ -14,7 +14,7 @@ from tests.waits import HANG_S
 from keepsaid.app.instance import Instance, opened
 from keepsaid.app.reload import Prepared
 from keepsaid.config import Config, Home, load
-from keepsaid.config.change import changed, taken, within
+from keepsaid.config.file import changed, taken, within
 from keepsaid.domain.views import Story
 from keepsaid.errors import ConfigError
 from keepsaid.testing.builders import said

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from keepsaid.config.tools import McpServerConfig
+from keepsaid.config.services import McpServerConfig
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.taint import Taint

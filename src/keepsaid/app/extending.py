@@ -12,7 +12,7 @@ from typing import Any
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
 from keepsaid.app.hosting import Host
 from keepsaid.config import Config, Home
-from keepsaid.config.tree import ChannelConfig
+from keepsaid.config.settings import ChannelConfig
 from keepsaid.engine.loops import Stage
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions import account

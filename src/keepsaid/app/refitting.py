@@ -8,7 +8,7 @@ from functools import partial
 from keepsaid.app.extending import with_channels
 from keepsaid.app.reload import IN_FORCE, Character, Prepared, Reloading, Rules
 from keepsaid.config import Config, Home
-from keepsaid.config.extensions import ExtensionConfig
+from keepsaid.config.services import ExtensionConfig
 from keepsaid.errors import ConfigError, ExtensionError
 from keepsaid.extensions.discover import Found
 from keepsaid.extensions.lifecycle import Lifecycle, Wanted

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from keepsaid.adapters.system.identity import IdentityFiles
 from keepsaid.adapters.system.skills import SkillFolder
 from keepsaid.config import Config, Home, load
-from keepsaid.config.change import Key, changed, taken, within
+from keepsaid.config.file import Key, changed, taken, within
 from keepsaid.domain.commits import Tell
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ConfigError, KeepsaidError

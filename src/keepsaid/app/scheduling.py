@@ -8,7 +8,7 @@ from functools import partial
 
 from keepsaid.app.reload import Prepared
 from keepsaid.config import Config
-from keepsaid.config.schedules import SchedulesConfig
+from keepsaid.config.services import SchedulesConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import Fence
 from keepsaid.domain.ids import MAX_ID, show

@@ -2,6 +2,6 @@
 
 from keepsaid.config.file import load
 from keepsaid.config.home import Home
-from keepsaid.config.tree import Config
+from keepsaid.config.settings import Config
 
 __all__ = ["Config", "Home", "load"]

@@ -1,4 +1,4 @@
-"""Sections: what the parts of the tree of settings have in common."""
+"""The base class of all sections of the settings (short: every section imports it)."""
 
 from __future__ import annotations
 

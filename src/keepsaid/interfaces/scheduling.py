@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from keepsaid.app.scheduling import one_of, refused
-from keepsaid.config.schedules import ScheduleConfig
+from keepsaid.config.services import ScheduleConfig
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule
 from keepsaid.domain.timing import Cron, Every, Timing

@@ -12,7 +12,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
-from keepsaid.config.tree import ModelsConfig
+from keepsaid.config.settings import ModelsConfig
 from keepsaid.domain.addresses import without_passwords
 from keepsaid.errors import ConfigError, ModelAuth
 from keepsaid.ports.model import Delta, Model, ModelRequest

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from keepsaid.config.tools import McpServerConfig
+from keepsaid.config.services import McpServerConfig
 from keepsaid.domain.message import SERVES, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.text import cut, normalise

@@ -120,7 +120,7 @@ def _inside(key: Key, section: str) -> bool:
 
 def _origin(key: Key, lines: Mapping[Key, int]) -> tuple[str, str]:
     """Where a setting comes from, and the variable or the line of the file."""
-    from keepsaid.config.tree import ENV_PREFIX  # noqa: PLC0415
+    from keepsaid.config.settings import ENV_PREFIX  # noqa: PLC0415
 
     given = {name.upper(): name for name in os.environ}
     for length in range(len(key), 0, -1):

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from keepsaid.config.server import ServerConfig
+from keepsaid.config.services import ServerConfig
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.gate import is_loopback
 from keepsaid.interfaces.http.problems import problem

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from keepsaid.config.server import ServerConfig
+from keepsaid.config.services import ServerConfig
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.http.problems import Refused, Unauthorised
 

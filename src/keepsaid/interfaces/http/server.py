@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
-from keepsaid.config.server import ServerConfig
+from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError, StoreFull
 from keepsaid.interfaces.http.acknowledge import Acknowledgement

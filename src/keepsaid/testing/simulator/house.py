@@ -13,10 +13,8 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
-from keepsaid.config.compaction import CompactionConfig
-from keepsaid.config.maintenance import MaintenanceConfig
-from keepsaid.config.strands import SessionsConfig
-from keepsaid.config.tree import TurnsConfig
+from keepsaid.config.conversations import CompactionConfig, MaintenanceConfig, SessionsConfig
+from keepsaid.config.settings import TurnsConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import Reply

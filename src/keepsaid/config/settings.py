@@ -9,20 +9,26 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from keepsaid.config.bulletin import BulletinConfig
-from keepsaid.config.collection import CollectionConfig
-from keepsaid.config.compaction import CompactionConfig
-from keepsaid.config.context import ContextConfig
-from keepsaid.config.extensions import ExtensionConfig
-from keepsaid.config.maintenance import MaintenanceConfig
-from keepsaid.config.routes import RoutesConfig, Unmatched
-from keepsaid.config.runtime import RuntimeConfig
-from keepsaid.config.schedules import SchedulesConfig
+from keepsaid.config.conversations import (
+    BulletinConfig,
+    CollectionConfig,
+    CompactionConfig,
+    ContextConfig,
+    MaintenanceConfig,
+    RoutesConfig,
+    SessionsConfig,
+    SlotsConfig,
+    Unmatched,
+)
 from keepsaid.config.section import Section
-from keepsaid.config.server import ServerConfig
-from keepsaid.config.strands import SessionsConfig, SlotsConfig
-from keepsaid.config.tasks import TasksConfig
-from keepsaid.config.tools import ToolsConfig
+from keepsaid.config.services import (
+    ExtensionConfig,
+    RuntimeConfig,
+    SchedulesConfig,
+    ServerConfig,
+    TasksConfig,
+    ToolsConfig,
+)
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Busy
 from keepsaid.domain.lane import LaneRules

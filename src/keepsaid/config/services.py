@@ -1,0 +1,241 @@
+"""Settings of what runs beside conversations: schedules, tasks, tools, extensions, and the HTTP server."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
+
+from keepsaid.config.section import Section
+from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.domain.message import Trust
+from keepsaid.domain.moment import moment
+from keepsaid.domain.schedule import NewSchedule, Target, What
+from keepsaid.domain.timing import Cron, Every, Once, Quiet, Timing, checked, known_zone, quiet_of
+from keepsaid.domain.turn import ToolClass
+
+
+class HeardConfig(Section):
+    """Where something is heard."""
+
+    channel: str = "terminal"
+    """The channel."""
+    account: str = "default"
+    """The login or bot there."""
+    conversation: str = "terminal"
+    """The conversation there, as the channel calls it."""
+    topic: str | None = None
+    """Its topic, if it has some."""
+    direct: bool = False
+    """Whether one person alone is there with the agent."""
+
+    def target(self) -> Target:
+        """Who hears of it."""
+        key = lane_key(self.conversation, self.topic)
+        return Target(Lane(self.channel, self.account, self.conversation, key), direct=self.direct)
+
+
+class ScheduleConfig(Section):
+    """One schedule: when it comes (cron, every_s or at), and what is done (say, ask, run or task)."""
+
+    cron: str | None = None
+    """Five fields: minute, hour, day of the month, month, day of the week."""
+    every_s: float | None = Field(None, ge=1, le=366 * 86_400)
+    """Seconds between two times."""
+    at: str | None = None
+    """One time, such as 2026-05-04T18:00, UTC unless it says otherwise."""
+    timezone: str | None = None
+    """Of the cron expression; by default schedules.timezone."""
+    say: str | None = None
+    """A text that is posted as it is."""
+    ask: str | None = None
+    """What the agent is asked; its answer is posted."""
+    run: str | None = None
+    """Something that has a name here and is run."""
+    task: str | None = None
+    """What a worker is to do; the owner is told what came of it."""
+    to: HeardConfig = HeardConfig()
+    """Who hears what is said or answered, and nobody else."""
+    urgent: bool = False
+    """Whether it is said in quiet hours too."""
+
+    @model_validator(mode="after")
+    def whole(self) -> Self:
+        """Refuse one that does not say when, or what, or says it twice."""
+        if sum(one is not None for one in (self.cron, self.every_s, self.at)) != 1:
+            raise ValueError("say when it comes by one of cron, every_s and at")
+        if len(self._what()) != 1:
+            raise ValueError("say what is done by one of say, ask, run and task")
+        if not "".join(self._what().values()).strip():
+            raise ValueError("what is said, asked, run or to be done is empty")
+        checked(self.timing("UTC"))
+        return self
+
+    def _what(self) -> dict[What, str]:
+        said = {What.SAY: self.say, What.ASK: self.ask, What.RUN: self.run, What.TASK: self.task}
+        return {what: text for what, text in said.items() if text is not None}
+
+    def timing(self, zone: str) -> Timing:
+        """When it comes."""
+        if self.cron is not None:
+            return Cron(self.cron, self.timezone or zone)
+        return Every(int(self.every_s * 1_000)) if self.every_s is not None else Once(moment(self.at or ""))
+
+    def schedule(self, number: int, name: str, zone: str) -> NewSchedule:
+        """The schedule, under an id."""
+        [(what, text)] = self._what().items()
+        target = self.to.target() if what in (What.SAY, What.ASK) else None
+        return NewSchedule(number, "config", name, self.timing(zone), what, text, target, urgent=self.urgent)
+
+
+class SchedulesConfig(Section):
+    """What comes at a time."""
+
+    enabled: bool = True
+    """Whether anything comes at all."""
+    timezone: str = "UTC"
+    """The time zone of cron expressions that name none, and of quiet hours."""
+    quiet: str = ""
+    """Hours in which nothing is said that can wait, such as 22:00-07:00; empty for none."""
+    at_once: int = Field(4, ge=1, le=64)
+    """So many named things are run at once."""
+    agent_max: int = Field(20, ge=0, le=1_000)
+    """So many schedules may the agent keep for one conversation; 0 gives it no tools for them."""
+    agent_least_s: float = Field(300.0, ge=1)
+    """Seconds at least between two times of a schedule that the agent adds."""
+    named: dict[str, ScheduleConfig] = Field(default_factory=dict)
+    """Schedules by name."""
+
+    @field_validator("timezone")
+    @classmethod
+    def known(cls, timezone: str) -> str:
+        """Refuse a zone that nobody knows."""
+        return known_zone(timezone).key
+
+    @model_validator(mode="after")
+    def readable(self) -> Self:
+        """Refuse what are no hours."""
+        self.quiet_hours()
+        return self
+
+    def quiet_hours(self) -> Quiet | None:
+        """The hours in which nothing is said that can wait."""
+        return quiet_of(self.quiet, self.timezone)
+
+
+class TasksConfig(Section):
+    """How tasks run."""
+
+    concurrent_max: int = Field(5, ge=1, le=100)
+    """Tasks at the same time, beside the turns."""
+    branches_max: int = Field(5, ge=1, le=100)
+    """Branches at the same time, beside the turns and the tasks of workers."""
+    timeout_s: int = Field(1_800, ge=1)
+    """Seconds a task may take, where its rule does not say."""
+    retriggers_max: int = Field(3, ge=0, le=100)
+    """How often a lane is told what its tasks came to, since a person last said something there; 0 for never."""
+    steps_max: int = Field(50, ge=1, le=1_000)
+    """Calls of the model in one task."""
+    tokens_in_max: int = Field(1_000_000, ge=1)
+    """Tokens that one task may read in all its calls."""
+
+
+Serves = Literal["owner", "known", "anyone"]
+ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=24)]
+
+
+class McpServerConfig(Section):
+    """One server that speaks the Model Context Protocol. Its tools are called NAME__TOOL."""
+
+    command: tuple[str, ...] = ()
+    """What starts it, with its arguments, where it speaks over its standard streams."""
+    url: str = ""
+    """Where it listens, where it speaks streamable HTTP."""
+    env: dict[str, SecretStr] = Field(default_factory=dict)
+    """Variables it is started with; of ours it gets PATH, HOME and the like alone."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    """Headers of every request, such as Authorization."""
+    allow: tuple[str, ...] = ()
+    """Which of its tools may be used, by their own names or patterns with *. None, unless they are named here."""
+    kind: ToolClass = ToolClass.UNSAFE
+    """What may be done with a call that started and has no result: pure and idempotent ones are made again, an unsafe
+    one waits for your word. What the server says of its tools does not count."""
+    kinds: dict[str, ToolClass] = Field(default_factory=dict)
+    """Other classes, by tool or pattern; the first that matches."""
+    serves: Serves | None = None
+    """Whom its tools serve without your approval: owner, known or anyone. A turn that shows text of less trust is
+    refused, and you are asked. Without it pure tools serve anyone and all others you alone."""
+    serves_each: dict[str, Serves] = Field(default_factory=dict)
+    """The same by tool or pattern; the first that matches."""
+    output: Trust = Trust.EXTERNAL
+    """How far what its tools return is trusted: external, known or owner. A turn that was shown external text may call
+    no tool that serves only you."""
+    limit_s: float = Field(30.0, gt=0, le=3_600)
+    """Seconds a call may take."""
+    chars_max: int = Field(20_000, ge=100, le=1_000_000)
+    """Characters of a result that the model is shown."""
+
+    @model_validator(mode="after")
+    def one_way(self) -> Self:
+        """Refuse a server that is reached in no way, or in two."""
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server needs either a command or a url")
+        return self
+
+
+class ToolsConfig(Section):
+    """Tools that others serve, and which calls wait for you."""
+
+    mcp: dict[ServerName, McpServerConfig] = Field(default_factory=dict)
+    """Servers, by name."""
+    approval_hours: float = Field(24.0, gt=0, le=8_760)
+    """How long a call may be approved that waits for you: the turn that asked for it showed text of less trust than the
+    tool needs; after that it is refused."""
+    approvals_lane_max: int = Field(5, ge=0, le=1_000)
+    """How many calls of one lane may wait for you at a time; with 0 such calls are always refused."""
+    approvals_max: int = Field(50, ge=0, le=10_000)
+    """How many calls may wait for you at a time in all."""
+
+
+class ExtensionConfig(Section):
+    """One extension."""
+
+    enabled: bool = True
+    """Whether it is let in."""
+    config: dict[str, Any] = Field(default_factory=dict)
+    """Its own settings, as its manifest names them; secrets are taken from the environment, never from here."""
+
+
+class ServerConfig(Section):
+    """The HTTP server."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; any but loopback needs a token."""
+    port: int = Field(7448, ge=0, le=65_535)
+    """Port; 0 takes a free one."""
+    token: SecretStr | None = None
+    """Bearer token for everything under /v1."""
+    connections_max: int = Field(512, ge=8, le=100_000)
+    """Connections open at the same time, streams included; fewer where the process may open few files. At the limit
+    the connection that has waited longest for a request is closed for a new one, or the new one gets 503."""
+    connections_per_address_max: int = Field(128, ge=1, le=100_000)
+    """Of these, from one address other than loopback."""
+    header_timeout_s: float = Field(10.0, gt=0, le=3_600)
+    """Seconds a new connection has to send a whole request head, and a started head to end."""
+    idle_timeout_s: float = Field(15.0, gt=0, le=3_600)
+    """Seconds a connection stays open after an answer without a next request."""
+    body_timeout_s: float = Field(20.0, gt=0, le=3_600)
+    """Seconds in which a body must end or come as far as `body_rate_min` asks, and in which a client must read more of
+    its answer; then the connection is closed."""
+    body_rate_min: int = Field(32_768, ge=1)
+    """Bytes per second that a body needs on average over each `body_timeout_s`; a slower one is closed with 408."""
+    bodies_bytes_max: int = Field(134_217_728, ge=1_048_576)
+    """Bytes of request bodies over 64 kB in memory at the same time; a request that needs more gets 503. One body is
+    always taken."""
+
+
+class RuntimeConfig(Section):
+    """The process of `keepsaid serve`."""
+
+    watchdog_s: float = Field(5.0, ge=0.0, le=3_600.0, allow_inf_nan=False)
+    """If the event loop stands still for so many seconds, where it stands is logged; 0 logs nothing."""
