@@ -22,7 +22,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import Claimed, Outcome, Usage
-from keepsaid.pipeline.context.trace import trace_of
+from keepsaid.pipeline.prompt.trace import trace_of
 from keepsaid.testing.contracts.road import Road, Store
 
 RECORDS = 10_000

@@ -9,7 +9,7 @@ from keepsaid.domain.effects import FillSlot
 from keepsaid.domain.focus import Surroundings
 from keepsaid.domain.message import Content, Inbound, Message, Origin
 from keepsaid.domain.slot import Expected, OnMismatch, Question, Slot, Terms
-from keepsaid.pipeline.context.asked import Asked
+from keepsaid.pipeline.prompt.attention import Asked
 from keepsaid.testing.builders import lane_of
 
 PEOPLE = st.sampled_from(["ann", "bob", "eve"])

@@ -119,7 +119,7 @@ def test_databases_are_known_to_adapters_only() -> None:
         ("pipeline.flow", "adapters.sqlite"),
         ("pipeline.turn", "pipeline.buffer"),
         ("pipeline.buffer", "pipeline.flow"),
-        ("pipeline.context", "memory"),
+        ("pipeline.prompt", "memory"),
         ("memory", "pipeline.flow"),
         ("memory", "engine"),
         ("engine", "adapters.sqlite"),

@@ -22,7 +22,7 @@ from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
 from keepsaid.domain.skill import Skill, Skills
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.pipeline.context.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import Budget, assemble
 
 FOLDER = Path(__file__).parent / "golden"
 NOW = 1_795_168_800_000

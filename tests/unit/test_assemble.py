@@ -10,8 +10,8 @@ from keepsaid.domain.context import LaneTail
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.turn import Recent
-from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.recent import fitted
+from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.layers import fitted
 from keepsaid.ports.model import ModelRequest
 
 ROOM = replace(OWNER_ORIGIN, direct=False)

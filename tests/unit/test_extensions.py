@@ -23,7 +23,7 @@ from keepsaid.domain.scene import Passing
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions import account
 from keepsaid.extensions.offers import TurnOffers
-from keepsaid.pipeline.context.extensions import extensions
+from keepsaid.pipeline.prompt.layers import extensions
 from keepsaid.testing.lobby import Lobby
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer

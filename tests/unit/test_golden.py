@@ -11,7 +11,7 @@ from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.prompt import Order
 from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
 from keepsaid.domain.turn import Claimed
-from keepsaid.pipeline.context.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import Budget, assemble
 
 TEXT = st.text(max_size=40)
 HEADINGS = (

@@ -18,8 +18,8 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt, Role
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelTooLong
-from keepsaid.pipeline.context.guard import Fitting, Guard, Windows
-from keepsaid.pipeline.context.layer import of_lines
+from keepsaid.pipeline.prompt.guard import Fitting, Guard, Windows
+from keepsaid.pipeline.prompt.layers import of_lines
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store import R
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step

@@ -16,9 +16,9 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.turn import Claimed, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
-from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.labels import unforged
-from keepsaid.pipeline.context.late import judged, late_before, noted, owned_up
+from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.attention import judged, late_before, noted, owned_up
+from keepsaid.pipeline.prompt.labels import unforged
 from keepsaid.testing.simulator.disk import FileDisk
 
 AT = 1_795_168_800_000

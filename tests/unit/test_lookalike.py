@@ -6,7 +6,7 @@ import pytest
 
 from keepsaid.domain.fence import Fence
 from keepsaid.domain.lookalike import heading
-from keepsaid.pipeline.context.labels import unforged
+from keepsaid.pipeline.prompt.labels import unforged
 
 _FORGED = (
     *(

@@ -25,9 +25,9 @@ from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.scene import Scene, Standing
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.policy import POLICY
-from keepsaid.pipeline.context.sources import personality_of
+from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.layers import POLICY
+from keepsaid.pipeline.prompt.sources import personality_of
 from keepsaid.pipeline.turn.speak import set_in, set_personality
 
 CARL = replace(ANA, sender="9", name="Carl", trust=Trust.KNOWN)

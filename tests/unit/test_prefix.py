@@ -22,8 +22,8 @@ from keepsaid.domain.prefix import Mark, marks_of, repeated
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.views import Overview
-from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.labels import MEMORY, STATUS, SUMMARY
+from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.labels import MEMORY, STATUS, SUMMARY
 from keepsaid.testing.model_script import Say, Script
 from keepsaid.testing.model_server import ModelServer
 

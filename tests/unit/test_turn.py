@@ -10,8 +10,8 @@ from tests.unit.turn_cast import SECRET_WORD, a_tool, killed_at, staged
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.turn import ToolClass
 from keepsaid.domain.views import MessageFilter
-from keepsaid.pipeline.context.again import changed_since
-from keepsaid.pipeline.context.assemble import Budget
+from keepsaid.pipeline.prompt.assemble import Budget
+from keepsaid.pipeline.prompt.trace import changed_since
 from keepsaid.testing.model_script import Call, Say
 
 

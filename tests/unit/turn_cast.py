@@ -24,9 +24,9 @@ from keepsaid.domain.views import TurnStory
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.pipeline.buffer.receive import Door, Limits
-from keepsaid.pipeline.context.assemble import Budget
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.prompt.assemble import Budget
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.model import Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock

@@ -34,8 +34,8 @@ from keepsaid.memory.recall import Recollection
 from keepsaid.memory.record import Recorder
 from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.tools import memory_open, memory_search
-from keepsaid.pipeline.context.sources import Sources
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.pipeline.prompt.sources import Sources
 from keepsaid.pipeline.turn.approvals import Approvals, ApprovalTerms
 from keepsaid.pipeline.turn.ask import ask_for
 from keepsaid.pipeline.turn.branch import Hindsight

@@ -13,8 +13,7 @@ from keepsaid.domain.taint import taint_of
 from keepsaid.domain.task import DEPTH_MAX, TaskStory
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import TaskImpossible
-from keepsaid.pipeline.context.recent import fitted, recent
-from keepsaid.pipeline.context.summary import summary
+from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.turn.branch import Hindsight, Past
 from keepsaid.pipeline.turn.tasking import Tasking
 from keepsaid.ports.model import Tool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.config import Config
-from keepsaid.pipeline.context.assemble import Budget
+from keepsaid.pipeline.prompt.assemble import Budget
 
 
 def budget_of(config: Config) -> Budget:

@@ -8,7 +8,7 @@ from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.compactor import Compactor
 from keepsaid.memory.compaction import Compaction, CompactionStore, Extractor, Summaries
 from keepsaid.memory.summaries import OtherLanes, SummaryCopier, SummaryStore, WholeTerms
-from keepsaid.pipeline.context.guard import Guard, Windows
+from keepsaid.pipeline.prompt.guard import Guard, Windows
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Model
 from keepsaid.ports.redactor import Redactor

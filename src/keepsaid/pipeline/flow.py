@@ -34,22 +34,15 @@ from keepsaid.domain.taint import taint_in
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
 from keepsaid.pipeline.buffer.receive import Door
-from keepsaid.pipeline.context.again import told_again
-from keepsaid.pipeline.context.asked import Asked
-from keepsaid.pipeline.context.assemble import Budget, assemble
-from keepsaid.pipeline.context.attend import attend
-from keepsaid.pipeline.context.desk import tools_of
-from keepsaid.pipeline.context.guard import Fitting, Guard
-from keepsaid.pipeline.context.late import judged, noted, owned_up
-from keepsaid.pipeline.context.measure import measured
-from keepsaid.pipeline.context.prepare import Preparation
-from keepsaid.pipeline.context.quoted import joining
-from keepsaid.pipeline.context.recent import fitted
-from keepsaid.pipeline.context.sources import Sources
-from keepsaid.pipeline.context.trace import chosen, recorded, shown_at, trace_of
 from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.lane.lease import Leases
 from keepsaid.pipeline.lane.wake import Waking
+from keepsaid.pipeline.prompt.assemble import Budget, Preparation, assemble, measured
+from keepsaid.pipeline.prompt.attention import Asked, attend, judged, noted, owned_up
+from keepsaid.pipeline.prompt.guard import Fitting, Guard
+from keepsaid.pipeline.prompt.layers import fitted, joining
+from keepsaid.pipeline.prompt.sources import Sources, tools_of
+from keepsaid.pipeline.prompt.trace import chosen, recorded, shown_at, told_again, trace_of
 from keepsaid.pipeline.router.route import route, route_unread
 from keepsaid.pipeline.turn.ask import asked_in
 from keepsaid.pipeline.turn.commands import Commands, Obedience

@@ -1,18 +1,22 @@
-"""Sources: where the parts of a context come from that are neither the lane's nor memory's."""
+"""Sources of the prompt beside the lane and memory: identity, personality, skills, tools of the context."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keepsaid.domain.memory import person_of
+from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality, effective, scopes_of
-from keepsaid.domain.scene import Contribution, Passing, Standing
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
 from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
-from keepsaid.pipeline.context.prepare import Part, Preparation
+from keepsaid.errors import ToolError
+from keepsaid.pipeline.prompt.assemble import Part, Preparation
 from keepsaid.ports.extension import Contributor
 from keepsaid.ports.memory_store import Bulletins
+from keepsaid.ports.model import Tool
 from keepsaid.ports.prompt_sources import Capabilities, Identity, SideWork, SkillShelf
 from keepsaid.ports.store_views import ConversationLanes
 
@@ -84,3 +88,31 @@ def person_in(claimed: Claimed) -> str:
     origins = [message.inbound.origin for message in claimed.messages]
     people = {person_of(origin) for origin in origins}
     return people.pop() if len(people) == 1 and all(origin.direct for origin in origins) else ""
+
+
+_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "description": "a name from the list of skills"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def skill_tool(shelf: Skills) -> Tool:
+    """A tool that gives one skill's text."""
+
+    async def run(arguments: dict[str, Json]) -> str:
+        name = arguments.get("name")
+        found = shelf.named(name) if isinstance(name, str) else None
+        if found is None:
+            known = ", ".join(one.name for one in shelf.known)
+            raise ToolError(f"there is no such skill; there are: {known}")
+        return found.body
+
+    return Tool("skill", "Read how to do something that is listed under [Skills].", _SCHEMA, run, output=Trust.OWNER)
+
+
+def tools_of(scene: Scene) -> tuple[Tool, ...]:
+    """A tool for the skills, if there are any."""
+    shelf = scene.standing.skills
+    return (skill_tool(shelf),) if shelf.known else ()

@@ -1,17 +1,22 @@
-"""Attend: which message the newest one is about, and what of the reply targets the model is shown (seed 003)."""
+"""Resolves the focus of a turn: what the newest message refers to, pending questions, late messages (seed 003)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
+from keepsaid.domain.answers import Heard, read_answer
 from keepsaid.domain.attention import Attention, Quote, Settled
-from keepsaid.domain.effects import FillSlot
-from keepsaid.domain.focus import Focus, FocusKind
+from keepsaid.domain.effects import ClearSlot, Effect, FillSlot
+from keepsaid.domain.focus import Focus, FocusKind, Surroundings
+from keepsaid.domain.ids import show
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.reference import Guess, Said, infer
+from keepsaid.domain.slot import OnMismatch, Slot, Terms
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.pipeline.context.speech import is_named, speaker
+from keepsaid.pipeline.prompt.labels import RECEIVED, is_named, speaker
 
 _OURSELVES = "assistant"
 _UNKNOWN = "it replies to a message that is not known here"
@@ -119,3 +124,111 @@ def _slot(one: Settled) -> Json:
         "value": effect.value if isinstance(effect, FillSlot) else "",
         "reason": "" if filled or isinstance(effect, FillSlot) else effect.reason,
     }
+
+
+class Asked:
+    """The questions open when a turn begins, as its messages are heard one by one."""
+
+    def __init__(self, around: Surroundings, terms: Terms) -> None:
+        self._around = around
+        self._terms = terms
+        self._open = list(around.slots)
+        self._settled: list[Settled] = []
+
+    @property
+    def settled(self) -> tuple[Settled, ...]:
+        """What was settled so far, in order."""
+        return tuple(self._settled)
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The same as the turn's commit takes it."""
+        return tuple(one.effect for one in self._settled)
+
+    def hear_all(self, messages: Iterable[Message]) -> None:
+        """Hear messages in order."""
+        for message in messages:
+            self.hear(message)
+
+    def hear(self, message: Message) -> tuple[Settled, ...]:
+        """What this message settles."""
+        settled = tuple(one for one in (self._judge(slot, message) for slot in self._open) if one is not None)
+        ended = {one.slot.id for one in settled}
+        self._open = [slot for slot in self._open if slot.id not in ended]
+        self._settled += settled
+        return settled
+
+    def _judge(self, slot: Slot, message: Message) -> Settled | None:
+        if message.inbound.origin.sender != slot.person or message.inbound.content.event or message.damaged:
+            return None
+        if message.received_at < slot.opened_at:
+            return None
+        if message.received_at >= slot.expires_at:
+            return Settled(slot, message.id, ClearSlot(slot.id, "no answer came in time", "expire"))
+        value = None if self._is_elsewhere(slot, message) else self._read(slot, message)
+        if value is not None:
+            return Settled(slot, message.id, FillSlot(slot.id, value, message.id))
+        if self._terms.on_mismatch is OnMismatch.KEEP:
+            return None
+        why = f"{show('message', message.id)} is no answer of type {slot.question.expected}"
+        return Settled(slot, message.id, ClearSlot(slot.id, why))
+
+    def _is_elsewhere(self, slot: Slot, message: Message) -> bool:
+        """Whether the message replies to something that is known, and is not the question."""
+        reply_to = message.inbound.marks.reply_to
+        target = None if reply_to is None else self._around.target(reply_to)
+        return target is not None and target.ref != slot.anchor
+
+    def _read(self, slot: Slot, message: Message) -> str | None:
+        return read_answer(slot.question, Heard(message.text, message.received_at, self._terms.zone))
+
+
+_KEY = "late_before"
+
+
+def judged(claimed: Claimed, stale_ms: int, now_ms: int) -> Claimed:
+    """The batch with the time before which its messages count as late; `stale_ms` 0 calls none late.
+
+    A turn with finished steps keeps to what they were shown: a retry must send the same bytes. One that has none
+    is judged anew, because the runtime may have been down meanwhile.
+    """
+    before = _cutoff(stale_ms, now_ms)
+    if any(step.state == "finished" for step in claimed.steps):
+        before = late_before(claimed.trace)
+    return replace(claimed, late_before=before)
+
+
+def late_before(trace: Json) -> int | None:
+    """What a trace says of it."""
+    before = trace.get(_KEY) if isinstance(trace, dict) else None
+    return before if isinstance(before, int) else None
+
+
+def noted(trace: Json, before: int | None) -> Json:
+    """A trace that says it, for a retry and for `why`."""
+    return {**trace, _KEY: before} if isinstance(trace, dict) else trace
+
+
+def marked(message: Message, before: int | None) -> str:
+    """The line above a late message; "" for one in time."""
+    if before is None or message.received_at >= before:
+        return ""
+    return f"{RECEIVED} {_late_note(message.received_at)}, answered late]\n"
+
+
+def owned_up(reply: str, claimed: Claimed, stale_ms: int, now_ms: int) -> str:
+    """A reply that begins by naming when the oldest late message came; as it is when all were in time.
+
+    It is judged at the end as well: a turn that began in time may have waited out days.
+    """
+    befores = [before for before in (claimed.late_before, _cutoff(stale_ms, now_ms)) if before is not None]
+    late = [message.received_at for message in claimed.heard if befores and message.received_at < max(befores)]
+    return f"[answered late: received {_late_note(min(late))}]\n\n{reply}" if late else reply
+
+
+def _cutoff(stale_ms: int, now_ms: int) -> int | None:
+    return now_ms - stale_ms if stale_ms else None
+
+
+def _late_note(at: int) -> str:
+    return f"{datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at):%Y-%m-%d %H:%M} UTC"

@@ -1,1 +1,0 @@
-"""The context: what the model is shown."""

@@ -1,0 +1,1 @@
+"""The prompt: what the model reads in a turn."""
