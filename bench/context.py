@@ -29,9 +29,9 @@ from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import Answer, Claimed, Recent
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.memory.compaction import Compaction
-from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.guard import Guard
 from keepsaid.ports.model import Delta, ModelRequest, Summarised, ToSummarise
 from keepsaid.testing.clock import CountingIds, VirtualClock

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
-from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.pipeline.intake import Door, Limits
 
 PRODUCERS = 64
 _BUSY_SLICE_S = 0.002

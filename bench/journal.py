@@ -22,7 +22,7 @@ from keepsaid.engine.loops import Stage, keep_going
 from keepsaid.engine.subscriber import Subscriber
 from keepsaid.engine.subscriber import Tell as Telling
 from keepsaid.engine.subscribers import Subscribers
-from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.pipeline.intake import Door, Limits
 
 _ROUNDS = 3
 _OTHERS = 20

@@ -18,7 +18,7 @@ from keepsaid.domain.scheduling import ReplaceSchedules
 from keepsaid.domain.timing import Cron
 from keepsaid.engine.errands import Errands
 from keepsaid.engine.scheduler import Reach, Scheduler
-from keepsaid.pipeline.buffer.receive import Door, Limits
+from keepsaid.pipeline.intake import Door, Limits
 from keepsaid.ports.runtime import Hints
 
 _LOOKS = 200

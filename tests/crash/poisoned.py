@@ -21,8 +21,7 @@ from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Answer
-from keepsaid.pipeline.lane.lease import LeaseTerms
-from keepsaid.pipeline.lane.life import LifeTerms
+from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.model import Delta, ModelRequest
 
 POISON = "mandrake"

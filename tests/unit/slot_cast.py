@@ -18,10 +18,10 @@ from keepsaid.domain.slot import Slot, Terms
 from keepsaid.domain.turn import Answer, Claimed, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
-from keepsaid.pipeline.turn.ask import ask_for
+from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.leasing import Leases, LeaseTerms
+from keepsaid.pipeline.tools.dialogue import ask_for
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store import Store
 from keepsaid.testing.clock import CountingIds, VirtualClock

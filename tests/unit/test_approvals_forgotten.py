@@ -20,7 +20,7 @@ from keepsaid.domain.task import ClaimTasks, DecideTask, Ending, EndTask
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 from keepsaid.interfaces.forgetting import forget
-from keepsaid.pipeline.turn.gate import Refusal, as_json
+from keepsaid.pipeline.turn.authorization import Refusal, as_json
 from keepsaid.testing.builders import outcome, said
 from keepsaid.testing.contracts.road import Road
 

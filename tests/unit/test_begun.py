@@ -21,7 +21,7 @@ from keepsaid.domain.commits import Commit, StepStart, VoidLeases
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.turn import Answer, Held, StepKind, Usage
 from keepsaid.errors import LeaseLost, ModelError
-from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
+from keepsaid.pipeline.turn.run import Begun, Call, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.testing.clock import VirtualClock, settle
 from keepsaid.testing.model_script import Say, Script

@@ -27,9 +27,9 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.rescuer import CrashNotices, Rescuer
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.ports.store import Store
 from keepsaid.testing.clock import CountingIds, VirtualClock

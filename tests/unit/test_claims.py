@@ -13,13 +13,12 @@ from tests.unit.memory_cast import message
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.system.codes import one_time_code
-from keepsaid.domain.command import Command, read_command
+from keepsaid.domain.command import DONE, REFUSED, Command, read_command
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, conversation_scope, person_of
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.pipeline.turn.people import CODE_MS, Claims
-from keepsaid.pipeline.turn.told import DONE, REFUSED
+from keepsaid.pipeline.turn.memory_commands import CODE_MS, Claims
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 ANN = Origin("chat", "bot", "dm:ann", "ann", "Ann", direct=True, trust=Trust.KNOWN)

@@ -21,9 +21,9 @@ from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.loops import Stage, keep_going
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.errors import InputError, StoreBroken
-from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock
 

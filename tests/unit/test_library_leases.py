@@ -17,7 +17,7 @@ from keepsaid import LeaseLost, Message
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
 from keepsaid.interfaces.sdk.inbox import Inbox
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports import failpoints
 
 

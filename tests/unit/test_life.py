@@ -9,9 +9,8 @@ from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.rescuer import CrashNotices, Rescuer
 from keepsaid.errors import ModelAuth
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
-from keepsaid.pipeline.lane.life import Life, LifeTerms
-from keepsaid.pipeline.turn.notices import BURIED, BURIED_AGAIN, PARKED
+from keepsaid.pipeline.leasing import Leases, LeaseTerms, Life, LifeTerms
+from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.crashes import Lives

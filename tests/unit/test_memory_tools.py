@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import memory_open, memory_search
-from keepsaid.pipeline.turn.opened import opened_in
+from keepsaid.pipeline.turn.run import opened_in
 
 OWNER_HERE = Listener(LANE, "owner", direct=True)
 DAY = 86_400_000

@@ -28,7 +28,7 @@ from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.assemble import Budget, assemble
 from keepsaid.pipeline.prompt.layers import POLICY
 from keepsaid.pipeline.prompt.sources import personality_of
-from keepsaid.pipeline.turn.speak import set_in, set_personality
+from keepsaid.pipeline.tools.dialogue import set_in, set_personality
 
 CARL = replace(ANA, sender="9", name="Carl", trust=Trust.KNOWN)
 HERE, ME = session_scope(DIRECT), person_scope(OWNER)

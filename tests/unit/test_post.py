@@ -8,7 +8,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
-from keepsaid.pipeline.deliver.send import Post
+from keepsaid.pipeline.outbox import Post
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road

@@ -16,7 +16,7 @@ from tests.waits import HANG_S
 from keepsaid.adapters.system.space import DiskSpace
 from keepsaid.app.instance import Outside
 from keepsaid.errors import DiskReserve
-from keepsaid.pipeline.buffer.reserve import Reserve
+from keepsaid.pipeline.intake import Reserve
 from keepsaid.testing.webhooks import payload, sign
 
 SECRET = "a fine secret"  # gitleaks:allow

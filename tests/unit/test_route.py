@@ -11,7 +11,7 @@ import pytest
 from keepsaid.domain.batch import Due, Group, Routed, Window
 from keepsaid.domain.message import Content, Message
 from keepsaid.domain.route import Action, Routes, Rule, describe, reasoned, unmatched
-from keepsaid.pipeline.router.route import route, route_unread
+from keepsaid.pipeline.routing import route, route_unread
 from keepsaid.testing.builders import lane_of, said
 
 AT = 1_790_000_000_000

@@ -15,7 +15,7 @@ from keepsaid.domain.turn import ToolClass
 from keepsaid.extensions import tool
 from keepsaid.extensions.declare import MARK
 from keepsaid.extensions.tooling import tool_of
-from keepsaid.pipeline.turn.gate import Gate
+from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.ports.model import Tool
 
 RANK = (Trust.EXTERNAL, Trust.KNOWN, Trust.OWNER)
@@ -69,7 +69,7 @@ async def test_a_call_is_made_at_the_declared_trust_and_above(trust: Trust, need
         return "done"
 
     one = Tool("press", "Press.", {"type": "object"}, run, ToolClass.UNSAFE, serves=needs)
-    gate = Gate(Taint(trust, "a reason"))
+    gate = CallGate(Taint(trust, "a reason"))
     refusal = await gate.refusal(one, ToolCall("1", "press", "{}"))
     assert (refusal is None) is (RANK.index(trust) >= RANK.index(needs))
     if refusal is not None:

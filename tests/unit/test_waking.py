@@ -17,7 +17,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Lease
 from keepsaid.engine.loops import Stage, keep_going
-from keepsaid.pipeline.lane.wake import Waking
+from keepsaid.pipeline.leasing import Waking
 from keepsaid.testing.clock import settle
 
 R = TypeVar("R")

@@ -17,7 +17,7 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.rescuer import CrashNotices, Rescuer
 from keepsaid.engine.workers import Places, Workers
 from keepsaid.errors import StoreError
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import settle
 

@@ -23,9 +23,9 @@ from keepsaid.domain.turn import Claimed, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.pipeline.buffer.receive import Door, Limits
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
+from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.assemble import Budget
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.model import Tool

@@ -36,14 +36,14 @@ from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.prompt.sources import Sources
-from keepsaid.pipeline.turn.approvals import Approvals, ApprovalTerms
-from keepsaid.pipeline.turn.ask import ask_for
-from keepsaid.pipeline.turn.branch import Hindsight
+from keepsaid.pipeline.tools.dialogue import ask_for
+from keepsaid.pipeline.tools.schedules import TimelyTerms, schedule_tools
+from keepsaid.pipeline.tools.tasks import Tasking
+from keepsaid.pipeline.turn.authorization import Approvals, ApprovalTerms
 from keepsaid.pipeline.turn.commands import Commands
-from keepsaid.pipeline.turn.people import Claims
+from keepsaid.pipeline.turn.memory_commands import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.tasking import Tasking
-from keepsaid.pipeline.turn.timely import TimelyTerms, schedule_tools
+from keepsaid.pipeline.turn.worker import Hindsight
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Ids, Offload, inline

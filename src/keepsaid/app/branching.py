@@ -14,8 +14,8 @@ from keepsaid.domain.task import DEPTH_MAX, TaskStory
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import TaskImpossible
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
-from keepsaid.pipeline.turn.branch import Hindsight, Past
-from keepsaid.pipeline.turn.tasking import Tasking
+from keepsaid.pipeline.tools.tasks import Tasking
+from keepsaid.pipeline.turn.worker import Hindsight, Past
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store import Store

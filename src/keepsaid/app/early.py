@@ -12,7 +12,7 @@ from keepsaid.memory.recall import Recollection
 from keepsaid.memory.recall.ahead import Ahead
 from keepsaid.memory.recall.asking import QUERY_CHARS_MAX
 from keepsaid.memory.record import Recorder
-from keepsaid.pipeline.buffer.receive import storable
+from keepsaid.pipeline.intake import storable
 from keepsaid.ports.runtime import Clock
 
 _COMMAND = "/"

@@ -71,12 +71,10 @@ from keepsaid.memory.inject import LEG_SHARE
 from keepsaid.memory.record import RECORDED_MAX
 from keepsaid.memory.results import KEPT_MAX
 from keepsaid.memory.summaries import COPIED_MAX
-from keepsaid.pipeline.buffer.receive import Door, Limits
-from keepsaid.pipeline.buffer.reserve import Reserve
-from keepsaid.pipeline.deliver.send import Post
-from keepsaid.pipeline.lane.lease import Leases, LeaseTerms
-from keepsaid.pipeline.lane.life import Life, LifeTerms
-from keepsaid.pipeline.turn.notices import BURIED, BURIED_AGAIN, PARKED
+from keepsaid.pipeline.intake import Door, Limits, Reserve
+from keepsaid.pipeline.leasing import Leases, LeaseTerms, Life, LifeTerms
+from keepsaid.pipeline.outbox import Post
+from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Embedder

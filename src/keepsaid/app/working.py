@@ -27,10 +27,9 @@ from keepsaid.engine.tasks import Craft, Surroundings, TaskLimits, Tasks
 from keepsaid.errors import InputError
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.results import Results
-from keepsaid.pipeline.turn.branch import Hindsight, think
-from keepsaid.pipeline.turn.gate import Asking
+from keepsaid.pipeline.turn.authorization import Asking
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.worker import Bench, work
+from keepsaid.pipeline.turn.worker import Bench, Hindsight, think, work
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Hints, Ids

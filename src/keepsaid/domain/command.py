@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from keepsaid.domain.effects import Effect
 from keepsaid.domain.message import Message, Trust
 
 COMMANDS = {
@@ -93,3 +94,17 @@ def may_change(message: Message) -> bool:
     """Whether a sender may change the lane for all who are in it: in a group no stranger may."""
     origin = message.inbound.origin
     return origin.direct or origin.trust is not Trust.EXTERNAL
+
+
+DONE, REFUSED, ASKED = "done", "refused", "asked"
+"""Outcomes: carried out, not allowed or not possible, or answered with a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """The words of the answer, and what the turn's commit does."""
+
+    text: str
+    outcome: str = DONE
+    effects: tuple[Effect, ...] = ()
+    begins_anew: bool = False

@@ -9,9 +9,8 @@ from keepsaid.domain.task import ExpireTasks, Task, TaskStory
 from keepsaid.domain.text import cut, digest, normalise
 from keepsaid.domain.turn import StepKind, Usage
 from keepsaid.errors import TaskImpossible
-from keepsaid.pipeline.turn.approvals import call_of
-from keepsaid.pipeline.turn.run import REPEATABLE, call_tool
-from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
+from keepsaid.pipeline.turn.authorization import call_of
+from keepsaid.pipeline.turn.run import REPEATABLE, Begun, Call, StepLog, call_tool
 from keepsaid.pipeline.turn.worker import Done
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock

@@ -22,8 +22,8 @@ from keepsaid.errors import (
     StoreBroken,
     StoreError,
 )
-from keepsaid.pipeline.turn.notices import gave_up
-from keepsaid.pipeline.turn.steps import NeedsReview
+from keepsaid.pipeline.turn.commands import gave_up
+from keepsaid.pipeline.turn.run import NeedsReview
 from keepsaid.ports.channel import Progress, Progresses
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store import Operations

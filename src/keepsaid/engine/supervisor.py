@@ -12,8 +12,8 @@ from keepsaid.engine.loops import Stage, keep_going
 from keepsaid.engine.rescuer import Rescuer
 from keepsaid.engine.workers import Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.pipeline.deliver.send import Post
 from keepsaid.pipeline.flow import Flow
+from keepsaid.pipeline.outbox import Post
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Operations
 

@@ -17,7 +17,7 @@ from keepsaid.domain.turn import Held
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.attempt import HOPELESS, Patience
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
-from keepsaid.pipeline.turn.steps import NeedsReview, StepLog
+from keepsaid.pipeline.turn.run import NeedsReview, StepLog
 from keepsaid.pipeline.turn.worker import Done, references
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store import Operations

@@ -12,7 +12,7 @@ from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.engine.attempt import Attempt
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.flow import Flow
-from keepsaid.pipeline.lane.lease import Leases
+from keepsaid.pipeline.leasing import Leases
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import LaneView
 

@@ -13,7 +13,7 @@ from keepsaid.domain.taint import Shown, Taint
 from keepsaid.domain.text import cut
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.extensions.manifest import Agent
-from keepsaid.pipeline.turn.gate import Gate
+from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.ports.model import Model, ModelRequest, Tool
 
 _CHARS_MAX = 20_000
@@ -34,7 +34,7 @@ class DeclaredAgent:
         and the output of its tools have are refused.
         """
         limits, model = self._described.limits, self._model(self._described.model)
-        gate = Gate(Taint().showing([Shown(trust_in(task), "the task it was given")]))
+        gate = CallGate(Taint().showing([Shown(trust_in(task), "the task it was given")]))
         tools = [tool for tool in self._tools() if tool.name in self._described.tools]
         prompt = Prompt(self._described.instructions, (), "", task)
         exchange: list[Record] = []
@@ -55,7 +55,7 @@ def _unheard(piece: str) -> None:
     """Nobody listens to pieces."""
 
 
-async def _used(tools: Sequence[Tool], call: ToolCall, gate: Gate) -> Record:
+async def _used(tools: Sequence[Tool], call: ToolCall, gate: CallGate) -> Record:
     """Make a call and return its result with its trust; the result of a refused call says why it was refused."""
     tool = next((one for one in tools if one.name == call.name), None)
     refusal = None if tool is None else await gate.refusal(tool, call)

@@ -33,27 +33,23 @@ from keepsaid.domain.staged import staged_in
 from keepsaid.domain.taint import taint_in
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
-from keepsaid.pipeline.buffer.receive import Door
-from keepsaid.pipeline.deliver.send import Post
-from keepsaid.pipeline.lane.lease import Leases
-from keepsaid.pipeline.lane.wake import Waking
+from keepsaid.pipeline.intake import Door
+from keepsaid.pipeline.leasing import Leases, Waking
+from keepsaid.pipeline.outbox import Post
 from keepsaid.pipeline.prompt.assemble import Budget, Preparation, assemble, measured
 from keepsaid.pipeline.prompt.attention import Asked, attend, judged, noted, owned_up
 from keepsaid.pipeline.prompt.guard import Fitting, Guard
 from keepsaid.pipeline.prompt.layers import fitted, joining
 from keepsaid.pipeline.prompt.sources import Sources, tools_of
 from keepsaid.pipeline.prompt.trace import chosen, recorded, shown_at, told_again, trace_of
-from keepsaid.pipeline.router.route import route, route_unread
-from keepsaid.pipeline.turn.ask import asked_in
+from keepsaid.pipeline.routing import route, route_unread
+from keepsaid.pipeline.tools.dialogue import asked_in, set_in, set_personality
+from keepsaid.pipeline.tools.schedules import scheduled_in
+from keepsaid.pipeline.tools.tasks import tasks_in
+from keepsaid.pipeline.turn.authorization import Asking, CallGate
 from keepsaid.pipeline.turn.commands import Commands, Obedience
-from keepsaid.pipeline.turn.gate import Asking, Gate
-from keepsaid.pipeline.turn.offers import Offers
-from keepsaid.pipeline.turn.opened import opened_in
-from keepsaid.pipeline.turn.run import Turn, TurnLimits, run
-from keepsaid.pipeline.turn.speak import set_in, set_personality
-from keepsaid.pipeline.turn.steps import StepLog
-from keepsaid.pipeline.turn.tasking import tasks_in
-from keepsaid.pipeline.turn.timely import scheduled_in
+from keepsaid.pipeline.turn.run import StepLog, Turn, TurnLimits, opened_in, run
+from keepsaid.pipeline.turn.steering import Offers
 from keepsaid.ports.channel import Progress, Progresses
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Model, Tool
@@ -258,7 +254,7 @@ class Flow:
             self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked), offload
         )
         delta = partial(self._tell, offers)
-        gate = Gate(taint_in(trace), self._mind.asking(claimed) if self._mind.asking else None)
+        gate = CallGate(taint_in(trace), self._mind.asking(claimed) if self._mind.asking else None)
         turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))

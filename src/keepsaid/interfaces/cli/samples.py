@@ -109,8 +109,8 @@ class Sample:
 async def _judged(
     config: Config, table: Routes, samples: Iterator[tuple[int, dict[str, Any]]], event: str | None
 ) -> Sequence[Sample]:
-    from keepsaid.pipeline.buffer.receive import storable  # noqa: PLC0415
-    from keepsaid.pipeline.router.route import route  # noqa: PLC0415 - what a running instance does
+    from keepsaid.pipeline.intake import storable  # noqa: PLC0415
+    from keepsaid.pipeline.routing import route  # noqa: PLC0415 - what a running instance does
     from keepsaid.testing.clock import CountingIds  # noqa: PLC0415 - nothing of it is stored
 
     ids, now, judged = CountingIds(), int(time.time() * 1_000), []

@@ -27,7 +27,7 @@ from keepsaid.interfaces.shapes import turn_shape, when
 from keepsaid.pipeline.prompt.assemble import compared
 from keepsaid.pipeline.prompt.attention import late_before
 from keepsaid.pipeline.prompt.trace import changed_since, left_out_of
-from keepsaid.pipeline.turn.ask import questions_in
+from keepsaid.pipeline.tools.dialogue import questions_in
 
 if TYPE_CHECKING:
     from keepsaid.app.reading import Reading

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from keepsaid.domain.command import COMMANDS, Command, Obeyed, command_in, may_change
+from keepsaid.domain.command import COMMANDS, REFUSED, Command, CommandResult, Obeyed, command_in, may_change
 from keepsaid.domain.effects import Effect, SetPersonality
+from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Message
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
 from keepsaid.domain.share import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
-from keepsaid.pipeline.turn.forget import Forget
-from keepsaid.pipeline.turn.people import Claims
-from keepsaid.pipeline.turn.tasking import TaskWords
-from keepsaid.pipeline.turn.timely import ScheduleWords
-from keepsaid.pipeline.turn.told import REFUSED, Told
-from keepsaid.pipeline.turn.wrong import Receipts, Wrong
+from keepsaid.errors import KeepsaidError
+from keepsaid.pipeline.tools.schedules import ScheduleWords
+from keepsaid.pipeline.tools.tasks import TaskWords
+from keepsaid.pipeline.turn.memory_commands import Claims, Forget, Receipts, Wrong
 from keepsaid.ports.forgetting import Forgets
 from keepsaid.ports.store_views import PersonalityView
 
@@ -35,7 +34,7 @@ class Obedience:
     """What the commands of a batch came to; `rest` is the batch without them."""
 
     rest: Claimed
-    told: tuple[Told, ...] = ()
+    told: tuple[CommandResult, ...] = ()
     obeyed: tuple[Obeyed, ...] = ()
 
     @property
@@ -103,9 +102,9 @@ class Commands:
         rest = tuple(message for message in claimed.messages if message.id not in done)
         return Obedience(replace(claimed, messages=rest), tuple(told), tuple(obeyed))
 
-    async def _told(self, message: Message, command: Command) -> Told:
+    async def _told(self, message: Message, command: Command) -> CommandResult:
         if not command.known:
-            return Told(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
+            return CommandResult(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
         match command.name:
             case "context":
                 return await self._context(message.lane)
@@ -114,24 +113,26 @@ class Commands:
             case "join" | "widen":
                 return await self._claimed(message, command)
             case "help":
-                return Told("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
+                return CommandResult("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
         if not may_change(message):
-            return Told("In a group only people known to me may do that.", REFUSED)
+            return CommandResult("In a group only people known to me may do that.", REFUSED)
         word = self._words.get(command.name)
         if word is not None:
             return await word(message, command.arguments)
         if command.name == "reset":
-            return Told("We begin anew. What was said stays stored and remembered.", begins_anew=True)
-        return Told(await self._compact(message.lane))
+            return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
+        return CommandResult(await self._compact(message.lane))
 
-    async def _claimed(self, message: Message, command: Command) -> Told:
+    async def _claimed(self, message: Message, command: Command) -> CommandResult:
         if command.name == "join":
             return await self._claims.join(message, command.arguments)
         if not command.arguments:
-            return Told("/widen takes a memory, how far, and why: /widen mem_ID person so that I find it", REFUSED)
+            return CommandResult(
+                "/widen takes a memory, how far, and why: /widen mem_ID person so that I find it", REFUSED
+            )
         return await self._claims.widen(message, command.arguments)
 
-    async def _context(self, lane: Lane) -> Told:
+    async def _context(self, lane: Lane) -> CommandResult:
         number = await self._lanes.last_turn(lane)
         story = None if number is None else await self._lanes.turn(number)
         shares = () if story is None else shares_of(story.trace)
@@ -139,26 +140,26 @@ class Commands:
         lines = [in_one_line(shares, self._window) if shares else "No turn here has asked a model yet."]
         if tail.summary is not None:
             lines.append(f"A summary (version {tail.summary.version}) stands for what was said before.")
-        return Told("\n".join(lines))
+        return CommandResult("\n".join(lines))
 
-    async def _personality(self, message: Message, arguments: str) -> Told:
+    async def _personality(self, message: Message, arguments: str) -> CommandResult:
         verb, scope, text = _parted(arguments)
         origin, lane = message.inbound.origin, message.lane
         person = person_of(origin)
         if verb == "show":
             scopes = scopes_of(lane, person if origin.direct else "")
             inforce = effective(scopes, await self._personalities.personalities(scopes))
-            return Told(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
+            return CommandResult(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
         if verb == "set" and not text:
-            return Told("/personality set needs a text.", REFUSED)
+            return CommandResult("/personality set needs a text.", REFUSED)
         if len(text) > PERSONALITY_CHARS_MAX:
-            return Told(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.", REFUSED)
+            return CommandResult(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.", REFUSED)
         allowed = settable(lane, (message,))
         if scope not in allowed:
-            return Told(_WHO[scope], REFUSED)
+            return CommandResult(_WHO[scope], REFUSED)
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
         done = f"I speak so {said} from now on." if text else f"What was set {said} is taken back."
-        return Told(done, effects=(SetPersonality(allowed[scope], text, person),))
+        return CommandResult(done, effects=(SetPersonality(allowed[scope], text, person),))
 
 
 def _parted(arguments: str) -> tuple[str, str, str]:
@@ -171,3 +172,30 @@ def _parted(arguments: str) -> tuple[str, str, str]:
         elif text.endswith(f" {option}"):
             text, scope = text.removesuffix(option).strip(), name
     return verb or "show", scope, text if verb == "set" else ""
+
+
+_STOPPED = "I could not answer this: the program was stopped {deaths} times while it worked on it"
+
+BURIED = (
+    f"{_STOPPED}, the last times on this message alone. Your message is kept. It is tried once more, by itself, when "
+    "the program has run for ten minutes without a crash; `keepsaid inbox requeue {batch}` tries it at once."
+)
+"""`{batch}` and `{deaths}` are filled in."""
+
+BURIED_AGAIN = (
+    f"{_STOPPED}, also when it was tried once more. Your message is kept, and not tried again by itself. "
+    "`keepsaid inbox why {batch}` shows what happened, `keepsaid inbox requeue {batch}` tries it again."
+)
+
+PARKED = (
+    f"{_STOPPED}. It had made a call that must not be made twice, so your messages wait for a person. "
+    "`keepsaid inbox why {batch}` shows the call, `keepsaid inbox requeue {batch}` begins anew."
+)
+
+
+def gave_up(batch_id: int, error: Exception) -> str:
+    """What happened, whether the message is safe, and what to run."""
+    name = show("batch", batch_id)
+    what = error.what if isinstance(error, KeepsaidError) else f"an unexpected {type(error).__name__}"
+    hint = error.hint if isinstance(error, KeepsaidError) else "keepsaid logs"
+    return f"I could not answer this: {what}. Your message is kept. Run `{hint}`, then `keepsaid inbox requeue {name}`."

@@ -1,25 +1,142 @@
-"""Run: a turn is model and tool steps in turn until the model answers."""
+"""Runs a turn: model and tool steps until the model answers. Every outside call is recorded before and after."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from keepsaid.domain.commits import StepEnd, StepStart
 from keepsaid.domain.effects import MakeTask
+from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
+from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.text import cut, digest, normalise, normalise_json
-from keepsaid.domain.turn import Answer, StepKind, ToolClass, Usage
-from keepsaid.errors import ModelMalformed, ToolError
-from keepsaid.pipeline.turn.gate import Gate, as_json, refusal_in
-from keepsaid.pipeline.turn.offers import Joining
-from keepsaid.pipeline.turn.steps import Begun, Call, StepLog
+from keepsaid.domain.turn import Answer, Held, Step, StepKind, ToolClass, Usage
+from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
+from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
+from keepsaid.pipeline.turn.steering import Joining
+from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
-from keepsaid.ports.runtime import Offload, inline
+from keepsaid.ports.runtime import Clock, Offload, inline
+from keepsaid.ports.store import Operations
+
+
+class NeedsReview(KeepsaidError):
+    """An unsafe call started and nobody knows whether it took effect."""
+
+    code = "KS-REVIEW"
+    safe = "The message is kept; nothing is repeated without your word."
+    hint = "keepsaid inbox ls --state review"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An outside call: what it is, and whether it may be made again when its result is not known.
+
+    `settles` tells of an output that no later step will use.
+    """
+
+    kind: StepKind
+    subject: str
+    input_hash: bytes
+    repeatable: bool = True
+    settles: Callable[[Json], bool] = lambda _: False
+
+
+Begun = Callable[[], Awaitable[None]]
+"""Done when the start of a call is on disk; raises what kept it from there."""
+
+
+def _heard(start: asyncio.Task[None]) -> None:
+    """A start that is refused to a turn that was broken off meanwhile is nobody's error."""
+    if not start.cancelled():
+        start.exception()
+
+
+class StepLog:
+    """The steps of one turn, or of one task, in order.
+
+    `ending` is the end of the call that settles it, left to the commit that does. A trace that is not on record yet is
+    written with the first call that is begun.
+    """
+
+    def __init__(self, operations: Operations, clock: Clock, held: Held, trace: Json = None) -> None:
+        self._operations = operations
+        self._clock = clock
+        self._held = held
+        self._trace = trace if trace != held.trace else None
+        self._known = {step.n: step for step in held.steps}
+        self._next = 0
+        self.usage = Usage()
+        self.ending: StepEnd | None = None
+
+    @property
+    def next(self) -> int:
+        """The number of the next step."""
+        return self._next
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the result of the next step is on record."""
+        known = self._known.get(self._next)
+        return known is not None and known.state == "finished"
+
+    async def once(self, call: Call, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]) -> Json:
+        """The recorded result of the next step, or a new one: started on disk before the call, finished after.
+
+        `make` gets the call ready while its start is written, and waits for that before anything happens outside.
+        The end of a call that settles the turn is kept for the turn's commit: all of it is on disk, or none.
+        Raises NeedsReview for a call that must not be repeated, LeaseLost when another owner has the batch.
+        """
+        n, self._next = self._next, self._next + 1
+        known = self._known.get(n)
+        if known is not None and known.state == "finished":
+            self.usage += known.usage
+            return known.output
+        if known is not None and not (call.repeatable and known.repeatable):
+            raise NeedsReview(f"the call of {call.subject} started and has no result")
+        output, usage = await self._made(n, call, make)
+        self.usage += usage
+        end = StepEnd(self._held.turn_id, self._held.fence, n, output, usage, self._clock.now_ms())
+        if call.settles(output):
+            self.ending = end
+        elif not await self._operations.apply(end):
+            raise LeaseLost("the result of a step was refused")
+        return output
+
+    async def _made(
+        self, n: int, call: Call, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]
+    ) -> tuple[Json, Usage]:
+        starting = asyncio.ensure_future(self._start(n, call))
+        starting.add_done_callback(_heard)
+        # the writer has it before the loop is busy with the request
+        await asyncio.sleep(0)
+        try:
+            made = await make(lambda: asyncio.shield(starting))
+            await starting
+        except KeepsaidError:
+            if starting.done():
+                # that the batch is lost says more than what came of the call
+                starting.result()
+            raise
+        finally:
+            starting.cancel()
+        point(f"{call.kind}.after")
+        return made
+
+    async def _start(self, n: int, call: Call) -> None:
+        step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
+        commit = StepStart(self._held.turn_id, self._held.fence, step, self._clock.now_ms(), self._trace)
+        if not await self._operations.apply(commit):
+            raise LeaseLost("the step was refused")
+        self._trace = None
+        point(f"{call.kind}.before")
+
 
 _READ_FOR_EACH = 4
 """So many characters may become one when a text is normalised."""
@@ -49,7 +166,7 @@ class Turn:
     limits: TurnLimits
     delta: Delta
     offers: Joining
-    gate: Gate
+    gate: CallGate
     offload: Offload = inline
 
 
@@ -203,3 +320,19 @@ async def call_tool(tool: Tool, text: str) -> str:
         return f"error: {tool.name} took longer than {tool.limit_s:g} s"
     except Exception as error:  # noqa: BLE001  # guard: tool call - a broken tool is the model's to work around
         return f"error: {tool.name} failed ({type(error).__name__})"
+
+
+def opened_in(records: Sequence[Record]) -> tuple[int, ...]:
+    """Each once, in order; what could not be opened is not among them."""
+    return tuple(dict.fromkeys(_opened(records)))
+
+
+def _opened(records: Sequence[Record]) -> Iterator[int]:
+    calls: frozenset[str] = frozenset()
+    for one in records:
+        if one.role is Role.ASSISTANT:
+            calls = frozenset(call.id for call in one.calls if call.name == MEMORY_OPEN)
+        elif one.role is Role.TOOL and one.call_id in calls:
+            number = read("memory", one.text.split(maxsplit=1)[0]) if one.text.startswith("mem_") else None
+            if number is not None:
+                yield number

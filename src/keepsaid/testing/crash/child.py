@@ -37,8 +37,7 @@ from keepsaid.domain.widening import Reach, WidenMemory
 from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
 from keepsaid.pipeline.flow import Mind
-from keepsaid.pipeline.lane.lease import LeaseTerms
-from keepsaid.pipeline.lane.life import LifeTerms
+from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.failpoints import arm, point
 from keepsaid.ports.model import Tool
 from keepsaid.testing.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps

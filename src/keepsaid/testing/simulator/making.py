@@ -10,8 +10,8 @@ from keepsaid.domain.effects import KeepTime, MakeTask
 from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.task import ENDED, EndTask, TaskFilter
 from keepsaid.engine.relay import RelayTerms
-from keepsaid.pipeline.turn.tasking import BRANCH, CREATE
-from keepsaid.pipeline.turn.timely import ADD
+from keepsaid.pipeline.tools.schedules import ADD
+from keepsaid.pipeline.tools.tasks import BRANCH, CREATE
 from keepsaid.ports.model import ModelRequest
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.ledger import Seen

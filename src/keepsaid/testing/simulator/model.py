@@ -23,9 +23,8 @@ from keepsaid.errors import (
     ModelUnreachable,
     ToolError,
 )
-from keepsaid.pipeline.turn.ask import ASK_FOR
-from keepsaid.pipeline.turn.branch import POLICY as BRANCH_POLICY
-from keepsaid.pipeline.turn.worker import SET_STATUS
+from keepsaid.pipeline.tools.dialogue import ASK_FOR
+from keepsaid.pipeline.turn.worker import BRANCH_POLICY, SET_STATUS
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.simulator.ledger import Asked, Seen
 from keepsaid.testing.simulator.loop import Life

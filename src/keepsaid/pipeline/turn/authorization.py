@@ -1,24 +1,92 @@
-"""Approvals: a refused call is put before the owner, as a task that makes exactly this call once it is approved."""
+"""Authorization of tool calls: which calls a turn may make at its trust, and which the owner is asked to approve."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from keepsaid.domain.effects import MakeTask
+from keepsaid.domain.effects import MakeTask, call_task_in
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.prompt import ToolCall
+from keepsaid.domain.message import Trust
+from keepsaid.domain.prompt import Json, Record, ToolCall
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.taint import Taint
+from keepsaid.domain.taint import Taint, of_records
 from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
 from keepsaid.domain.text import digest, normalise
 from keepsaid.domain.work import TaskKind
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import TaskView
+
+REFUSED = "error: refused, nothing was done"
+_WHOM = {Trust.OWNER: "the owner", Trust.KNOWN: "the owner and people known here", Trust.EXTERNAL: "anyone"}
+_HOW = {
+    Trust.EXTERNAL: "this conversation shows text by a stranger or from outside",
+    Trust.KNOWN: "this conversation shows text by others than the owner",
+    Trust.OWNER: "",
+}
+
+
+class Asking(Protocol):
+    """How a refused call is put before the owner."""
+
+    async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
+        """What the model is told about it, and the task that waits for the owner; None where nothing new is asked."""
+        ...
+
+
+class NobodyAsked:
+    """Asks nobody: a refused call stays refused."""
+
+    async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:  # noqa: ARG002
+        """Nothing is asked."""
+        return "Do not try again; say that the owner can do it in a conversation without such text.", None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refused call: what the model is told, and the task that waits for the owner."""
+
+    text: str
+    task: MakeTask | None = None
+
+
+class CallGate:
+    """The taint of one turn as it goes on, and the calls that it lets through."""
+
+    def __init__(self, taint: Taint, asking: Asking | None = None, *, granted: Iterable[str] = ()) -> None:
+        self.taint = taint
+        self._asking = asking or NobodyAsked()
+        self._granted = frozenset(granted)
+
+    def see(self, records: Iterable[Record]) -> None:
+        """Take into account what a step has shown."""
+        self.taint = self.taint.showing(of_records(records))
+
+    async def refusal(self, tool: Tool, call: ToolCall) -> Refusal | None:
+        """Why a call may not be made now; None where it may. Tools that were granted by name may always be called."""
+        if self.taint.allows(tool.needs) or tool.name in self._granted:
+            return None
+        next_text, task = await self._asking.ask(tool, call, self.taint)
+        why = f"{REFUSED}: {tool.name} serves {_WHOM[tool.needs]}, and {_HOW[self.taint.trust]} ({self.taint.why})."
+        return Refusal(f"{why} {next_text}", task)
+
+
+def as_json(refusal: Refusal) -> Json:
+    """A refusal as the output of a step."""
+    return {"refused": refusal.text, "task": None if refusal.task is None else refusal.task.as_json}
+
+
+def refusal_in(output: Json) -> Refusal | None:
+    """The refusal that a step's output is; None for what a tool returned."""
+    if not isinstance(output, dict) or "refused" not in output:
+        return None
+    return Refusal(str(output["refused"]), call_task_in(output.get("task")))
+
 
 _ARGUMENTS_CHARS_MAX = 3_000
 """Arguments that are longer are not put before anybody: the owner could not read what he approves."""

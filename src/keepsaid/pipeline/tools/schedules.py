@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from keepsaid.domain.command import CommandResult
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.message import SYSTEM, Message, Trust, Trusted
@@ -25,7 +26,6 @@ from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.turn.told import Told
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import ScheduleView
@@ -222,7 +222,7 @@ class ScheduleWords:
     def __init__(self, view: ScheduleView) -> None:
         self._view = view
 
-    async def listed(self, message: Message, _arguments: str) -> Told:
+    async def listed(self, message: Message, _arguments: str) -> CommandResult:
         """Those that live, those first that were disabled."""
         origin, place = message.inbound.origin, message.lane[:3]
         found = await self._view.schedules(LIVE, 0, 1 << 31)
@@ -230,7 +230,7 @@ class ScheduleWords:
             found = [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
         lines = [_told(one) for one in sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))]
         more = [f"and {len(lines) - _TOLD_MAX} more: keepsaid schedule ls"] if len(lines) > _TOLD_MAX else []
-        return Told("\n".join((*lines[:_TOLD_MAX], *more)) or "There is no schedule.")
+        return CommandResult("\n".join((*lines[:_TOLD_MAX], *more)) or "There is no schedule.")
 
 
 def _told(one: Schedule) -> str:

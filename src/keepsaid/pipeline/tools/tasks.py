@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from keepsaid.domain.command import REFUSED, CommandResult
 from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, StopTask
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import read, show
@@ -21,7 +22,6 @@ from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.turn.told import REFUSED, Told
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import TaskView
@@ -231,34 +231,34 @@ class TaskWords:
     def __init__(self, view: TaskView) -> None:
         self._view = view
 
-    async def listed(self, message: Message, _arguments: str) -> Told:
+    async def listed(self, message: Message, _arguments: str) -> CommandResult:
         """The latest tasks, and those that wait for a word."""
         if not _owns(message):
-            return Told(_WHO, REFUSED)
+            return CommandResult(_WHO, REFUSED)
         parked = await self._view.find(TaskFilter(state="needs_review", limit=_LISTED))
         found = await self._view.find(TaskFilter(limit=_LISTED))
         lines = [f"{_line(task)} ({task.reason})" for task in parked]
         lines += [_line(task) for task in found if task.state != "needs_review"]
-        return Told("\n".join(lines) or "There is no task.")
+        return CommandResult("\n".join(lines) or "There is no task.")
 
-    async def approved(self, message: Message, arguments: str) -> Told:
+    async def approved(self, message: Message, arguments: str) -> CommandResult:
         """A task that waits goes on: its unfinished call is made again."""
         return await self._judged(message, arguments, approved=True)
 
-    async def rejected(self, message: Message, arguments: str) -> Told:
+    async def rejected(self, message: Message, arguments: str) -> CommandResult:
         """A task that waits fails."""
         return await self._judged(message, arguments, approved=False)
 
-    async def _judged(self, message: Message, arguments: str, *, approved: bool) -> Told:
+    async def _judged(self, message: Message, arguments: str, *, approved: bool) -> CommandResult:
         if not _owns(message):
-            return Told(_WHO, REFUSED)
+            return CommandResult(_WHO, REFUSED)
         number = read("task", arguments)
         story = None if number is None else await self._view.task(number)
         if story is None or story.task.state != "needs_review":
-            return Told("Say which: a task that needs review. /tasks lists them.", REFUSED)
+            return CommandResult("Say which: a task that needs review. /tasks lists them.", REFUSED)
         effect = JudgeTask(story.task.id, approved, CALL_REFUSED)
         done = _goes_on(story.task) if approved else "has failed"
-        return Told(f"{show('task', story.task.id)} {done}.", effects=(effect,))
+        return CommandResult(f"{show('task', story.task.id)} {done}.", effects=(effect,))
 
 
 def _goes_on(task: Task) -> str:

@@ -1,1 +1,0 @@
-"""Intake: what stands at the door of the buffer."""

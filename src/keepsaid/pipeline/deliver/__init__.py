@@ -1,1 +1,0 @@
-"""Delivery: replies on their way out."""

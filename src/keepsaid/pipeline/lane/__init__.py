@@ -1,1 +1,0 @@
-"""Lanes: whose turn it is."""

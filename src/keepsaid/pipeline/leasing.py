@@ -1,0 +1,260 @@
+"""Leases: claims the next batches, renews them while their turns run, and records how long this process has lived."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio import Event
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+
+from keepsaid.domain.commits import Claim, Renew
+from keepsaid.domain.lives import Beat, RequeueCrashed
+from keepsaid.domain.priority import Ageing
+from keepsaid.domain.suspicion import STABLE_MS, TrialTerms, next_beat_ms, trial_limit_ms
+from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
+from keepsaid.ports.model import at_once
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store import Operations
+
+_log = logging.getLogger("keepsaid.engine")
+_STABLE = "the program had run without a crash for {} minutes"
+
+
+@dataclass(frozen=True, slots=True)
+class LifeTerms:
+    """When a trial may begin, and after how many milliseconds without a crash the process is stable."""
+
+    trials: TrialTerms = TrialTerms()
+    stable_ms: int = STABLE_MS
+
+
+class Life:
+    """The age of this process by its steady clock. `load` loads what a turn needs, before any trial."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        clock: Clock,
+        owner: str,
+        terms: LifeTerms | None = None,
+        load: Callable[[], Awaitable[None]] = at_once,
+    ) -> None:
+        self.hint = Event()
+        self.terms = terms or LifeTerms()
+        self._operations = operations
+        self._clock = clock
+        self._owner = owner
+        self._load = load
+        self._began_ms = clock.monotonic_ms()
+        self._next_ms = 0
+        self._trial_ms: int | None = None
+        self._is_loaded = load is at_once
+        self._is_stable = False
+
+    @property
+    def lived_ms(self) -> int:
+        """How long the process has lived."""
+        return int(self._clock.monotonic_ms() - self._began_ms)
+
+    @property
+    def trial_age_ms(self) -> int:
+        """How old the process is as far as trials go: 0 until what a turn needs is loaded."""
+        return self.lived_ms if self._is_loaded else 0
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """While a trial runs, the process says more often that it lives."""
+        self._trial_ms = self.lived_ms
+        self._next_ms = next_beat_ms(self._trial_ms, self._trial_ms, self.terms.trials)
+        self.hint.set()
+        try:
+            yield
+        finally:
+            self._trial_ms = None
+            self._next_ms = next_beat_ms(self.lived_ms, None, self.terms.trials)
+            self.hint.set()
+
+    async def work(self) -> int | None:
+        """Say that the process lives when it is time to; returns when to come again, milliseconds UTC."""
+        lived_ms = self.lived_ms
+        waiting = False
+        if lived_ms >= self._next_ms:
+            self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
+            waiting = await self._operations.apply(Beat(self._owner, lived_ms, self._next_ms))
+        if lived_ms >= self.terms.stable_ms and not self._is_stable:
+            waiting = await self._second_chance() or waiting
+        if waiting and not self._is_loaded:
+            await self._loaded()
+        soonest_ms = self._next_ms if self._is_stable else min(self._next_ms, self.terms.stable_ms)
+        return self._clock.due_ms() + max(1, soonest_ms - self.lived_ms)
+
+    async def _second_chance(self) -> bool:
+        """Queue again what crashes alone buried; returns whether there was anything."""
+        reason = _STABLE.format(self.terms.stable_ms // 60_000)
+        requeue = RequeueCrashed(self._clock.now_ms(), reason, self.terms.trials)
+        count = await self._operations.apply(requeue)
+        self._is_stable = count < requeue.limit
+        if count:
+            _log.info("queued again after crashes", extra={"batches": count})
+        return count > 0
+
+    async def _loaded(self) -> None:
+        """Load what a turn needs; what cannot be loaded is for the turn to say."""
+        try:
+            await self._load()
+        except KeepsaidError as error:
+            _log.warning("not ready for a trial: %s", error.what, extra={"code": error.code})
+        self._is_loaded = True
+
+
+_AGAIN_MS = 100
+"""After a renewal that the store refused: what the lease was for may be another's by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """How long a lease lasts, how often it is renewed, and how long a first trial may take (ms)."""
+
+    lease_ms: int = 60_000
+    renew_ms: int = 20_000
+    alone_ms: int = 60_000
+    ageing: Ageing = Ageing()
+
+
+class Leases:
+    """Claims for one owner. With `hints` it is told at once that a batch was taken away, else at the next renewal.
+
+    By `life`, the life of this process, trials may begin.
+    """
+
+    def __init__(
+        self,
+        operations: Operations,
+        clock: Clock,
+        ids: Ids,
+        owner: str,
+        terms: LeaseTerms,
+        hints: Hints | None = None,
+        life: Life | None = None,
+    ) -> None:
+        self._operations = operations
+        self._clock = clock
+        self._ids = ids
+        self._owner = owner
+        self._terms = terms
+        self._hints = hints or Hints()
+        self._life = life or Life(operations, clock, owner)
+
+    @property
+    def lived_ms(self) -> int:
+        """How long the process has lived."""
+        return self._life.lived_ms
+
+    async def claim(self, limit: int) -> tuple[Lease, ...]:
+        """Lease up to `limit` batches, best first."""
+        turn_ids = tuple(self._ids.next() for _ in range(limit))
+        until = self._clock.steady_ms() + self._terms.lease_ms
+        return await self._operations.apply(
+            Claim(
+                self._owner,
+                limit,
+                turn_ids,
+                self._clock.due_ms(),
+                until,
+                self._terms.ageing,
+                self._life.trial_age_ms,
+                self._life.terms.trials,
+            )
+        )
+
+    @asynccontextmanager
+    async def kept(self, claimed: Claimed) -> AsyncIterator[None]:
+        """Hold the lease while the block runs; the block is cancelled and LeaseLost raised when it is lost.
+
+        Raises TimeoutError when a batch that runs alone takes too long.
+        """
+        turn = asyncio.current_task()
+        assert turn is not None, "a lease is kept by a coroutine"
+        lost = False
+
+        def give_up() -> None:
+            nonlocal lost
+            lost = True
+            turn.cancel()
+
+        try:
+            async with self.renewed(claimed, give_up), asyncio.timeout(self.limit_s(claimed)):
+                yield
+        except asyncio.CancelledError:
+            if not lost:
+                raise
+            turn.uncancel()
+            raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
+
+    def limit_s(self, claimed: Claimed) -> float | None:
+        """Seconds a batch may take: a bound for a trial, because nothing runs beside it."""
+        return trial_limit_ms(self._terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
+
+    @asynccontextmanager
+    async def renewed(self, claimed: Claimed, lost: Callable[[], None]) -> AsyncIterator[None]:
+        """Renew the lease while the block runs; `lost` is called once when another owner has it."""
+        held, taken = self._hints.held, asyncio.Event()
+        held.setdefault(claimed.batch.id, []).append(taken)
+        renewal = asyncio.create_task(self._renew(claimed, lost, taken))
+        try:
+            with self._life.trial() if claimed.alone else nullcontext():
+                yield
+        finally:
+            renewal.cancel()
+            held[claimed.batch.id].remove(taken)
+            if not held[claimed.batch.id]:
+                del held[claimed.batch.id]
+
+    async def _renew(self, claimed: Claimed, lost: Callable[[], None], taken: asyncio.Event) -> None:
+        held, wait_ms = True, self._terms.renew_ms
+        while held:
+            await self._clock.wait(taken, wait_ms)
+            renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.steady_ms() + self._terms.lease_ms)
+            wait_ms = min(_AGAIN_MS, self._terms.renew_ms)
+            with suppress(StoreError):
+                held = await self._operations.apply(renewal)
+                wait_ms = self._terms.renew_ms
+        lost()
+
+
+class Waking:
+    """Wakes who claims for batches that are being written, and again for those that no claim can have seen.
+
+    A claim that is asked for right behind the batches joins their commit. It may also overtake them, on a slow store.
+    """
+
+    def __init__(self, hint: asyncio.Event) -> None:
+        self._hint = hint
+        self._claims = 0
+        self._claiming = False
+        self._written = 0
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Batches are written in the block, which begins with handing them to the store."""
+        claims = self._claims
+        yield
+        self._written += 1
+        if claims == self._claims or not self._claiming:
+            self._hint.set()
+
+    async def claimed(self, claim: Awaitable[tuple[Lease, ...]]) -> tuple[Lease, ...]:
+        """What a claim takes."""
+        written = self._written
+        self._claims += 1
+        self._claiming = True
+        try:
+            leases = await claim
+        finally:
+            self._claiming = False
+        if not leases and written != self._written:
+            self._hint.set()
+        return leases

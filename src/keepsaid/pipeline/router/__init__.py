@@ -1,1 +1,0 @@
-"""The router: batches and verdicts."""

@@ -1,0 +1,282 @@
+"""The commands `/forget`, `/wrong`, `/join` and `/widen`: a person's word on memory and on who is one person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
+from keepsaid.domain.effects import Effect
+from keepsaid.domain.feedback import JudgeMemory, Reminded
+from keepsaid.domain.forgetting import Wanted, Wish
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import OWNER, chat_of, person_of
+from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.note import Note
+from keepsaid.domain.receipt import candidate_in
+from keepsaid.domain.text import cut, digest
+from keepsaid.domain.widening import Reach, Refusal, WidenMemory
+from keepsaid.ports.forgetting import Forgets
+from keepsaid.ports.memory_store import Hearing, People
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import LaneView, Notes, ReceiptView, ScheduleView, TaskView
+
+_THAT = "that"
+_YES = "yes"
+
+
+class Forget:
+    """Says what a wish to forget would take, and has it forgotten when that is confirmed."""
+
+    def __init__(self, lanes: LaneView, forgets: Forgets) -> None:
+        self._lanes = lanes
+        self._forgets = forgets
+
+    async def told(self, message: Message, arguments: str) -> CommandResult:
+        """What `/forget that`, `/forget ID` or `/forget ID yes` comes to."""
+        origin = message.inbound.origin
+        if origin.trust is not Trust.OWNER or not origin.direct:
+            return CommandResult(
+                "Only the owner may have something forgotten, in a chat between the two of us.", REFUSED
+            )
+        name, _, sure = arguments.partition(" ")
+        if name == _THAT:
+            name = await self._last(message.lane)
+        if not name:
+            return CommandResult(
+                "Say what: /forget that for what you said last, or /forget and the id of a memory.", REFUSED
+            )
+        wish = _wish(name)
+        if sure.strip() == _YES:
+            done = await self._forgets.forget(wish, person_of(origin))
+            return (
+                CommandResult("It is forgotten.") if done else CommandResult(f"There is no {name} any more.", REFUSED)
+            )
+        wanted = await self._forgets.wanted(wish)
+        if not (wanted.memories or wanted.messages):
+            return CommandResult(f"There is no {name}.", REFUSED)
+        return CommandResult(f"{taken(wanted)} To forget it for good: /forget {name} yes", ASKED)
+
+    async def _last(self, lane: Lane) -> str:
+        """The last message that the newest settled turn of a lane answered; "" where that was a command."""
+        number = await self._lanes.last_turn(lane)
+        story = None if number is None else await self._lanes.turn(number)
+        said = [one for one in story.messages if command_in(one) is None] if story else []
+        return show("message", said[-1].id) if said else ""
+
+
+def taken(wanted: Wanted) -> str:
+    """How much goes, in words."""
+    counts = {
+        "memories": len(wanted.memories),
+        "messages": len(wanted.messages),
+        "replies": len(wanted.turns),
+        "traces": len(wanted.traces),
+    }
+    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+    return f"That takes {said}."
+
+
+def _wish(name: str) -> Wish:
+    message = read("message", name) if name.startswith("msg_") else None
+    memory = read("memory", name) if message is None else None
+    return Wish(() if memory is None else (memory,), () if message is None else (message,))
+
+
+CODE_MS = 600_000
+"""How long a code is good for."""
+
+_REACHED = {
+    Reach.CONVERSATION: "in the whole conversation it was said in",
+    Reach.PERSON: "in all direct chats of whom it was said by",
+    Reach.GLOBAL: "everywhere",
+}
+
+
+def _name(what: str, of: str) -> str:
+    return f"{what} {digest(what, of).hex()}"
+
+
+_NOT_YOURS = "There is no such memory of what you said."
+
+
+class _Claim(NamedTuple):
+    """Who was shown a code, until when it is good, and who said it."""
+
+    person: str
+    until: int
+    by: str = ""
+
+
+class Claims:
+    """Joins who says the code that the other was shown, each in a direct chat.
+
+    A code outlasts a restart; what is noted is not the code, but what it comes to when it is said.
+    """
+
+    def __init__(self, people: People, hearing: Hearing, clock: Clock, code: Callable[[], str], notes: Notes) -> None:
+        self._people = people
+        self._hearing = hearing
+        self._clock = clock
+        self._code = code
+        self._notes = notes
+
+    async def join(self, message: Message, arguments: str) -> CommandResult:
+        """What `/join`, `/join CODE` or `/join undo` comes to; saying a code again changes nothing."""
+        origin = message.inbound.origin
+        person = chat_of((origin,))
+        if not person or origin.trust is Trust.EXTERNAL:
+            return CommandResult("That is for a chat between the two of us, if I know you.", REFUSED)
+        if arguments == "undo":
+            done = await self._people.split(person)
+            return (
+                CommandResult("You are a person alone again here.")
+                if done
+                else CommandResult("You are joined with nobody.", REFUSED)
+            )
+        if person == OWNER:
+            return CommandResult("You join people on the command line: keepsaid people join.", REFUSED)
+        return await self._said(person, arguments.upper()) if arguments else await self._offered(person)
+
+    async def _offered(self, person: str) -> CommandResult:
+        code = self._code()
+        await self._note(code, _Claim(person, self._clock.due_ms() + CODE_MS))
+        minutes = CODE_MS // 60_000
+        return CommandResult(
+            f"Say this to me in your other chat with me, within {minutes} minutes: /join {code}\n"
+            "Give it to nobody: whoever says it hears what I keep for you."
+        )
+
+    async def _note(self, code: str, claim: _Claim) -> None:
+        now, name = self._clock.due_ms(), _name("code", code)
+        await self._notes.apply(Note(name, json.dumps(claim), claim.until, now))
+        await self._notes.apply(Note(_name("last code", claim.person), name, claim.until, now))
+
+    async def _shown(self, code: str) -> _Claim | None:
+        """What was noted of a code; None for none, and for one after which its person was shown another."""
+        now, name = self._clock.due_ms(), _name("code", code)
+        noted = await self._notes.note(name, now)
+        claim = _Claim(*json.loads(noted)) if noted else None
+        last = "" if claim is None else await self._notes.note(_name("last code", claim.person), now)
+        return claim if last == name else None
+
+    async def _said(self, person: str, code: str) -> CommandResult:
+        claim = await self._shown(code)
+        if claim is None or claim.by not in ("", person):
+            return CommandResult("I gave out no such code, or it is used or too old. /join gives one.", REFUSED)
+        if claim.person == person:
+            return CommandResult("That is for your other chat: you are yourself here already.", REFUSED)
+        await self._note(code, claim._replace(by=person))
+        joined = await self._people.join((claim.person, person), person, self._clock.now_ms())
+        if joined is None:
+            return CommandResult(
+                "One of you is joined with my owner, and only my owner joins others with them.", REFUSED
+            )
+        return CommandResult("You are one person to me now, here and there. /join undo takes it back for this chat.")
+
+    async def widen(self, message: Message, arguments: str) -> CommandResult:
+        """What `/widen ID conversation|person|global [why]` comes to."""
+        origin = message.inbound.origin
+        if origin.trust is Trust.EXTERNAL:
+            return CommandResult("Only people known to me may do that.", REFUSED)
+        named, to, *why = (*arguments.split(maxsplit=2), "")
+        memory_id, reach = read("memory", named), Reach(to.lower())
+        if memory_id is None:
+            return CommandResult(_NOT_YOURS, REFUSED)
+        reason = why[0] or "said in a chat"
+        word = WidenMemory(memory_id, reach, person_of(origin), reason, self._clock.now_ms())
+        done = await self._hearing.widen(word)
+        if done in (Refusal.GONE, Refusal.NOT_THEIRS):
+            return CommandResult(_NOT_YOURS, REFUSED)
+        if isinstance(done, Refusal):
+            return CommandResult(f"No: {done}.", REFUSED)
+        return CommandResult(f"It may be heard {_REACHED[reach]}.")
+
+
+_TEXT_CHARS = 100
+
+
+class Receipts(ReceiptView, LaneView, Protocol):
+    """What lanes were shown, and what is done for them."""
+
+    @property
+    def tasks(self) -> TaskView:
+        """Tasks."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleView:
+        """What comes at a time."""
+        ...
+
+
+class Wrong:
+    """Says what a person's word about a memory comes to; the turn's commit writes it down."""
+
+    def __init__(self, receipts: Receipts) -> None:
+        self._receipts = receipts
+
+    async def told(self, message: Message, arguments: str) -> CommandResult:
+        """What `/wrong`, `/wrong N`, `/wrong ID` or `/wrong undo [ID]` comes to."""
+        verb, _, which = arguments.partition(" ") if arguments.startswith("undo") else ("mark", "", arguments)
+        by = person_of(message.inbound.origin)
+        if verb == "undo":
+            return await self._withdrawn(message.lane, which.strip(), by)
+        return await self._marked(message.lane, which, by)
+
+    async def _marked(self, lane: Lane, which: str, by: str) -> CommandResult:
+        reminded = await self._receipts.reminded(lane)
+        if reminded is None:
+            return CommandResult("No memory came to mind in the last turns here.", REFUSED)
+        if not which and len(reminded.memories) > 1:
+            return CommandResult(await self._listed(reminded), ASKED)
+        memory_id = _meant(reminded, which)
+        if memory_id is None:
+            known = await self._known(lane, which)
+            if known is None:
+                return CommandResult(f"{which} is not among them.\n{await self._listed(reminded)}", REFUSED)
+            turn_id, memory_id = known
+        else:
+            turn_id = reminded.turn_id
+        text = await self._text(turn_id, memory_id)
+        effects: tuple[Effect, ...] = (JudgeMemory(turn_id, memory_id, by),)
+        return CommandResult(f"Left out here from now on: {text}\n/wrong undo brings it back.", effects=effects)
+
+    async def _known(self, lane: Lane, which: str) -> tuple[int, int] | None:
+        """An earlier turn of the lane that was shown the memory named so."""
+        memory_id = read("memory", which) if not which.isdecimal() else None
+        uses = () if memory_id is None else await self._receipts.uses(memory_id, 0)
+        return next(((use.turn_id, memory_id or 0) for use in uses if use.lane == lane), None)
+
+    async def _withdrawn(self, lane: Lane, which: str, by: str) -> CommandResult:
+        standing = [said for said in await self._receipts.wrong(lane) if which in ("", show("memory", said.memory_id))]
+        if not standing:
+            return CommandResult(
+                "Nothing here is said to be wrong." if not which else f"{which} is not left out here.", REFUSED
+            )
+        newest = standing[0]
+        text = await self._text(newest.turn_id, newest.memory_id)
+        again = [said for said in standing if said.memory_id == newest.memory_id]
+        effects = tuple(JudgeMemory(said.turn_id, said.memory_id, by, "withdraw") for said in again)
+        return CommandResult(f"May come to mind again: {text}", effects=effects)
+
+    async def _listed(self, reminded: Reminded) -> str:
+        texts = [await self._text(reminded.turn_id, memory_id) for memory_id in reminded.memories]
+        return "\n".join(("Which one? /wrong and its number:", *(f"{n}. {text}" for n, text in enumerate(texts, 1))))
+
+    async def _text(self, turn_id: int, memory_id: int) -> str:
+        """A memory as its turn was shown it, with its name."""
+        story = await self._receipts.turn(turn_id)
+        found = candidate_in(story.trace, memory_id) if story else None
+        words = f"[{found['kind']}] {cut(' '.join(str(found['text']).split()), _TEXT_CHARS)} " if found else ""
+        return f"{words}({show('memory', memory_id)})"
+
+
+def _meant(reminded: Reminded, which: str) -> int | None:
+    """The memory of the last turn that was meant by its number, by its name, or as the only one."""
+    if which.isdecimal():
+        return reminded.memories[int(which) - 1] if 0 < int(which) <= len(reminded.memories) else None
+    named = read("memory", which) if which else reminded.memories[0]
+    return named if named in reminded.memories else None
