@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed, Terms, due
+from keepsaid.domain.compaction import CompactionTerms, Cut, CutContext, Summarise, SummaryFailed, due
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.summary import Made
@@ -92,7 +92,7 @@ class Contexts(RuleBasedStateMachine):
     def compact(self) -> None:
         """What the program itself would do."""
         tail = self.tail
-        wanted = due(tail, Terms(messages=3, keep=2), 8)
+        wanted = due(tail, CompactionTerms(messages=3, keep=2), 8)
         if wanted is not None:
             commit = Summarise(lane_of(), tail.version, wanted.last, "so it was", Made.EXTRACTIVE, "", 8)
             assert self._both(commit), "what is judged to be due is not refused"

@@ -14,7 +14,7 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Routes
-from keepsaid.domain.slot import Slot, Terms
+from keepsaid.domain.slot import Slot, SlotTerms
 from keepsaid.domain.turn import Answer, Claimed, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
@@ -64,7 +64,7 @@ class Stage:
     """One process over a store; `revive` starts another."""
 
     store: Store = field(default_factory=InMemoryOperations)
-    terms: Terms = Terms()
+    terms: SlotTerms = SlotTerms()
     model: Scripted = field(default_factory=Scripted)
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(START))
     ids: CountingIds = field(default_factory=CountingIds)

@@ -15,7 +15,7 @@ from tests.unit.loop_cast import Longest, broken, holds
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.system.threads import TextThreads
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.compaction import HOUR_MS, Cut, CutContext, Terms, boundary, due, piece
+from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, Cut, CutContext, boundary, due, piece
 from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import EXTRACTED, Made, Sections, Summary, read, written
@@ -27,7 +27,7 @@ from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road
 
-TERMS = Terms(messages=6, tokens=2_500, keep=2)
+TERMS = CompactionTerms(messages=6, tokens=2_500, keep=2)
 
 
 class Scripted:
@@ -53,7 +53,7 @@ class Scripted:
 class Lane:
     """A lane over the store in memory, and what compacts it."""
 
-    def __init__(self, terms: Terms = TERMS) -> None:
+    def __init__(self, terms: CompactionTerms = TERMS) -> None:
         self.store = InMemoryOperations()
         self.road = Road(self.store)
         self.clock = VirtualClock()
@@ -110,7 +110,7 @@ async def test_the_next_one_takes_over_the_last_and_counts_from_there(lane: Lane
 
 
 async def test_many_tokens_or_a_day_make_it_due_too() -> None:
-    lane = Lane(Terms(messages=100, tokens=300, keep=2))
+    lane = Lane(CompactionTerms(messages=100, tokens=300, keep=2))
     await lane.talk(1, 2)
     assert await lane.compact() == 0
     await lane.road.settle(said("word " * 400), "long")
@@ -228,7 +228,7 @@ async def test_a_long_past_is_taken_in_piece_by_piece_and_whole(lane: Lane) -> N
 
 
 async def test_a_share_gives_way_though_nothing_is_due() -> None:
-    lane = Lane(Terms())
+    lane = Lane(CompactionTerms())
     await lane.talk(1, 10)
     assert await lane.compact() == 0
     assert await lane.compact(0.3) == 1
@@ -265,7 +265,7 @@ def test_what_stays_begins_with_a_persons_words_if_it_can() -> None:
 
 def test_few_long_messages_that_are_kept_do_not_start_one_each() -> None:
     long = Record(Role.USER, "word " * 400)
-    terms = Terms(messages=100, tokens=1_000, keep=4)
+    terms = CompactionTerms(messages=100, tokens=1_000, keep=4)
     assert due(tail_of(*[long] * 5), terms, 0) is None
     assert due(tail_of(*[long] * 6), terms, 0) is not None
 

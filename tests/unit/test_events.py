@@ -18,7 +18,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Commit, Tell
 from keepsaid.domain.event import Event, SettleDeliveries, several, wants
 from keepsaid.domain.ids import PREFIXES
-from keepsaid.engine.subscriber import Subscriber, Terms
+from keepsaid.engine.subscriber import DeliveryTerms, Subscriber
 from keepsaid.errors import StoreFull
 from keepsaid.events.bell import Bell
 from keepsaid.events.dispatcher import Dispatcher
@@ -28,7 +28,7 @@ from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 SETTINGS: dict[str, Any] = {"models": {"chat": "none"}, "buffer": {"window_ms": 0}}
-TERMS = Terms(limit_ms=1_000, attempts_max=3, again_ms=100)
+TERMS = DeliveryTerms(limit_ms=1_000, attempts_max=3, again_ms=100)
 
 
 class Scene:
@@ -108,7 +108,7 @@ async def test_one_that_takes_too_long_is_broken_off() -> None:
         await asyncio.Event().wait()
 
     stores = scene.store, scene.store.journal
-    slow = Subscriber("slow", hang, stores, scene.clock, CountingIds()).on(Terms(limit_ms=1, attempts_max=1))
+    slow = Subscriber("slow", hang, stores, scene.clock, CountingIds()).on(DeliveryTerms(limit_ms=1, attempts_max=1))
     await slow.subscribe(("a.*",), from_start=False)
     await scene.happen("a.one")
     await slow.work()
@@ -330,7 +330,7 @@ async def test_commands_show_it_and_decide(tmp_path: Path, capsys: pytest.Captur
 
     async with opened(Home.at(tmp_path), Config()) as instance:
         await instance.start(answering=False)
-        await instance.telling.subscribe("critic", ("deploy.*",), never, terms=Terms(attempts_max=1))
+        await instance.telling.subscribe("critic", ("deploy.*",), never, terms=DeliveryTerms(attempts_max=1))
         await instance.telling.emit("deploy.finished", {"build": 7})
         async with asyncio.timeout(HANG_S):
             await called.wait()

@@ -12,7 +12,7 @@ from keepsaid.adapters.models.clients import build
 from keepsaid.adapters.models.provider import ProviderChat
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
-from keepsaid.domain.compaction import Cut, CutContext, Terms
+from keepsaid.domain.compaction import CompactionTerms, Cut, CutContext
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt, Role
@@ -72,7 +72,7 @@ class House:
         self.model = Narrow()
         self.clock = VirtualClock()
         self.windows = WINDOW
-        self.terms = Terms(messages=1_000, tokens=1_000_000)
+        self.terms = CompactionTerms(messages=1_000, tokens=1_000_000)
 
     async def talk(self, turns: int, words: int = 10) -> None:
         for n in range(turns):

@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import BeginPruning, EpisodesKept, Intake, Receive, Shown
 from keepsaid.domain.message import Marks
-from keepsaid.domain.retention import DAY_MS, HOUR_MS, Terms
+from keepsaid.domain.retention import DAY_MS, HOUR_MS, RetentionTerms
 from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.pruner import Pruner
 from keepsaid.testing.builders import AT_ONCE, arrival, said
@@ -20,7 +20,7 @@ from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road, Store
 
 START = 1_750_000_000_000
-TERMS = Terms(7 * DAY_MS, 30 * DAY_MS)
+TERMS = RetentionTerms(7 * DAY_MS, 30 * DAY_MS)
 YEAR_MS = 365 * DAY_MS
 
 
@@ -130,7 +130,7 @@ async def test_a_clock_far_ahead_of_the_oldest_message_is_doubted_without_a_run(
 
 async def test_keys_go_when_they_have_a_limit(store: Store) -> None:
     clock, road = VirtualClock(START), Road(store)
-    pruner = Pruner(store, clock, Terms(DAY_MS, DAY_MS, 10 * DAY_MS))
+    pruner = Pruner(store, clock, RetentionTerms(DAY_MS, DAY_MS, 10 * DAY_MS))
     await settled(road, START, key="k")
     for _ in range(10):
         await a_day_of(pruner, clock)
@@ -142,7 +142,7 @@ async def test_keys_go_when_they_have_a_limit(store: Store) -> None:
 
 async def test_after_a_jump_of_the_clock_keys_count_anew(store: Store) -> None:
     road = Road(store)
-    terms = Terms(DAY_MS, DAY_MS, 10 * DAY_MS)
+    terms = RetentionTerms(DAY_MS, DAY_MS, 10 * DAY_MS)
     await store.apply(BeginPruning(START - 10 * YEAR_MS))
     await settled(road, START, key="k")
     await store.apply(BeginPruning(START - 10 * YEAR_MS + DAY_MS))

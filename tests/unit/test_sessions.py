@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.sessions import invalidate
-from keepsaid.domain.session import Terms
+from keepsaid.domain.session import SessionTerms
 from keepsaid.engine.sessions import LOOKED_MAX, Sleepers
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import VirtualClock
@@ -20,7 +20,7 @@ async def quiet(rooms: int) -> tuple[InMemoryOperations, VirtualClock, Sleepers]
     road = Road(store)
     for n in range(rooms):
         await road.settle(said(room=f"r{n}"), at=START)
-    return store, clock, Sleepers(store, clock, Terms())
+    return store, clock, Sleepers(store, clock, SessionTerms())
 
 
 async def state(store: InMemoryOperations, n: int = 0) -> str:

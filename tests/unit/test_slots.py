@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.message import Marks
-from keepsaid.domain.slot import OnMismatch, SlotState, Terms
+from keepsaid.domain.slot import OnMismatch, SlotState, SlotTerms
 from keepsaid.domain.turn import Answer
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.ports.store import Store
@@ -32,9 +32,9 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await kept.close()
 
 
-async def asked(store: Store, terms: Terms | None = None) -> Stage:
+async def asked(store: Store, terms: SlotTerms | None = None) -> Stage:
     """A stage on which Ann was asked for a day."""
-    stage = Stage(store, terms or Terms(), Scripted([DAY, Answer("Which day?", model="m")]))
+    stage = Stage(store, terms or SlotTerms(), Scripted([DAY, Answer("Which day?", model="m")]))
     turn = await stage.says("book a table")
     [slot] = await stage.slots(turn)
     assert (slot.state, slot.person, slot.anchor) == ("open", "ann", f"reply:{turn.turn_id}")
@@ -68,7 +68,7 @@ async def test_why_tells_what_a_turn_asked_for(store: Store) -> None:
 async def test_another_message_is_left_alone_and_ends_the_question_or_not(
     store: Store, mode: OnMismatch, state: str
 ) -> None:
-    stage = await asked(store, Terms(on_mismatch=mode))
+    stage = await asked(store, SlotTerms(on_mismatch=mode))
     turn = await stage.says("what is the weather?")
     [slot] = await stage.slots(turn)
     assert (slot.state, slot.value, stage.quoted) == (state, "", "")

@@ -12,7 +12,7 @@ from keepsaid.domain.event import DecideDelivery, Event
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.text import normalise
 from keepsaid.engine.loops import Stage
-from keepsaid.engine.subscriber import Subscriber, Tell, Terms
+from keepsaid.engine.subscriber import DeliveryTerms, Subscriber, Tell
 from keepsaid.engine.subscribers import Subscribers
 from keepsaid.events.news import Newsteller
 from keepsaid.events.topics import checked, topics_of
@@ -63,7 +63,13 @@ class Telling:
         self._subscribers.happened.ring()
 
     async def subscribe(
-        self, name: str, topics: tuple[str, ...], tell: Tell, *, from_start: bool = False, terms: Terms | None = None
+        self,
+        name: str,
+        topics: tuple[str, ...],
+        tell: Tell,
+        *,
+        from_start: bool = False,
+        terms: DeliveryTerms | None = None,
     ) -> None:
         """Tell somebody of topics until the stop, and after the next start once it subscribes again.
 
@@ -73,7 +79,7 @@ class Telling:
         topics = topics_of(topics)
         stores = self._store, self.journal
         subscriber = Subscriber(normalise(name)[:_NAME_CHARS_MAX], tell, stores, self._clock, self._ids)
-        await self._subscribers.add(subscriber.on(terms or Terms()), topics, from_start=from_start)
+        await self._subscribers.add(subscriber.on(terms or DeliveryTerms()), topics, from_start=from_start)
 
     async def unsubscribe(self, name: str) -> bool:
         """Tell somebody of nothing any more, not even of what was on its way; False when nobody has this name."""

@@ -9,13 +9,12 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from keepsaid.config.section import Section
-from keepsaid.domain.compaction import HOUR_MS, Terms
+from keepsaid.domain.compaction import HOUR_MS, CompactionTerms
 from keepsaid.domain.decay import Curve
 from keepsaid.domain.prompt import Order
 from keepsaid.domain.route import FIELDS, Action, Rule
-from keepsaid.domain.session import Terms as SessionTerms
-from keepsaid.domain.slot import OnMismatch
-from keepsaid.domain.slot import Terms as SlotTerms
+from keepsaid.domain.session import SessionTerms
+from keepsaid.domain.slot import OnMismatch, SlotTerms
 from keepsaid.domain.work import Notify, OnCrash, WorkTerms
 
 _DEFAULT = "default"
@@ -211,9 +210,9 @@ class CompactionConfig(Section):
     emergency: float = Field(0.95, gt=0, le=1)
     """The share from which on half of them are left out of the prompt at once, and a marker stays."""
 
-    def terms(self) -> Terms:
+    def terms(self) -> CompactionTerms:
         """When a lane is due."""
-        return Terms(self.messages, self.tokens, int(self.age_h * HOUR_MS), self.keep)
+        return CompactionTerms(self.messages, self.tokens, int(self.age_h * HOUR_MS), self.keep)
 
 
 class BulletinConfig(Section):

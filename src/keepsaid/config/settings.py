@@ -35,7 +35,7 @@ from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.memory import PinnedOrder
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.priority import Ageing
-from keepsaid.domain.retention import DAY_MS, Terms
+from keepsaid.domain.retention import DAY_MS, RetentionTerms
 from keepsaid.domain.route import Action, Routes
 
 ENV_PREFIX = "KEEPSAID_"
@@ -111,10 +111,10 @@ class BufferConfig(Section):
     disk_floor_mb: int = Field(64, ge=0)
     """Megabytes (of 1,000,000 bytes) of free disk below which no message is taken in; 0 takes all."""
 
-    def terms(self) -> Terms:
+    def terms(self) -> RetentionTerms:
         """How long what is settled is kept."""
         keys = None if self.keys_days is None else int(self.keys_days * DAY_MS)
-        return Terms(int(self.retention_days * DAY_MS), int(self.trace_days * DAY_MS), keys)
+        return RetentionTerms(int(self.retention_days * DAY_MS), int(self.trace_days * DAY_MS), keys)
 
 
 class ChannelConfig(Section):

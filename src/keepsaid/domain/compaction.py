@@ -85,7 +85,7 @@ class SummariesCopied(Commit[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CompactionTerms:
     """When a lane is summarised (seed 003): more messages, tokens or hours than these, beside the newest `keep`.
 
     Messages are what people and the assistant said; tokens are estimated.
@@ -105,7 +105,7 @@ class Due:
     why: str
 
 
-def due(tail: LaneTail, terms: Terms, at: int) -> Due | None:
+def due(tail: LaneTail, terms: CompactionTerms, at: int) -> Due | None:
     """Whether the tail of a lane is to be summarised now.
 
     What many tokens alone would start waits until there is half as much to take in: where few long messages are kept,

@@ -40,7 +40,7 @@ class Stale(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RetentionTerms:
     """How long what is settled is kept, in milliseconds; None is for ever."""
 
     messages_ms: int

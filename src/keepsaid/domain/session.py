@@ -55,7 +55,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SessionTerms:
     """How long a lane may be quiet, in milliseconds: before its next message starts a session, sleep, and end."""
 
     inactive_ms: int = 1_800_000

@@ -41,7 +41,7 @@ class OnMismatch(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SlotTerms:
     """How long a question waits, what ends it, and in whose time dates are read."""
 
     expiry_ms: int = EXPIRY_MS

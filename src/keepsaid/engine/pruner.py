@@ -10,7 +10,7 @@ from typing import Protocol
 
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, Stale, Terms
+from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
 from keepsaid.ports.runtime import Clock, Halt
 from keepsaid.ports.store import Operations
 from keepsaid.ports.store_views import RetentionView
@@ -59,7 +59,7 @@ class Pruner:
     last recorded one or before it; that run is only recorded, and the next one prunes.
     """
 
-    def __init__(self, store: PruneStore, clock: Clock, terms: Terms, halt: Halt | None = None) -> None:
+    def __init__(self, store: PruneStore, clock: Clock, terms: RetentionTerms, halt: Halt | None = None) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from keepsaid.domain.session import Rest, Terms
+from keepsaid.domain.session import Rest, SessionTerms
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Operations
 from keepsaid.ports.store_views import SessionView
@@ -27,7 +27,7 @@ class Sleepers:
     Lanes are quiet by the steady clock, so that a wall clock that was set neither ends nor keeps a session.
     """
 
-    def __init__(self, store: SessionStore, clock: Clock, terms: Terms) -> None:
+    def __init__(self, store: SessionStore, clock: Clock, terms: SessionTerms) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms

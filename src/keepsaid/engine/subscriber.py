@@ -35,7 +35,7 @@ _SPREAD = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DeliveryTerms:
     """How long one event may take, how often it is tried, and how long after a failure: doubled from one to the next.
 
     A quarter is added or taken away, so that what failed together is not tried together.
@@ -69,7 +69,7 @@ class Subscriber:
         self._operations, self._journal = stores
         self._clock = clock
         self._ids = ids
-        self._terms = Terms()
+        self._terms = DeliveryTerms()
         self._at_once = 1
         self._fence = 0
         self._settled: list[Settled] = []
@@ -77,7 +77,7 @@ class Subscriber:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def on(self, terms: Terms) -> Subscriber:
+    def on(self, terms: DeliveryTerms) -> Subscriber:
         """On other terms."""
         self._terms = terms
         return self

@@ -14,7 +14,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.interfaces.bundle_file import BundleFile
 from keepsaid.interfaces.mem0 import Mem0File
 from keepsaid.interfaces.shapes import Shape
-from keepsaid.memory.importing import TYPES, Home, Importing, Looks, Report, Terms
+from keepsaid.memory.importing import TYPES, Home, Importing, ImportTerms, Looks, Report
 from keepsaid.ports.redactor import Redactor
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ async def _fits(given: BundleFile | Mem0File, key: bytes, home: LookedAt) -> boo
     return given.key_print == there or (not there and given.key_print == key_print(key or None))
 
 
-def _terms(wanted: Wanted, *, fits: bool) -> Terms:
-    return Terms(wanted.trust, fits, learned=wanted.source == MEM0)
+def _terms(wanted: Wanted, *, fits: bool) -> ImportTerms:
+    return ImportTerms(wanted.trust, fits, learned=wanted.source == MEM0)
 
 
 def report_shape(report: Report, wanted: Wanted, *, dry_run: bool) -> Shape:

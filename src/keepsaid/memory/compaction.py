@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from keepsaid.domain.compaction import Summarise, SummaryFailed, Terms, ahead, due, piece
+from keepsaid.domain.compaction import CompactionTerms, Summarise, SummaryFailed, ahead, due, piece
 from keepsaid.domain.context import TAIL_MAX, LaneTail
 from keepsaid.domain.extract import extracted
 from keepsaid.domain.lane import Lane
@@ -70,7 +70,7 @@ class Compaction:
         summariser: Summariser,
         clock: Clock,
         redacted: Callable[[str], str],
-        terms: Terms | None = None,
+        terms: CompactionTerms | None = None,
         summaries: Summaries | None = None,
         offload: Offload = inline,
     ) -> None:
@@ -78,7 +78,7 @@ class Compaction:
         self._summariser = summariser
         self._clock = clock
         self._redacted = redacted
-        self._terms = terms or Terms()
+        self._terms = terms or CompactionTerms()
         self._summaries = summaries or Summaries()
         self._offload = offload
         self._extractor = Extractor(offload)

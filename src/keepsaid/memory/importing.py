@@ -80,7 +80,7 @@ class Home(Looks, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ImportTerms:
     """How it is imported: how far who says it is trusted, whether tombstones fit the key of this home.
 
     What is `learned` comes from another program: it is no bundle of ours, and counts as said again.
@@ -135,7 +135,7 @@ class _Plan:
 class Importing:
     """One import."""
 
-    def __init__(self, given: Given, redactor: Redactor, terms: Terms) -> None:
+    def __init__(self, given: Given, redactor: Redactor, terms: ImportTerms) -> None:
         self._given = given
         self._redactor = redactor
         self._terms = terms

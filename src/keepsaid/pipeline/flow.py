@@ -27,8 +27,8 @@ from keepsaid.domain.relay import relayed_in
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
 from keepsaid.domain.scene import Scene
-from keepsaid.domain.session import Terms as SessionTerms
-from keepsaid.domain.slot import Terms as SlotTerms
+from keepsaid.domain.session import SessionTerms
+from keepsaid.domain.slot import SlotTerms
 from keepsaid.domain.staged import staged_in
 from keepsaid.domain.taint import taint_in
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent

@@ -14,7 +14,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.reference import Guess, Said, infer
-from keepsaid.domain.slot import OnMismatch, Slot, Terms
+from keepsaid.domain.slot import OnMismatch, Slot, SlotTerms
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.labels import RECEIVED, is_named, speaker
 
@@ -129,7 +129,7 @@ def _slot(one: Settled) -> Json:
 class Asked:
     """The questions open when a turn begins, as its messages are heard one by one."""
 
-    def __init__(self, around: Surroundings, terms: Terms) -> None:
+    def __init__(self, around: Surroundings, terms: SlotTerms) -> None:
         self._around = around
         self._terms = terms
         self._open = list(around.slots)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from keepsaid.domain.compaction import Cut, CutContext, Terms, ahead, due
+from keepsaid.domain.compaction import CompactionTerms, Cut, CutContext, ahead, due
 from keepsaid.domain.context import TAIL_MAX, LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt
@@ -63,14 +63,14 @@ class Guard:
         clock: Clock,
         name: Callable[[Lane, float], None],
         windows: Windows | None = None,
-        terms: Terms | None = None,
+        terms: CompactionTerms | None = None,
     ) -> None:
         self._operations = operations
         self._lanes = lanes
         self._clock = clock
         self._name = name
         self.windows = windows or Windows()
-        self._terms = terms or Terms()
+        self._terms = terms or CompactionTerms()
 
     async def cut(self, lane: Lane, tail: LaneTail) -> LaneTail | None:
         """The lane without the older half of its messages; None when nothing could be cut in time.

@@ -12,7 +12,7 @@ from time import time
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.event import RECEIVED, Event
-from keepsaid.engine.subscriber import Terms
+from keepsaid.engine.subscriber import DeliveryTerms
 from keepsaid.testing.crash.evidence import HEARER, heard_beside
 
 _CRITIC, _GUEST = "critic", "guest"
@@ -20,8 +20,8 @@ _TOPICS = ("turn.committed", RECEIVED)
 _HARD = 5
 """Every so many events one is not learned at once."""
 
-_PATIENT = Terms(attempts_max=1_000, again_ms=20, again_ms_max=100)
-_ONCE = Terms(attempts_max=1)
+_PATIENT = DeliveryTerms(attempts_max=1_000, again_ms=20, again_ms_max=100)
+_ONCE = DeliveryTerms(attempts_max=1)
 
 
 class Hearer:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import Event, SettleDeliveries, TakeDeliveries, wants
-from keepsaid.engine.subscriber import Terms
+from keepsaid.engine.subscriber import DeliveryTerms
 from keepsaid.errors import StoreError
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.ledger import Heard, Seen
@@ -18,7 +18,7 @@ from keepsaid.testing.simulator.net import Net
 
 NAME = "ear"
 TOPICS = ("turn.*", "session.*", "reply.*")
-_TERMS = Terms(limit_ms=2_000, attempts_max=10_000, again_ms=200, again_ms_max=2_000)
+_TERMS = DeliveryTerms(limit_ms=2_000, attempts_max=10_000, again_ms=200, again_ms_max=2_000)
 _SLOW_S, _AGAIN_S = 1.5, 1.0
 _ALL = 1 << 20
 
