@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from keepsaid.extensions.discover import in_folder
+from keepsaid.extensions.discovery import in_folder
 from keepsaid.extensions.loading import forget
 from keepsaid.testing.lobby import Lobby
 

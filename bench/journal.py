@@ -18,10 +18,9 @@ from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Tell
 from keepsaid.domain.event import EACH, RECEIVED, Event, several
-from keepsaid.engine.loops import Stage, keep_going
-from keepsaid.engine.subscriber import Subscriber
-from keepsaid.engine.subscriber import Tell as Telling
-from keepsaid.engine.subscribers import Subscribers
+from keepsaid.engine.subscriptions import Subscriber, Subscribers
+from keepsaid.engine.subscriptions import Tell as Telling
+from keepsaid.engine.supervisor import Stage, keep_going
 from keepsaid.pipeline.intake import Door, Limits
 
 _ROUNDS = 3

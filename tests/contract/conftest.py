@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import events_of
-from keepsaid.events.topics import CORE
+from keepsaid.events.catalog import CORE
 from keepsaid.testing.contracts.operations import Store
 
 R = TypeVar("R")

@@ -36,8 +36,8 @@ from keepsaid.domain.scheduling import EndRun, SettleRun
 from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
 from keepsaid.domain.task import CancelTask, NewTask
-from keepsaid.engine.gauge import Gauge, Marks
-from keepsaid.events.topics import CORE
+from keepsaid.engine.supervisor import Gauge, Marks
+from keepsaid.events.catalog import CORE
 from keepsaid.testing import contracts
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, lane_of, outcome, said, verdict
 from keepsaid.testing.clock import VirtualClock

@@ -27,7 +27,7 @@ from keepsaid.domain.busy import Steer
 from keepsaid.domain.commits import Commit, ExpireLeases, Fail, Failure, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
 from keepsaid.domain.turn import Answer, Claimed
-from keepsaid.engine.attempt import TAKEN
+from keepsaid.engine.workers import TAKEN
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, said
 from keepsaid.testing.contracts.failures import fenced

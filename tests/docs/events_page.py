@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tests.docs.markdown import lines_of, table
 
 from keepsaid.domain.ids import PREFIXES
+from keepsaid.events.catalog import CORE
 from keepsaid.events.schema import Schema
-from keepsaid.events.topics import CORE
 
 _HEAD = """\
 # Topics

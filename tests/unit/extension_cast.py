@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from keepsaid.extensions.discover import in_folder
-from keepsaid.extensions.guest import State
+from keepsaid.extensions.discovery import in_folder
 from keepsaid.extensions.lifecycle import Lifecycle, Limits
+from keepsaid.extensions.loaded import State
 from keepsaid.testing.lobby import Lobby
 
 HEAD = "from keepsaid.extensions import context, extension, on, schedule, tool\n"

@@ -21,11 +21,10 @@ from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import Answer, ToolClass
 from keepsaid.domain.views import MessageFilter, Story
-from keepsaid.engine.attempt import TAKEN, Attempt, Patience
-from keepsaid.engine.loops import Stage, keep_going
+from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.rescuer import CrashNotices, Rescuer
-from keepsaid.engine.workers import Places, Workers
+from keepsaid.engine.supervisor import Stage, keep_going
+from keepsaid.engine.workers import TAKEN, Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.intake import Door, Limits

@@ -18,12 +18,12 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Commit, Tell
 from keepsaid.domain.event import Event, SettleDeliveries, several, wants
 from keepsaid.domain.ids import PREFIXES
-from keepsaid.engine.subscriber import DeliveryTerms, Subscriber
+from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber
 from keepsaid.errors import StoreFull
-from keepsaid.events.bell import Bell
+from keepsaid.events.catalog import CORE, checked, topics_of
 from keepsaid.events.dispatcher import Dispatcher
+from keepsaid.events.notifier import Bell
 from keepsaid.events.schema import Holds
-from keepsaid.events.topics import CORE, checked, topics_of
 from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.clock import CountingIds, VirtualClock
 

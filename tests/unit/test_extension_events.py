@@ -9,7 +9,7 @@ from tests.unit.extension_cast import put
 
 from keepsaid.app.instance import opened
 from keepsaid.config import Home, load
-from keepsaid.events.topics import CORE
+from keepsaid.events.catalog import CORE
 
 SETTINGS: dict[str, Any] = {"models": {"chat": "none"}, "collection": {"extractor": "none"}}
 GOOD = """

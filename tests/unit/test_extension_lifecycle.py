@@ -12,10 +12,10 @@ from tests.waits import HANG_S
 
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.discover import in_folder
-from keepsaid.extensions.guest import Phase, State
+from keepsaid.extensions.discovery import in_folder
 from keepsaid.extensions.lifecycle import Lifecycle, Limits
-from keepsaid.extensions.order import ordered
+from keepsaid.extensions.loaded import Phase, State
+from keepsaid.extensions.loading import ordered
 from keepsaid.testing.lobby import Lobby
 
 STEPS = """

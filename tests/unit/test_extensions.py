@@ -21,8 +21,8 @@ from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.scene import Passing
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions import account
-from keepsaid.extensions.offers import TurnOffers
+from keepsaid.extensions import loaded
+from keepsaid.extensions.contributions import TurnOffers
 from keepsaid.pipeline.prompt.layers import extensions
 from keepsaid.testing.lobby import Lobby
 from keepsaid.testing.model_script import Call, Say, Script
@@ -131,7 +131,7 @@ async def test_the_account_tells_another_process_what_became_of_each(
     put(home.extensions, "leak", source)
     put(home.extensions, "good", "@extension(id='good')\nclass A: ...\n")
     async with runtime(tmp_path):
-        told = account.read(home.extensions_file)
+        told = loaded.read(home.extensions_file)
     assert [told[name]["state"] for name in ("good", "leak")] == ["active", "quarantined"]
     assert told["leak"]["phase"] == "initialize"
     assert "ValueError" in told["leak"]["reason"]

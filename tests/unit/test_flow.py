@@ -18,8 +18,8 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.route import Action, Routes, Rule
 from keepsaid.domain.turn import Answer, Claimed, Recent, Usage
 from keepsaid.domain.views import MessageFilter
-from keepsaid.engine.loops import Stage, keep_going
 from keepsaid.engine.progress import ProgressHub
+from keepsaid.engine.supervisor import Stage, keep_going
 from keepsaid.errors import InputError, StoreBroken
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.intake import Door, Limits

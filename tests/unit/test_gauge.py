@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.engine.gauge import Gauge, Marks
+from keepsaid.engine.supervisor import Gauge, Marks
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road

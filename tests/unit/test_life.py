@@ -5,9 +5,9 @@ from __future__ import annotations
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.suspicion import TrialTerms
-from keepsaid.engine.attempt import Attempt, Patience
+from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.rescuer import CrashNotices, Rescuer
+from keepsaid.engine.workers import Attempt, Patience
 from keepsaid.errors import ModelAuth
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, Life, LifeTerms
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED

@@ -6,7 +6,7 @@ import asyncio
 
 from tests.waits import HANG_S
 
-from keepsaid.engine.loops import Stage, keep_going
+from keepsaid.engine.supervisor import Stage, keep_going
 from keepsaid.errors import StoreBroken, StoreFull
 from keepsaid.testing.clock import VirtualClock
 

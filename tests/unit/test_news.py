@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.forgetting import name_digest
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.events.news import Newsteller
+from keepsaid.events.dispatcher import Newsteller
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 Told = list[tuple[str, dict[str, object]]]

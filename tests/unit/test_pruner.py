@@ -14,7 +14,7 @@ from keepsaid.domain.commits import BeginPruning, EpisodesKept, Intake, Receive,
 from keepsaid.domain.message import Marks
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, RetentionTerms
 from keepsaid.domain.views import MessageFilter
-from keepsaid.engine.pruner import Pruner
+from keepsaid.engine.caretakers import Pruner
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road, Store

@@ -13,7 +13,7 @@ from tests.unit.test_reload import rule, write
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home
 from keepsaid.errors import ConfigError
-from keepsaid.extensions.guest import Phase, State
+from keepsaid.extensions.loaded import Phase, State
 
 FOLLOWS = """
 @extension(id='{id}', config={{'sides': {{'type': 'integer', 'default': 6, 'maximum': 100}}}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.sessions import invalidate
 from keepsaid.domain.session import SessionTerms
-from keepsaid.engine.sessions import LOOKED_MAX, Sleepers
+from keepsaid.engine.caretakers import LOOKED_MAX, Sleepers
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road

@@ -9,7 +9,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Tell
-from keepsaid.engine.subscribers import Subscribers
+from keepsaid.engine.subscriptions import Subscribers
 from keepsaid.testing.clock import VirtualClock
 
 

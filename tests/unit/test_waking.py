@@ -16,7 +16,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Lease
-from keepsaid.engine.loops import Stage, keep_going
+from keepsaid.engine.supervisor import Stage, keep_going
 from keepsaid.pipeline.leasing import Waking
 from keepsaid.testing.clock import settle
 

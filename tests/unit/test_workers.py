@@ -12,10 +12,9 @@ from tests.waits import HANG_S
 from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Answer, Claimed, Lease
-from keepsaid.engine.attempt import Attempt, Patience
+from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.rescuer import CrashNotices, Rescuer
-from keepsaid.engine.workers import Places, Workers
+from keepsaid.engine.workers import Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest

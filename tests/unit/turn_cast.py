@@ -21,8 +21,8 @@ from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import Claimed, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
-from keepsaid.engine.attempt import Attempt, Patience
 from keepsaid.engine.progress import ProgressHub
+from keepsaid.engine.workers import Attempt, Patience
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.intake import Door, Limits
 from keepsaid.pipeline.leasing import Leases, LeaseTerms

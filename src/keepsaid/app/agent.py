@@ -24,8 +24,7 @@ from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.extensions.offers import TurnOffers
-from keepsaid.extensions.streaming import Streams
+from keepsaid.extensions.contributions import Streams, TurnOffers
 from keepsaid.memory.bulletins import Briefings
 from keepsaid.memory.forget_tool import memory_forget
 from keepsaid.memory.gates import InjectionSettings

@@ -8,8 +8,8 @@ from keepsaid.app.extending import Extending
 from keepsaid.app.scheduling import Scheduling
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule, What
 from keepsaid.engine.errands import Errand
-from keepsaid.extensions.discover import Source
-from keepsaid.extensions.guest import State
+from keepsaid.extensions.discovery import Source
+from keepsaid.extensions.loaded import State
 
 Work = Callable[[], Awaitable[str | None]]
 

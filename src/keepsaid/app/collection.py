@@ -13,9 +13,9 @@ from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, Reque
 from keepsaid.domain.ids import MAX_ID
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.collector import Collector, Nightly, Pace, UnreadSessions
-from keepsaid.engine.loops import Stage
+from keepsaid.engine.supervisor import Stage
 from keepsaid.errors import ConfigError
-from keepsaid.extensions.lending import Active, LentExtractor, lent_by
+from keepsaid.extensions.provided import Active, LentExtractor, lent_by
 from keepsaid.memory.collect import Collection, CollectionStore, Reading
 from keepsaid.memory.explicit import ExplicitExtractor
 from keepsaid.ports.model import Extractor, Model

@@ -13,18 +13,16 @@ from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
 from keepsaid.app.hosting import Host
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import ChannelConfig
-from keepsaid.engine.loops import Stage
+from keepsaid.engine.supervisor import Stage
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions import account
+from keepsaid.extensions import loaded
 from keepsaid.extensions.agent import DeclaredAgent
-from keepsaid.extensions.discover import Found, Source, in_folder, in_packages, unique
-from keepsaid.extensions.given import GuestContext
-from keepsaid.extensions.guest import Guest, State
+from keepsaid.extensions.context import GuestContext, settings_of
+from keepsaid.extensions.contributions import Listeners, TurnOffers
+from keepsaid.extensions.discovery import Found, Source, in_folder, in_packages, unique
 from keepsaid.extensions.lifecycle import Lifecycle, Surroundings
-from keepsaid.extensions.listening import Listeners
+from keepsaid.extensions.loaded import Guest, State
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
-from keepsaid.extensions.offers import TurnOffers
-from keepsaid.extensions.settings import settings_of
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.model import Model, Tool
@@ -165,7 +163,7 @@ class Extending:
         if not any(one.fault or one.found.source is not Source.BUILT_IN for one in guests):
             return
         try:
-            account.write(self._home.extensions_file, os.getpid(), guests)
+            loaded.write(self._home.extensions_file, os.getpid(), guests)
         except OSError as error:
             _log.warning("what became of extensions cannot be written (%s)", error.strerror)
 

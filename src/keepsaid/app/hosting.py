@@ -17,7 +17,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.text import normalise
 from keepsaid.errors import ExtensionError, InputError
-from keepsaid.events.topics import USER_MESSAGE
+from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store import Operations

@@ -51,21 +51,16 @@ from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed
-from keepsaid.engine.attempt import Attempt, Patience
+from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, Sleepers
 from keepsaid.engine.compactor import Compactor
-from keepsaid.engine.gauge import Gauge, Marks
-from keepsaid.engine.loops import Stage
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.pruner import Pruner
-from keepsaid.engine.rescuer import CrashNotices, Rescuer
-from keepsaid.engine.sessions import Sleepers
-from keepsaid.engine.supervisor import Crew, Recovered, Supervisor
-from keepsaid.engine.workers import Places, Workers
+from keepsaid.engine.supervisor import Crew, Gauge, Marks, Recovered, Stage, Supervisor
+from keepsaid.engine.workers import Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.extensions.discover import Found
-from keepsaid.extensions.guest import Guest
-from keepsaid.extensions.lending import Active, LentEmbedder, lent_by
-from keepsaid.extensions.offers import TurnOffers
+from keepsaid.extensions.contributions import TurnOffers
+from keepsaid.extensions.discovery import Found
+from keepsaid.extensions.loaded import Guest
+from keepsaid.extensions.provided import Active, LentEmbedder, lent_by
 from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.inject import LEG_SHARE
 from keepsaid.memory.record import RECORDED_MAX

@@ -10,9 +10,9 @@ from keepsaid.app.reload import IN_FORCE, Character, Prepared, Reloading, Rules
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.errors import ConfigError, ExtensionError
-from keepsaid.extensions.discover import Found
+from keepsaid.extensions.context import settings_of
+from keepsaid.extensions.discovery import Found
 from keepsaid.extensions.lifecycle import Lifecycle, Wanted
-from keepsaid.extensions.settings import settings_of
 from keepsaid.pipeline.flow import Flow
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Operations

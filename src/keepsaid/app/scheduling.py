@@ -18,8 +18,8 @@ from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, What
 from keepsaid.domain.scheduling import AddSchedule, MoveSchedule, ReplaceSchedules, RunNow
 from keepsaid.domain.timing import Once, checked, first_due
 from keepsaid.engine.errands import Errand, Errands
-from keepsaid.engine.loops import Stage
 from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
+from keepsaid.engine.supervisor import Stage
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store_views import ScheduleView

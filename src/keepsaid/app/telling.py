@@ -11,12 +11,11 @@ from keepsaid.domain.commits import Tell as Told
 from keepsaid.domain.event import DecideDelivery, Event
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.text import normalise
-from keepsaid.engine.loops import Stage
-from keepsaid.engine.subscriber import DeliveryTerms, Subscriber, Tell
-from keepsaid.engine.subscribers import Subscribers
-from keepsaid.events.news import Newsteller
-from keepsaid.events.topics import checked, topics_of
-from keepsaid.events.waiting import wait_for
+from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
+from keepsaid.engine.supervisor import Stage
+from keepsaid.events.catalog import checked, topics_of
+from keepsaid.events.dispatcher import Newsteller
+from keepsaid.events.notifier import wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store import Operations

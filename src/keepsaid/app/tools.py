@@ -11,7 +11,7 @@ from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.adapters.tools.pins import ACCEPTED_FILE, WAITING_FILE, ToolPins
 from keepsaid.config import Config, Home
 from keepsaid.domain.pin import Described, Standing
-from keepsaid.engine.loops import Stage
+from keepsaid.engine.supervisor import Stage
 from keepsaid.errors import ConfigError, ToolError
 from keepsaid.ports.model import Served, Tool, ToolSource
 from keepsaid.ports.runtime import Clock

@@ -19,11 +19,10 @@ from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, R
 from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
-from keepsaid.engine.approvals import Expiry, make_call
-from keepsaid.engine.attempt import Patience
-from keepsaid.engine.loops import Stage
 from keepsaid.engine.relay import Relay, RelayTerms
-from keepsaid.engine.tasks import Craft, Surroundings, TaskLimits, Tasks
+from keepsaid.engine.supervisor import Stage
+from keepsaid.engine.tasks import Craft, Expiry, Surroundings, TaskLimits, Tasks, make_call
+from keepsaid.engine.workers import Patience
 from keepsaid.errors import InputError
 from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.results import Results

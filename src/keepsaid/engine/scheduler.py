@@ -1,7 +1,4 @@
-"""The scheduler: what is due becomes runs, runs are executed, and what is heard of them is followed until it has left.
-
-Each of these is a commit by itself: a process that dies between two of them leaves a row that says how to go on.
-"""
+"""Assignments: a time of a schedule that a worker does: its task, and what is told once that has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +13,8 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.relay import Untold, trust_of
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Run, Schedule, Target, What, astray, fired, verdict_on
@@ -29,15 +27,53 @@ from keepsaid.domain.scheduling import (
     RunKey,
     SettleRun,
 )
-from keepsaid.domain.task import Ending, Task
+from keepsaid.domain.task import Ending, NewTask, Task, TaskStory
+from keepsaid.domain.text import cut
 from keepsaid.domain.timing import Quiet
-from keepsaid.engine.assignment import PRIORITY, come_back, task_of, verdict_of
+from keepsaid.domain.work import Notify, WorkTerms
 from keepsaid.engine.errands import Errands
+from keepsaid.engine.relay import told
 from keepsaid.engine.tasks import told_owner
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store import Operations
 from keepsaid.ports.store_views import ScheduleView, TaskView
+
+PRIORITY = 100
+"""What schedules ask comes after people and webhooks (seed 000, Notifications)."""
+
+_WHY_CHARS_MAX = 500
+
+
+def task_of(number: int, schedule: Schedule) -> NewTask:
+    """The task that a time of a schedule makes: of one schedule one at a time.
+
+    One that is heard in a lane is of that lane, as what a turn there has done; of others the owner is told. What came
+    to its end is told by the run, everything else by the task.
+    """
+    new, known_as = schedule.new, show("schedule", schedule.id)
+    outside = new.trust is not Trust.OWNER
+    if new.target is not None:
+        lane, key = new.target.lane, f"schedule:{known_as}"
+        return NewTask(number, new.text, key, lane=lane, depth=1, outside=outside, priority=PRIORITY)
+    terms, key = WorkTerms(notify=Notify.ON_FAILURE), f"schedule:{new.name or known_as}"
+    return NewTask(number, new.text, key, terms=terms, outside=outside, priority=PRIORITY)
+
+
+def verdict_of(story: TaskStory | None) -> tuple[str, str]:
+    """The verb of a run whose task has ended, and why; what was ended by a person's word is charged to nobody."""
+    if story is None or story.task.state == "cancelled":
+        return "interrupt", "its task was cancelled" if story else "its task is gone"
+    if story.task.state == "completed":
+        return "execute", ""
+    return "fail", cut(f"its task failed: {story.task.reason}", _WHY_CHARS_MAX)
+
+
+def come_back(story: TaskStory, target: Target, fence: Fence) -> Inbound:
+    """What it came to, as a message of the lane that hears it; its words are data."""
+    untold = Untold(target.lane, (story.task,), url=target.url, direct=target.direct)
+    return replace(told(story.task, untold, trust_of(story), fence), priority=PRIORITY)
+
 
 _log = logging.getLogger("keepsaid.schedules")
 _PIECE = 64

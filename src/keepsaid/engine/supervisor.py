@@ -1,23 +1,123 @@
-"""The supervisor: recovers, then keeps every stage going until it is told to stop."""
+"""The supervisor: recovers, keeps every service running until it is told to stop, and warns of a growing backlog."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from keepsaid.domain.commits import Relinquish
-from keepsaid.engine.loops import Stage, keep_going
-from keepsaid.engine.rescuer import Rescuer
+from keepsaid.domain.commits import Relinquish, Tell
+from keepsaid.engine.caretakers import Rescuer
 from keepsaid.engine.workers import Workers
-from keepsaid.errors import StoreBroken
+from keepsaid.errors import KeepsaidError, StoreBroken
 from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.outbox import Post
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import RetentionView
 
 _log = logging.getLogger("keepsaid.engine")
+_FAILED_WAIT_MS = 1_000
+_BROKEN_WAIT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage as a loop sees it.
+
+    `work` does what there is to do and returns when to come again, wall milliseconds: 0 at once, None when
+    only a hint or the poll interval can tell. `vital` says that nothing is kept any more when its store is
+    broken; the others go on without what it does.
+    """
+
+    name: str
+    work: Callable[[], Awaitable[int | None]]
+    hint: asyncio.Event
+    poll_ms: int = 5_000
+    vital: bool = True
+
+
+async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken], None]) -> None:
+    """Run a stage until cancelled; an error is logged and waited out, a broken disk ends it."""
+    while True:
+        try:
+            wait_ms = await _round(stage, clock)
+        except StoreBroken as error:
+            if stage.vital:
+                broken(error)
+                return
+            _log.error("stage %s: %s", stage.name, error.what, extra={"code": error.code})
+            wait_ms = _BROKEN_WAIT_MS
+        except KeepsaidError as error:
+            _log.warning("stage %s: %s", stage.name, error.what, extra={"code": error.code})
+            wait_ms = _FAILED_WAIT_MS
+        except Exception as error:  # noqa: BLE001  # guard: engine loop - one bad item must not stop a stage
+            _log.error("stage %s failed", stage.name, exc_info=error)
+            wait_ms = _FAILED_WAIT_MS
+        if _cancelled():
+            return
+        await clock.wait(stage.hint, wait_ms)
+
+
+def _cancelled() -> bool:
+    """Whether the loop was cancelled, though it heard of something else: a gathering may tell of a failure instead."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _round(stage: Stage, clock: Clock) -> float:
+    """One round of work; returns how long to wait for the next, in milliseconds."""
+    due = await stage.work()
+    return stage.poll_ms if due is None else max(0, min(stage.poll_ms, due - clock.due_ms()))
+
+
+_backlog_log = logging.getLogger("keepsaid.buffer")
+CODE = "KS-BACKLOG"
+TOPIC = "buffer.backlog"
+_CALM = 0.8
+"""A warning is given again only after what it is about fell below this part of its limit."""
+
+
+class GaugeStore(Operations, RetentionView, Protocol):
+    """What is measured, and told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How many messages may wait, and how long the oldest of them, in milliseconds."""
+
+    count: int = 10_000
+    age_ms: int = 600_000
+
+
+class Gauge:
+    """Measures what waits; each limit is warned of in the log and the journal when it is crossed."""
+
+    def __init__(self, store: GaugeStore, clock: Clock, marks: Marks) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = {"count": marks.count, "age": marks.age_ms}
+        self._above: set[str] = set()
+
+    async def work(self) -> None:
+        """Measure once."""
+        backlog, now = await self._store.backlog(), self._clock.now_ms()
+        age = 0 if backlog.oldest_at is None else max(0, now - backlog.oldest_at)
+        for what, found in (("count", backlog.waiting), ("age", age)):
+            limit = self._limits[what]
+            if found < _CALM * limit:
+                self._above.discard(what)
+            elif found >= limit and what not in self._above:
+                payload = {"what": what, "waiting": backlog.waiting, "oldest_age_ms": age, "limit": limit}
+                await self._store.apply(Tell(TOPIC, json.dumps(payload), now))
+                self._above.add(what)
+                told = (backlog.waiting, age / 1_000)
+                _backlog_log.warning("%d messages wait, the oldest for %d s", *told, extra={"code": CODE})
+
+
 _RESCUE_MS = 10_000
 
 

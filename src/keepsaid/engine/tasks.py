@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.task import ClaimTasks, Ending, EndTask, RenewTask, Task, TaskFilter, TaskStory
-from keepsaid.domain.text import cut
-from keepsaid.domain.turn import Held
+from keepsaid.domain.task import ClaimTasks, Ending, EndTask, ExpireTasks, RenewTask, Task, TaskFilter, TaskStory
+from keepsaid.domain.text import cut, digest, normalise
+from keepsaid.domain.turn import Held, StepKind, Usage
 from keepsaid.domain.work import TaskKind
-from keepsaid.engine.attempt import HOPELESS, Patience
+from keepsaid.engine.workers import HOPELESS, Patience
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
-from keepsaid.pipeline.turn.run import NeedsReview, StepLog
+from keepsaid.pipeline.turn.authorization import call_of
+from keepsaid.pipeline.turn.run import REPEATABLE, Begun, Call, NeedsReview, StepLog, call_tool
 from keepsaid.pipeline.turn.worker import Done, references
+from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store import Operations
 from keepsaid.ports.store_views import TaskView
@@ -260,3 +262,42 @@ def told_owner(task: Task, how: Ending, text: str) -> str:
     if how is Ending.PARK:
         return cut(f"Task {name}{by} needs your word: {text}. /approve {name} or /reject {name}", _TOLD_CHARS_MAX)
     return cut(f"Task {name}{by} failed: {text}. keepsaid task show {name}", _TOLD_CHARS_MAX)
+
+
+async def make_call(
+    tools: Callable[[], Sequence[Tool]], story: TaskStory, _named: Mapping[str, Task], steps: StepLog
+) -> Done:
+    """Make the one call of a task, with exactly the arguments that were approved.
+
+    It is recorded as a step: a call that must not be repeated and has no result waits for a person again. Raises
+    TaskImpossible where the tool is gone, NeedsReview, and LeaseLost.
+    """
+    call = call_of(story.task)
+    tool = next((one for one in tools() if one.name == call.name), None)
+    if tool is None:
+        raise TaskImpossible(f"the tool {call.name} of {show('task', story.task.id)} is not there any more")
+
+    async def make(begun: Begun) -> tuple[str, Usage]:
+        await begun()
+        return cut(normalise(str(await call_tool(tool, call.arguments))), tool.chars_max), Usage()
+
+    what = digest(call.name, call.arguments)
+    output = await steps.once(Call(StepKind.TOOL, call.name, what, tool.kind in REPEATABLE), make)
+    return Done(str(output))
+
+
+class Expiry:
+    """Ends what waited for the owner's approval longer than it may."""
+
+    def __init__(self, operations: Operations, view: TaskView, clock: Clock) -> None:
+        self._operations = operations
+        self._view = view
+        self._clock = clock
+
+    async def work(self) -> int | None:
+        """Fail what is overdue; returns when the next is (milliseconds UTC), None when nothing waits."""
+        due, now = await self._view.next_expiry(), self._clock.now_ms()
+        if due is None or due > now:
+            return due
+        await self._operations.apply(ExpireTasks(now))
+        return await self._view.next_expiry()

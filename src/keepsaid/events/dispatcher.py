@@ -1,9 +1,12 @@
-"""The dispatcher: what the journal tells becomes deliveries, for each subscriber from where it has come to."""
+"""The dispatcher: turns lines of the journal into deliveries, and changes of memory into lines of the journal."""
 
 from __future__ import annotations
 
 from keepsaid.domain.event import Distribute
-from keepsaid.events.bell import Bell
+from keepsaid.domain.news import TellNews
+from keepsaid.events.notifier import Bell
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Operations
 
@@ -22,3 +25,25 @@ class Dispatcher:
             self._bell.ring()
             return 0
         return None
+
+
+_AT_ONCE = 256
+
+
+class Newsteller:
+    """Follows the memory store."""
+
+    def __init__(self, news: MemoryNews, operations: Operations, clock: Clock) -> None:
+        self._news = news
+        self._operations = operations
+        self._clock = clock
+
+    async def work(self) -> int | None:
+        """Tell what waits; at once again while there is more."""
+        waiting = await self._news.waiting(_AT_ONCE)
+        if not waiting:
+            return None
+        await self._operations.apply(TellNews(waiting, self._clock.now_ms()))
+        point("news.told")
+        await self._news.told(waiting[-1].n)
+        return 0

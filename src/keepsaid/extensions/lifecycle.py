@@ -1,30 +1,53 @@
-"""The lifecycle: extensions are let in one after another as they depend on each other, and let out the other way round.
-
-One that fails is quarantined with phase, reason and traceback, and what depends on it says why it is not there. The
-others, and the runtime, go on.
-"""
+"""Wishes: the subscriptions that a manifest names, each with what is done when it is told."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.discover import Found
-from keepsaid.extensions.given import GuestContext
-from keepsaid.extensions.guest import Fault, Guest, Phase, State
-from keepsaid.extensions.loading import loaded
-from keepsaid.extensions.manifest import Manifest
-from keepsaid.extensions.order import ordered
+from keepsaid.extensions.context import GuestContext, Tell
+from keepsaid.extensions.discovery import Found
+from keepsaid.extensions.loaded import Fault, Guest, Phase, State
+from keepsaid.extensions.loading import loaded, ordered, tried
+from keepsaid.extensions.manifest import Manifest, Subscription
 from keepsaid.extensions.provided import provided_by
-from keepsaid.extensions.trying import tried
-from keepsaid.extensions.wishes import wish_all
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.runtime import Clock
+
+
+async def wish_all(guest: Guest) -> None:
+    """Let an extension wish for all that its manifest names. Raises ExtensionError where nobody could be told."""
+    assert guest.context is not None, "what is initialized has a context"
+    for one in guest.manifest.events.subscribes:
+        named = one.method if one.handler == "custom" else one.handler
+        await guest.context.subscribe(one.topic, _tell(guest, one), named)
+
+
+def _tell(guest: Guest, one: Subscription) -> Tell:
+    context, agent = guest.context, guest.provided.agent
+    assert context is not None, "what is initialized has a context"
+    if one.handler == "custom":
+        method: Tell = getattr(guest.made, one.method)
+        return method
+    if one.handler == "notify_user":
+        return lambda event: context.notify_user(_text(event, "text"), f"{event.id}")
+    if agent is None:
+        raise ExtensionError(f"nobody can be invoked for {one.topic}: there is no agent")
+    return lambda event: agent.invoke(_text(event, "prompt"))
+
+
+def _text(event: Event, field: str) -> str:
+    """What an event says in a field, else all it holds."""
+    said = event.payload.get(field)
+    return said if isinstance(said, str) and said.strip() else f"{event.topic}: {json.dumps(dict(event.payload))}"
+
 
 _log = logging.getLogger("keepsaid.extensions")
 _UNWELL_MAX = 3

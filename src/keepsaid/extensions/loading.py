@@ -1,10 +1,11 @@
-"""Loading: the one place where code of an extension is imported; in a thread that can be given up: it may hang."""
+"""Loading: imports the code of extensions in order of their dependencies, each call within a time limit."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -13,7 +14,92 @@ from types import ModuleType
 from typing import Any
 
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.discover import Found, Source
+from keepsaid.extensions.discovery import Found, Source
+from keepsaid.extensions.loaded import Fault, Phase, fault_of
+
+_LEAVE_S = 0.5
+"""How long one that was broken off gets to end; one that does not heed it is left behind."""
+
+
+async def tried(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: float) -> Fault | None:
+    """Do something of an extension; what was wrong, if anything was. Raises only when its caller is cancelled."""
+    task = asyncio.create_task(_guarded(phase, work), name=f"extension-{phase}")
+    try:
+        done, _ = await asyncio.wait((task,), timeout=limit_s)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        await asyncio.wait((task,), timeout=_LEAVE_S)
+        return Fault(phase, f"it took longer than {limit_s:g} s")
+    return Fault(phase, "it cancelled itself") if task.cancelled() else task.result()
+
+
+async def _guarded(phase: Phase, work: Callable[[], Awaitable[Any]]) -> Fault | None:
+    try:
+        await work()
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - what it raises is its own end alone
+        return fault_of(phase, error)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Waves of extensions, each depending on earlier ones only; and why the others cannot be let in."""
+
+    waves: tuple[tuple[str, ...], ...]
+    faults: Mapping[str, str]
+
+
+def ordered(needs: Mapping[str, Sequence[str]], out: Mapping[str, str] | None = None) -> Order:
+    """The order of extensions by what each depends on. `out` says why some are not there: off, or broken before.
+
+    The same extensions give the same order: within a wave by name.
+    """
+    faults: dict[str, str] = {}
+    for name in sorted(needs):
+        missing = [one for one in needs[name] if one not in needs]
+        if missing:
+            why = (out or {}).get(missing[0], "nothing with this id is there")
+            faults[name] = f"it depends on {missing[0]}: {why}"
+    waves: list[tuple[str, ...]] = []
+    left = {name: set(needs[name]) for name in sorted(needs) if name not in faults}
+    done: set[str] = set()
+    while left:
+        wave = tuple(name for name, wanted in left.items() if wanted <= done)
+        if not wave:
+            break
+        waves.append(wave)
+        done.update(wave)
+        left = {name: wanted for name, wanted in left.items() if name not in done}
+    for name in left:
+        round_trip = _cycle(name, left)
+        if round_trip:
+            faults[name] = f"it depends on itself: {' -> '.join(round_trip)}"
+    for name in left:
+        if name not in faults:
+            faults[name] = f"it depends on {_broken(needs[name], faults, left)}, which cannot be let in"
+    return Order(tuple(waves), faults)
+
+
+def _broken(wanted: Sequence[str], faults: Mapping[str, str], left: Mapping[str, set[str]]) -> str:
+    return next(one for one in wanted if one in faults or one in left)
+
+
+def _cycle(start: str, left: Mapping[str, set[str]]) -> list[str]:
+    """The way from one back to itself, if there is one."""
+    paths, seen = [[start]], {start}
+    while paths:
+        path = paths.pop(0)
+        for one in sorted(left.get(path[-1], ())):
+            if one == start:
+                return [*path, start]
+            if one not in seen:
+                seen.add(one)
+                paths.append([*path, one])
+    return []
+
 
 _PREFIX = "keepsaid_extension_"
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from keepsaid.domain.timing import Cron, Every, Timing, checked
 from keepsaid.errors import ExtensionError, InputError
-from keepsaid.events.topics import topics_of
+from keepsaid.events.catalog import topics_of
 from keepsaid.extensions.declare import API
 
 FILE = "manifest.yaml"

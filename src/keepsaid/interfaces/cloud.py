@@ -7,8 +7,8 @@ from typing import Any
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.ids import PREFIXES, show
 from keepsaid.domain.prompt import Json
+from keepsaid.events.catalog import CORE
 from keepsaid.events.schema import Field, Holds
-from keepsaid.events.topics import CORE
 from keepsaid.interfaces.shapes import when
 
 _SOURCE = "/keepsaid"

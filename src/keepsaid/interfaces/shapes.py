@@ -22,7 +22,7 @@ from keepsaid.pipeline.prompt.assemble import compared
 if TYPE_CHECKING:
     from keepsaid.app.reload import Reloaded
     from keepsaid.domain.upkeep import Holdings
-    from keepsaid.engine.pruner import Run
+    from keepsaid.engine.caretakers import Run
     from keepsaid.interfaces.absence import Absence
     from keepsaid.memory.maintain import Done
 

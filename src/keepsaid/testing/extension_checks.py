@@ -13,9 +13,9 @@ from pathlib import Path
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply, ReplyDraft, SendResult
 from keepsaid.errors import KeepsaidError
-from keepsaid.extensions.discover import Found
-from keepsaid.extensions.guest import Guest
+from keepsaid.extensions.discovery import Found
 from keepsaid.extensions.lifecycle import Limits
+from keepsaid.extensions.loaded import Guest
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.model import Tool
 from keepsaid.testing.lobby import Lobby, Settings

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from keepsaid.app.builtin.parts import BuiltInContext
 from keepsaid.domain.turn import Claimed
-from keepsaid.engine.loops import Stage
+from keepsaid.engine.supervisor import Stage
 from keepsaid.ports.model import Tool
 
 

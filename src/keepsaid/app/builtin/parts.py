@@ -10,9 +10,9 @@ from pathlib import Path
 
 from keepsaid.config import Config
 from keepsaid.domain.turn import Claimed
-from keepsaid.engine.loops import Stage
-from keepsaid.extensions.discover import Found, Source
-from keepsaid.extensions.given import GuestContext
+from keepsaid.engine.supervisor import Stage
+from keepsaid.extensions.context import GuestContext
+from keepsaid.extensions.discovery import Found, Source
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.ports.model import Tool
 

@@ -13,7 +13,7 @@ from keepsaid.domain.event import wants
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
-from keepsaid.events.topics import CORE, topics_of
+from keepsaid.events.catalog import CORE, topics_of
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, show
 from keepsaid.interfaces.cli.remote import either

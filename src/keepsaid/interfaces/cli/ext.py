@@ -18,7 +18,7 @@ from keepsaid.interfaces.cli.output import Table, facts, show
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
-    from keepsaid.extensions.discover import Found
+    from keepsaid.extensions.discovery import Found
 
 app = typer.Typer(help="Extensions: what there is, and what became of it.", rich_markup_mode=None)
 Named = Annotated[str, typer.Argument(metavar="NAME", help="The id, as `ext ls` shows it.")]
@@ -98,7 +98,7 @@ def check(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The id, or the path of a file or folder.")],
 ) -> None:
     """Run one, and see whether it does what every extension must: exit code 6 when it does not."""
-    from keepsaid.extensions.discover import Source, found_at  # noqa: PLC0415
+    from keepsaid.extensions.discovery import Source, found_at  # noqa: PLC0415
     from keepsaid.testing.extension_checks import Trial, checked  # noqa: PLC0415 - a shipped suite, loaded when asked for
 
     there = {one.id: one for one in found()}
@@ -148,7 +148,7 @@ def found() -> list[Found]:
     """What there is in this home."""
     from keepsaid.app.builtin.parts import built_in  # noqa: PLC0415
     from keepsaid.app.extending import found_in  # noqa: PLC0415
-    from keepsaid.extensions.discover import unique  # noqa: PLC0415
+    from keepsaid.extensions.discovery import unique  # noqa: PLC0415
 
     config = session().config()
     return list(unique((*built_in(config), *found_in(session().home, config))))
@@ -163,12 +163,12 @@ def _named(name: str) -> Mapping[str, Any]:
 
 def _shapes() -> dict[str, dict[str, Any]]:
     """What there is by id; where a runtime wrote down how it fares, that too."""
-    from keepsaid.extensions import account  # noqa: PLC0415
+    from keepsaid.extensions import loaded  # noqa: PLC0415
 
-    fared = account.read(session().home.extensions_file)
+    fared = loaded.read(session().home.extensions_file)
     shapes = {}
     for one in found():
-        shape = account.found_shape(one)
+        shape = loaded.found_shape(one)
         last = fared.get(one.id)
         if last is not None and one.enabled and not one.problem:
             shape |= {key: last.get(key) for key in ("state", "phase", "reason", "trace", "needs", "tools", "took_ms")}

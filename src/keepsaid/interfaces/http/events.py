@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.instance import Instance
 from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import read
-from keepsaid.events.topics import topics_of
+from keepsaid.events.catalog import topics_of
 from keepsaid.interfaces.cloud import cloud_event
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound

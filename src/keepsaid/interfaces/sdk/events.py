@@ -9,7 +9,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
-from keepsaid.events.topics import USER_MESSAGE
+from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.interfaces.cloud import cloud_event
 from keepsaid.interfaces.sdk.inbox import Inbox
 from keepsaid.interfaces.sdk.values import CHANNEL, Message

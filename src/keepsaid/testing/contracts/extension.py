@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from keepsaid.extensions.discover import found_at
+from keepsaid.extensions.discovery import found_at
 from keepsaid.testing.extension_checks import CHECKS, Trial
 
 

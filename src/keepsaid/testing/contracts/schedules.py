@@ -24,7 +24,7 @@ from keepsaid.domain.scheduling import (
     SettleRun,
 )
 from keepsaid.domain.timing import Cron, Every, Once
-from keepsaid.events.topics import CORE
+from keepsaid.events.catalog import CORE
 from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store
 

@@ -12,7 +12,7 @@ from time import time
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.event import RECEIVED, Event
-from keepsaid.engine.subscriber import DeliveryTerms
+from keepsaid.engine.subscriptions import DeliveryTerms
 from keepsaid.testing.crash.evidence import HEARER, heard_beside
 
 _CRITIC, _GUEST = "critic", "guest"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import Event, SettleDeliveries, TakeDeliveries, wants
-from keepsaid.engine.subscriber import DeliveryTerms
+from keepsaid.engine.subscriptions import DeliveryTerms
 from keepsaid.errors import StoreError
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.ledger import Heard, Seen

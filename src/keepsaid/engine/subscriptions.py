@@ -1,4 +1,4 @@
-"""A subscriber: is told of one event after another; what fails is tried again later, and given up in the end."""
+"""Subscriptions: a dispatcher, and a loop for each subscriber; a failed delivery is retried, then dead-lettered."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from keepsaid.domain.event import Delivery, Event, Settled, SettleDeliveries, Subscribe, TakeDeliveries
+from keepsaid.domain.event import Delivery, Event, Settled, SettleDeliveries, Subscribe, TakeDeliveries, Unsubscribe
 from keepsaid.domain.text import cut, normalise
+from keepsaid.engine.supervisor import Stage, keep_going
+from keepsaid.errors import StoreBroken
+from keepsaid.events.dispatcher import Dispatcher
+from keepsaid.events.notifier import Bell
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store import Operations
@@ -156,3 +160,68 @@ class Subscriber:
         told = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
         _log.warning("%s was not told of %s, attempt %d%s", *told)
         return Settled(delivery.id, error or "it failed", again_at)
+
+
+_LOOK_MS = 1_000
+
+
+class Subscribers:
+    """All who are told here. With nobody to tell, nothing is done.
+
+    `happened` rings when something may have been told, `bell` when somebody who subscribed has deliveries.
+    """
+
+    def __init__(self, operations: Operations, journal: JournalView, clock: Clock) -> None:
+        self.bell = Bell()
+        self.happened = Bell()
+        self._hint = journal.hint
+        self._operations = operations
+        self._journal = journal
+        self._clock = clock
+        self._dispatcher = Dispatcher(operations, clock, self.bell)
+        self._loops: dict[str, tuple[Subscriber, asyncio.Task[None]]] = {}
+        self._anybody: bool | None = None
+
+    async def add(self, subscriber: Subscriber, topics: tuple[str, ...], *, from_start: bool = False) -> None:
+        """Tell somebody of these topics from now on; who has the same name is told no more by this process."""
+        await self._end(subscriber.name)
+        await subscriber.subscribe(topics, from_start=from_start)
+        self._anybody = True
+        loop = asyncio.create_task(self._tell(subscriber), name=f"tell-{subscriber.name}")
+        self._loops[subscriber.name] = subscriber, loop
+        self._hint.set()
+
+    async def remove(self, name: str) -> bool:
+        """Tell somebody of nothing any more, and drop what was on its way; False when nobody has this name."""
+        await self._end(name)
+        return await self._operations.apply(Unsubscribe(name))
+
+    async def work(self) -> int | None:
+        """Make deliveries of what was told, for those who are here and those who may come back.
+
+        Those who wait for something to happen are woken first, whoever subscribed.
+        """
+        self.happened.ring()
+        if self._anybody is None:
+            self._anybody = bool(await self._journal.subscribers())
+        return await self._dispatcher.work() if self._anybody else None
+
+    async def stop(self) -> None:
+        """Tell nobody any more; what was not told to its end is told again by the next start."""
+        await asyncio.gather(*(self._end(name) for name in list(self._loops)))
+
+    async def _tell(self, subscriber: Subscriber) -> None:
+        with self.bell.listening() as rung:
+            stage = Stage(f"tell {subscriber.name}", subscriber.work, rung, poll_ms=_LOOK_MS, vital=False)
+            await keep_going(stage, self._clock, self._broken)
+
+    def _broken(self, error: StoreBroken) -> None:
+        _log.error("nobody is told any more: %s", error.what, extra={"code": error.code})
+
+    async def _end(self, name: str) -> None:
+        ended = self._loops.pop(name, None)
+        if ended is not None:
+            subscriber, loop = ended
+            await subscriber.stop()
+            loop.cancel()
+            await asyncio.gather(loop, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The pruner: once a day, what was settled long ago leaves, in pieces small enough to harm nobody."""
+"""Caretakers of the operational store: expired leases are returned, quiet sessions end, and old rows are deleted."""
 
 from __future__ import annotations
 
@@ -8,15 +8,115 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from keepsaid.domain.commits import BeginPruning, Prune
+from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLeases
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
-from keepsaid.ports.runtime import Clock, Halt
+from keepsaid.domain.session import Rest, SessionTerms
+from keepsaid.domain.suspicion import TrialTerms
+from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import RetentionView
+from keepsaid.ports.store_views import RetentionView, SessionView
+
+_NOTICES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CrashNotices:
+    """What a person is told of a batch that crashes buried, did so again after its second chance, or that was parked.
+
+    `{batch}` stands for its name, `{deaths}` for how often the program was stopped.
+    """
+
+    buried: str
+    buried_again: str = ""
+    parked: str = ""
+
+
+class Rescuer:
+    """Ends leases that nobody keeps."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        clock: Clock,
+        ids: Ids,
+        owner: str,
+        notices: CrashNotices,
+        terms: TrialTerms | None = None,
+    ) -> None:
+        self._operations = operations
+        self._clock = clock
+        self._ids = ids
+        self._owner = owner
+        self._notices = notices
+        self._terms = terms or TrialTerms()
+
+    async def recover(self) -> tuple[int, ...]:
+        """At start, under the instance lock: every lease of a former owner is void; returns dead batches."""
+        reply_ids = tuple(self._ids.next() for _ in range(_NOTICES_MAX))
+        told = self._notices
+        return await self._operations.apply(
+            VoidLeases(
+                self._owner,
+                self._clock.now_ms(),
+                told.buried,
+                reply_ids,
+                self._terms,
+                self._ids.next(),
+                told.buried_again,
+                told.parked,
+            )
+        )
+
+    async def rescue(self) -> int:
+        """Continuously: leases that ran out; returns how many."""
+        return await self._operations.apply(ExpireLeases(self._clock.steady_ms()))
+
+
+LOOKED_MAX = 100
+"""Sessions of a kind that one commit looks at."""
+
+_POLL_MS = 5_000
+_PAUSE_MS = 20
+"""Between two commits, so that intake goes first."""
+
+
+class SessionStore(Operations, SessionView, Protocol):
+    """Whose sessions they are."""
+
+
+class Sleepers:
+    """Lets sessions sleep and end when their time comes; until then it only reads when that is.
+
+    Lanes are quiet by the steady clock, so that a wall clock that was set neither ends nor keeps a session.
+    """
+
+    def __init__(self, store: SessionStore, clock: Clock, terms: SessionTerms) -> None:
+        self._store = store
+        self._clock = clock
+        self._terms = terms
+
+    @property
+    def poll_ms(self) -> int:
+        """How often it is asked when the next is due: often enough that none is much later than its time."""
+        return min(_POLL_MS, self._terms.sleep_ms)
+
+    async def work(self) -> int | None:
+        """Take what is due, a little at a time; returns when to come again, None when no lane is quiet yet."""
+        terms, steady = self._terms, self._clock.steady_ms()
+        active, sleeping = await self._store.quiet_since()
+        dues = [active + terms.sleep_ms] if active is not None else []
+        dues += [sleeping + terms.end_ms] if sleeping is not None else []
+        if not dues:
+            return None
+        if min(dues) > steady and max(active or 0, sleeping or 0) <= steady:
+            return self._clock.due_ms() + min(dues) - steady
+        before = (steady - terms.sleep_ms, steady - terms.end_ms)
+        await self._store.apply(Rest(*before, steady, self._clock.now_ms(), LOOKED_MAX))
+        return self._clock.due_ms() + _PAUSE_MS
+
 
 _log = logging.getLogger("keepsaid.pruner")
-_PAUSE_MS = 20
 """Between two pieces, so that intake goes first."""
 
 _STALLS_MAX = 3

@@ -1,11 +1,37 @@
-"""Waiting for something to happen, over restarts: what happened meanwhile stands in the journal."""
+"""The notifier: wakes coroutines that wait for an event, also for one that happened before a restart."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from keepsaid.domain.event import Event
-from keepsaid.events.bell import Bell
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import JournalView
+
+
+class Bell:
+    """Whoever listens has an event of his own, which every ring sets."""
+
+    def __init__(self) -> None:
+        self._ears: set[asyncio.Event] = set()
+
+    @contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        """An event that is set by each ring while somebody listens."""
+        ear = asyncio.Event()
+        self._ears.add(ear)
+        try:
+            yield ear
+        finally:
+            self._ears.discard(ear)
+
+    def ring(self) -> None:
+        """Wake them all."""
+        for ear in self._ears:
+            ear.set()
+
 
 _LOOK_MS = 5_000
 """Should a ring be missed."""

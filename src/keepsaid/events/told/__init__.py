@@ -1,1 +1,0 @@
-"""What the runtime tells of, a file for each part of it."""

@@ -1,0 +1,181 @@
+"""Contributions of loaded extensions to a turn: tools and context; and channels that send and stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message
+from keepsaid.domain.scene import Contribution
+from keepsaid.domain.text import normalise
+from keepsaid.domain.turn import Claimed
+from keepsaid.extensions.discovery import Source
+from keepsaid.extensions.loaded import Fault, Guest, Phase
+from keepsaid.extensions.loading import tried
+from keepsaid.ports.channel import Inbox, Progress, Progresses
+from keepsaid.ports.extension import StreamingProvider
+from keepsaid.ports.model import Tool
+from keepsaid.ports.runtime import Clock
+
+_log = logging.getLogger("keepsaid.extensions")
+_LIMIT_S = 0.5
+"""How long each may take to add to a prompt."""
+
+_CHARS_MAX = 20_000
+
+
+class TurnOffers:
+    """Tools and contributions of the extensions that are active when a turn begins."""
+
+    def __init__(self, active: Callable[[], Sequence[Guest]], limit_s: float = _LIMIT_S) -> None:
+        self.active = active
+        self._limit_s = limit_s
+
+    def tools(self, claimed: Claimed) -> tuple[Sequence[Tool], Sequence[Tool]]:
+        """The tools of built-in extensions, and those of the others; of two with one name the first stays."""
+        core: dict[str, Tool] = {}
+        others: dict[str, Tool] = {}
+        for guest in self.active():
+            known = core if guest.found.source is Source.BUILT_IN else others
+            for tool in (*guest.provided.tools, *_of_turn(guest, claimed)):
+                known.setdefault(tool.name, tool)
+        return tuple(core.values()), tuple(tool for name, tool in others.items() if name not in core)
+
+    def lasting(self) -> Sequence[Tool]:
+        """Tools that belong to no turn, so that a worker may use them too."""
+        return tuple({tool.name: tool for guest in reversed(self.active()) for tool in guest.provided.tools}.values())
+
+    async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
+        """What each adds; one that fails or takes too long is named instead."""
+        asked = [self._asked(guest, claimed) for guest in self.active()]
+        return tuple(one for several in await asyncio.gather(*asked) for one in several)
+
+    async def _asked(self, guest: Guest, claimed: Claimed) -> list[Contribution]:
+        added: list[Contribution] = []
+
+        async def ask() -> None:
+            for mark, say in guest.provided.says:
+                text = await say(claimed)
+                if text:
+                    added.append(
+                        Contribution(guest.id, normalise(str(text))[:_CHARS_MAX], mark.priority, trust=mark.trust)
+                    )
+            if guest.provided.contributor is not None:
+                added.extend(await guest.provided.contributor.contribute(claimed))
+
+        if not guest.provided.says and guest.provided.contributor is None:
+            return []
+        fault = await tried(Phase.PROVIDE, ask, self._limit_s)
+        if fault is None:
+            return added
+        _log.warning("the extension %s adds nothing to a prompt: %s", guest.id, fault.reason)
+        return [Contribution(guest.id, "", missing=_short(fault))]
+
+
+def _short(fault: Fault) -> str:
+    """Why, without what the error says: it may quote the message."""
+    return fault.reason.partition(":")[0]
+
+
+def _of_turn(guest: Guest, claimed: Claimed) -> Iterator[Tool]:
+    if guest.provided.turn_tools is None:
+        return
+    try:
+        yield from guest.provided.turn_tools.tools(claimed)
+    except Exception as error:  # noqa: BLE001  # guard: extension - without its tools the turn goes on
+        _log.warning("the extension %s has no tools for a turn (%s)", guest.id, type(error).__name__)
+
+
+_PIECES_MAX = 256
+_PIECE_S = 5.0
+_SILENT_S = 300.0
+"""A lane of which nothing is heard for so long has nobody waiting to show more."""
+
+
+class Streams:
+    """Tells those who wait for a message, and the channel it came by."""
+
+    def __init__(self, others: Progresses, active: Callable[[], Sequence[Guest]]) -> None:
+        self._others = others
+        self._active = active
+        self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
+
+    def tell(self, messages: Sequence[Message], progress: Progress) -> None:
+        """Tell everybody; never blocks."""
+        self._others.tell(messages, progress)
+        if progress.kind == "waiting":
+            return
+        streaming = {one.id: one.provided.streaming for one in self._active() if one.provided.streaming is not None}
+        if not streaming:
+            return
+        for lane in {message.lane: None for message in messages}:
+            if lane.channel in streaming:
+                self._show(streaming[lane.channel], lane, progress.text if progress.kind == "delta" else "")
+
+    def _show(self, provider: StreamingProvider, lane: Lane, piece: str) -> None:
+        if lane not in self._shown:
+            queue: asyncio.Queue[str] = asyncio.Queue(_PIECES_MAX)
+            self._shown[lane] = queue, asyncio.create_task(self._pump(provider, lane, queue), name="stream")
+        queue, _ = self._shown[lane]
+        if not queue.full():
+            queue.put_nowait(piece)
+
+    async def _pump(self, provider: StreamingProvider, lane: Lane, queue: asyncio.Queue[str]) -> None:
+        """Show what comes, until an answer is settled and nothing more has come."""
+        try:
+            while True:
+                async with asyncio.timeout(_SILENT_S):
+                    piece = await queue.get()
+                async with asyncio.timeout(_PIECE_S):
+                    await provider.stream(lane, piece)
+                if not piece and queue.empty():
+                    return
+        except Exception as error:  # noqa: BLE001  # guard: extension - what it did not show comes with the answer
+            _log.warning("the channel %s shows no pieces (%s)", lane.channel, type(error).__name__)
+        finally:
+            del self._shown[lane]
+
+
+_AGAIN_MS, _AGAIN_MS_MAX = 1_000, 60_000
+_LONG_MS = 60_000
+"""One that listened for so long before it failed begins anew after the shortest wait."""
+
+
+class Listeners:
+    """One coroutine a channel that listens."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._listening: dict[str, asyncio.Task[None]] = {}
+
+    def begin(self, guest: Guest) -> None:
+        """Let one listen."""
+        assert guest.context is not None, "what is active has a context"
+        work = self._listen(guest, guest.context.inbox)
+        self._listening[guest.id] = asyncio.create_task(work, name=f"listen-{guest.id}")
+
+    async def end(self, id_: str | None = None, patience_s: float = 2.0) -> None:
+        """Let one, or all, listen no more; one that does not heed is left behind."""
+        ended = [
+            self._listening.pop(one) for one in ([id_] if id_ else list(self._listening)) if one in self._listening
+        ]
+        for task in ended:
+            task.cancel()
+        if ended:
+            await asyncio.wait(ended, timeout=patience_s)
+
+    async def _listen(self, guest: Guest, inbox: Inbox) -> None:
+        wait_ms = _AGAIN_MS
+        while guest.active and guest.provided.listen is not None:
+            began = self._clock.monotonic_ms()
+            try:
+                await guest.provided.listen(inbox)
+                _log.warning("the channel of %s stopped listening", guest.id)
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - the channel begins anew
+                _log.warning("the channel of %s failed (%s)", guest.id, type(error).__name__, exc_info=error)
+            if self._clock.monotonic_ms() - began > _LONG_MS:
+                wait_ms = _AGAIN_MS
+            await self._clock.wait(asyncio.Event(), wait_ms)
+            wait_ms = min(2 * wait_ms, _AGAIN_MS_MAX)
