@@ -17,8 +17,7 @@ from keepsaid.domain.scene import Scene
 from keepsaid.domain.turn import Claimed, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.pipeline.prompt.assemble import Budget, assemble
-from keepsaid.pipeline.prompt.attention import judged, late_before, noted, owned_up
-from keepsaid.pipeline.prompt.labels import unforged
+from keepsaid.pipeline.prompt.labels import judged, late_before, noted, owned_up, unforged
 from keepsaid.testing.simulator.disk import FileDisk
 
 AT = 1_795_168_800_000

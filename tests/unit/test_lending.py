@@ -16,7 +16,7 @@ from keepsaid.domain.memory import Listener
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.errors import EmbedderError, ModelMalformed, ModelUnavailable
-from keepsaid.extensions.provided import LentEmbedder, LentExtractor, lent_by
+from keepsaid.extensions.loaded import LentEmbedder, LentExtractor, lent_by
 from keepsaid.testing.builders import lane_of
 from keepsaid.testing.lobby import Lobby
 

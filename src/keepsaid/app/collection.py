@@ -15,7 +15,7 @@ from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.collector import Collector, Nightly, Pace, UnreadSessions
 from keepsaid.engine.supervisor import Stage
 from keepsaid.errors import ConfigError
-from keepsaid.extensions.provided import Active, LentExtractor, lent_by
+from keepsaid.extensions.loaded import Active, LentExtractor, lent_by
 from keepsaid.memory.collect import Collection, CollectionStore, Reading
 from keepsaid.memory.explicit import ExplicitExtractor
 from keepsaid.ports.model import Extractor, Model

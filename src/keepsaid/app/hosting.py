@@ -20,7 +20,7 @@ from keepsaid.errors import ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.runtime import Clock, Hints, Ids
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 _KNOWN_MS = 30 * 86_400_000
 """So long it is known what the owner was told."""

@@ -59,8 +59,7 @@ from keepsaid.engine.workers import Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions.contributions import TurnOffers
 from keepsaid.extensions.discovery import Found
-from keepsaid.extensions.loaded import Guest
-from keepsaid.extensions.provided import Active, LentEmbedder, lent_by
+from keepsaid.extensions.loaded import Active, Guest, LentEmbedder, lent_by
 from keepsaid.memory.embed import Embedding, Former, no_former
 from keepsaid.memory.inject import LEG_SHARE
 from keepsaid.memory.record import RECORDED_MAX

@@ -15,7 +15,7 @@ from keepsaid.extensions.discovery import Found
 from keepsaid.extensions.lifecycle import Lifecycle, Wanted
 from keepsaid.pipeline.flow import Flow
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 
 def with_sections(config: Config, found: Iterable[Found]) -> Config:

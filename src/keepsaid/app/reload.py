@@ -18,7 +18,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.pipeline.flow import Flow
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 _log = logging.getLogger("keepsaid.config")
 IN_FORCE = "Nothing was changed: the settings from before stay in force."

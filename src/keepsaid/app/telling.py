@@ -18,8 +18,7 @@ from keepsaid.events.dispatcher import Newsteller
 from keepsaid.events.notifier import wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import JournalView
+from keepsaid.ports.store_views import JournalView, Operations
 
 _NEWS_MS = 60_000
 _NAME_CHARS_MAX = 100

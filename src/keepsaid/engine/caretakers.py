@@ -14,8 +14,7 @@ from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, Retention
 from keepsaid.domain.session import Rest, SessionTerms
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.ports.runtime import Clock, Halt, Ids
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import RetentionView, SessionView
+from keepsaid.ports.store_views import Operations, RetentionView, SessionView
 
 _NOTICES_MAX = 64
 

@@ -23,7 +23,7 @@ from keepsaid.domain.ids import show
 from keepsaid.memory.forget import Reaching, fresh, repeats
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, NoTypedLines, ReachView, TypedLines
 from keepsaid.ports.runtime import Clock, Halt, Ids
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 _log = logging.getLogger("keepsaid.forget")
 _AGAIN_MS = 500

@@ -21,8 +21,7 @@ from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import TaskView
+from keepsaid.ports.store_views import Operations, TaskView
 
 _log = logging.getLogger("keepsaid.task")
 _TOLD_MAX = 500

@@ -36,8 +36,7 @@ from keepsaid.engine.relay import told
 from keepsaid.engine.tasks import told_owner
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock, Hints, Ids
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import ScheduleView, TaskView
+from keepsaid.ports.store_views import Operations, ScheduleView, TaskView
 
 PRIORITY = 100
 """What schedules ask comes after people and webhooks (seed 000, Notifications)."""

@@ -16,8 +16,7 @@ from keepsaid.events.dispatcher import Dispatcher
 from keepsaid.events.notifier import Bell
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock, Halt, Ids
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import JournalView
+from keepsaid.ports.store_views import JournalView, Operations
 
 Tell = Callable[[Event], Awaitable[object]]
 """Is told of an event; raises when it could not do what it has to."""

@@ -16,8 +16,7 @@ from keepsaid.errors import KeepsaidError, StoreBroken
 from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.outbox import Post
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import RetentionView
+from keepsaid.ports.store_views import Operations, RetentionView
 
 _log = logging.getLogger("keepsaid.engine")
 _FAILED_WAIT_MS = 1_000

@@ -22,8 +22,7 @@ from keepsaid.pipeline.turn.run import REPEATABLE, Begun, Call, NeedsReview, Ste
 from keepsaid.pipeline.turn.worker import Done, references
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Hints, Ids
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import TaskView
+from keepsaid.ports.store_views import Operations, TaskView
 
 _log = logging.getLogger("keepsaid.task")
 _AGAIN_MS = 100

@@ -30,8 +30,7 @@ from keepsaid.pipeline.turn.commands import gave_up
 from keepsaid.pipeline.turn.run import NeedsReview
 from keepsaid.ports.channel import Progress, Progresses
 from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import LaneView
+from keepsaid.ports.store_views import LaneView, Operations
 
 _log = logging.getLogger("keepsaid.turn")
 SURVIVED = "the program ran for as long as a trial lasts while it worked on this alone"

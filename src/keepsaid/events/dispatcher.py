@@ -8,7 +8,7 @@ from keepsaid.events.notifier import Bell
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 
 class Dispatcher:

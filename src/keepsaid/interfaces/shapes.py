@@ -17,7 +17,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import Spawned, Story, TurnStory
 from keepsaid.domain.widening import Widened
-from keepsaid.pipeline.prompt.assemble import compared
+from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:
     from keepsaid.app.reload import Reloaded

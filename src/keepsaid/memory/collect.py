@@ -31,8 +31,7 @@ from keepsaid.ports.memory_store import Graph, Learning
 from keepsaid.ports.model import Extractor
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import CollectionView, NoteView
+from keepsaid.ports.store_views import CollectionView, NoteView, Operations
 
 _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000

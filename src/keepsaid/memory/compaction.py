@@ -17,8 +17,7 @@ from keepsaid.errors import ModelError
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Summarised, Summariser, ToSummarise
 from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import LaneView
+from keepsaid.ports.store_views import LaneView, Operations
 
 _SPAN_MAX = 400
 _PIECE_TOKENS = 8_000

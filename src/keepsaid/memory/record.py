@@ -19,8 +19,7 @@ from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import BufferView
+from keepsaid.ports.store_views import BufferView, Operations
 
 RECORDED_MAX = 50
 """Batches whose episodes are recorded in one go."""

@@ -18,8 +18,7 @@ from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import TaskView
+from keepsaid.ports.store_views import Operations, TaskView
 
 KEPT_MAX = 20
 """Results that are kept in one go."""

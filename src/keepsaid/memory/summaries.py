@@ -18,8 +18,7 @@ from keepsaid.domain.text import joined
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import ContextView
+from keepsaid.ports.store_views import ContextView, Operations
 
 COPIED_MAX = 20
 """Summaries that are copied in one go."""

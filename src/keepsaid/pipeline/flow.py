@@ -37,8 +37,9 @@ from keepsaid.pipeline.intake import Door
 from keepsaid.pipeline.leasing import Leases, Waking
 from keepsaid.pipeline.outbox import Post
 from keepsaid.pipeline.prompt.assemble import Budget, Preparation, assemble, measured
-from keepsaid.pipeline.prompt.attention import Asked, attend, judged, noted, owned_up
+from keepsaid.pipeline.prompt.attention import Asked, attend
 from keepsaid.pipeline.prompt.guard import Fitting, Guard
+from keepsaid.pipeline.prompt.labels import judged, noted, owned_up
 from keepsaid.pipeline.prompt.layers import fitted, joining
 from keepsaid.pipeline.prompt.sources import Sources, tools_of
 from keepsaid.pipeline.prompt.trace import chosen, recorded, shown_at, told_again, trace_of
@@ -56,8 +57,7 @@ from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.prompt_sources import Identity, SkillShelf
 from keepsaid.ports.recall import Reminder
 from keepsaid.ports.runtime import Beside, Clock, Hints, Ids, Offload, inline
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import BufferView, LaneView
+from keepsaid.ports.store_views import BufferView, LaneView, Operations
 
 _log = logging.getLogger("keepsaid.route")
 _turn_log = logging.getLogger("keepsaid.turn")

@@ -16,7 +16,7 @@ from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Marks, Or
 from keepsaid.domain.text import normalise
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports.runtime import Clock, Ids, Space
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 _log = logging.getLogger("keepsaid.buffer")
 _MEGABYTE = 1_000_000

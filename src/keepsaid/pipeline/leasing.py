@@ -17,7 +17,7 @@ from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports.model import at_once
 from keepsaid.ports.runtime import Clock, Hints, Ids
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 _log = logging.getLogger("keepsaid.engine")
 _STABLE = "the program had run without a crash for {} minutes"

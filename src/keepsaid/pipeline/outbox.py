@@ -12,8 +12,7 @@ from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import OutboxView
+from keepsaid.ports.store_views import Operations, OutboxView
 
 _log = logging.getLogger("keepsaid.outbox")
 _TAKEN_MAX = 32

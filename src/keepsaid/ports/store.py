@@ -1,10 +1,9 @@
-"""The operational store, as a port: the one way to write it, and all views of it together."""
+"""The operational store, as one port: commits, and every view of it."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from keepsaid.domain.commits import Commit
 from keepsaid.ports.forgetting import ForgettingView, ReachView
 from keepsaid.ports.store_views import (
     BufferView,
@@ -13,6 +12,7 @@ from keepsaid.ports.store_views import (
     LaneList,
     LaneView,
     NoteView,
+    Operations,
     OutboxView,
     PersonalityView,
     ReceiptView,
@@ -21,20 +21,6 @@ from keepsaid.ports.store_views import (
     SessionView,
     TaskView,
 )
-
-R = TypeVar("R")
-
-
-class Operations(Protocol):
-    """Applies commits."""
-
-    async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit, atomically; returns only after it is on disk.
-
-        Raises StoreFull, StoreBroken or another StoreError with nothing of the commit kept, and
-        IllegalMove when the commit asks for a move its table does not list.
-        """
-        ...
 
 
 class Store(

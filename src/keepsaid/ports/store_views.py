@@ -1,13 +1,14 @@
-"""Views of the operational store, one Protocol a reader. None of them writes."""
+"""The operational store: the one way to write it (`Operations`), and its views, one Protocol a reader."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.collection import CollectionLine, Passage
+from keepsaid.domain.commits import Commit
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.feedback import Feedback, Reminded, Use
@@ -24,7 +25,20 @@ from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.domain.work import TaskKind
-from keepsaid.ports.store import Operations
+
+R = TypeVar("R")
+
+
+class Operations(Protocol):
+    """Applies commits."""
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply one commit, atomically; returns only after it is on disk.
+
+        Raises StoreFull, StoreBroken or another StoreError with nothing of the commit kept, and
+        IllegalMove when the commit asks for a move its table does not list.
+        """
+        ...
 
 
 class BufferView(Protocol):

@@ -11,7 +11,7 @@ from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.query import run
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Commit
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = load("memory_forget")
 TABLES: tuple[str, ...] = ("memory", "memory_source", "memory_statement", "association", "entity", "mention")

@@ -26,7 +26,7 @@ from keepsaid.domain.widening import Widened
 from keepsaid.ports.memory_store import Told
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 T = TypeVar("T")
 SQL = statements("memory_bundle")

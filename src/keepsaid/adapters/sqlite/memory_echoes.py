@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.echo import echo_digests
 from keepsaid.domain.memory import NewMemory
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 
 class SqliteEchoes:

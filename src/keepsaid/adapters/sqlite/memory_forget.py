@@ -35,7 +35,7 @@ from keepsaid.domain.memory import OWNER, Kind, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
 from keepsaid.ports.forgetting import Echoes
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = load("memory_forget")
 

@@ -34,7 +34,7 @@ from keepsaid.domain.redaction import masked
 from keepsaid.domain.text import normalise
 from keepsaid.domain.words import root, spelled, topic
 from keepsaid.ports.redactor import Redactor, marks_of
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = statements("memory_graph")
 _WORDS_FROM_CHARS = 8_000

@@ -17,7 +17,7 @@ from keepsaid.domain.redaction import masked
 from keepsaid.domain.text import normalise
 from keepsaid.domain.widening import Refusal, Widened, WidenMemory, wider
 from keepsaid.ports.redactor import Redactor, marks_of
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = statements("memory_hearing")
 

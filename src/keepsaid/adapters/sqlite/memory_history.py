@@ -25,7 +25,7 @@ from keepsaid.domain.memory import Listener, Memory, NewMemory
 from keepsaid.domain.truth import Told, periods
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = statements("memory_truth")
 

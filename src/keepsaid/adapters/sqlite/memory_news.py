@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.news import DropNews, Happened, News
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 R = TypeVar("R")
 SQL = load("memory_news")

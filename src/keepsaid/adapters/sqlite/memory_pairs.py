@@ -20,7 +20,7 @@ from keepsaid.domain.learnt import LEARNABLE
 from keepsaid.domain.message import Trust
 from keepsaid.domain.pairs import Pair, Ruled, RulePairs, Ruling
 from keepsaid.ports.memory_maintenance import Undecided
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = load("memory_pairs")
 _KINDS = json.dumps(sorted(LEARNABLE))

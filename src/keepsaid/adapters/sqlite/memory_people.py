@@ -17,7 +17,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
 from keepsaid.ports.runtime import Ids
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = load("memory_people")
 

@@ -46,7 +46,7 @@ from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Use
 from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 _LOG_PAGES = 250
 """One memory that leaves the index changes a hundred pages: a longer log would hold up the writer when it is moved."""

@@ -20,7 +20,7 @@ from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learnt import LEARNABLE
 from keepsaid.domain.space import VectorSpace
 from keepsaid.domain.upkeep import LOOSE, PIECE, Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SQL = load("memory_upkeep")
 LOOSE_SQL = load("memory_loose")

@@ -64,7 +64,7 @@ from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 R = TypeVar("R")
 

@@ -24,9 +24,8 @@ from keepsaid.interfaces.commanded import commanded
 from keepsaid.interfaces.picture import context_bar, one_page
 from keepsaid.interfaces.ranks import rank_shift
 from keepsaid.interfaces.shapes import turn_shape, when
-from keepsaid.pipeline.prompt.assemble import compared
-from keepsaid.pipeline.prompt.attention import late_before
-from keepsaid.pipeline.prompt.trace import changed_since, left_out_of
+from keepsaid.pipeline.prompt.labels import late_before
+from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
 from keepsaid.pipeline.tools.dialogue import questions_in
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelTooLong
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.ports.store import Operations
-from keepsaid.ports.store_views import LaneView
+from keepsaid.ports.store_views import LaneView, Operations
 
 _CUT_SHARE = 0.5
 _CUTS_MAX = 16

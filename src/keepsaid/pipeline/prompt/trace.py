@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Candidate, Injection
-from keepsaid.domain.prefix import Mark, marks_of
+from keepsaid.domain.prefix import Mark, Repeated, marks_of, repeated
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.receipt import Place
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.taint import taint_of
 from keepsaid.domain.text import cut
-from keepsaid.pipeline.prompt.assemble import compared
 from keepsaid.pipeline.prompt.attention import attention_shape
 from keepsaid.ports.model import Tool
 
@@ -163,3 +162,43 @@ def changed_since(trace: Json) -> str:
     """What of the prompt changed between two attempts of the turn, in words; "" for nothing."""
     told = trace.get("changed") if isinstance(trace, dict) else None
     return told if isinstance(told, str) else ""
+
+
+_BROKEN = {
+    "tools": "other tools are on offer",
+    "policy": "the policy is another one",
+    "identity": "the identity files changed",
+    "personality": "the personality changed",
+    "skills": "the skills changed",
+    "workers": "the worker capabilities changed",
+    "conversation": "the conversation is described otherwise",
+    "bulletin": "the bulletin changed",
+    "summary": "another summary stands for the older messages",
+    "session_summary": "another summary stands for the other threads",
+    "memory": "memory stands before the recent messages (context.order)",
+    "recent": "the recent messages were cut to their budget",
+}
+
+
+_CUT = "older messages were cut off, by the window guard or a reset"
+
+
+def compared(before: Json, after: Json) -> tuple[Repeated, str] | None:
+    """What the later of two traces repeats of the earlier one's prompt, and why not everything; None without marks."""
+    old, new = marks_in(before), marks_in(after)
+    if not old or not new:
+        return None
+    found = repeated(old, new)
+    return found, _why(found.broken, before, after)
+
+
+def _why(broken: str, before: Json, after: Json) -> str:
+    if broken in ("summary", "recent") and _of_lane(after, "floor") > _of_lane(before, "floor"):
+        return _CUT
+    return _BROKEN.get(broken, broken and f"{broken} changed")
+
+
+def _of_lane(trace: Json, key: str) -> int:
+    lane = trace.get("lane") if isinstance(trace, dict) else None
+    value = lane.get(key) if isinstance(lane, dict) else None
+    return value if isinstance(value, int) else 0

@@ -23,7 +23,7 @@ from keepsaid.pipeline.turn.steering import Joining
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 
 class NeedsReview(KeepsaidError):

@@ -14,7 +14,7 @@ from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Steered
 from keepsaid.ports.runtime import Offload, inline
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 
 class Joining(Protocol):

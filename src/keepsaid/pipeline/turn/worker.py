@@ -25,7 +25,7 @@ from keepsaid.pipeline.turn.run import StepLog, Turn, TurnLimits, run
 from keepsaid.pipeline.turn.steering import Alone
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.prompt_sources import SkillShelf
-from keepsaid.ports.store import Operations
+from keepsaid.ports.store_views import Operations
 
 SET_STATUS = "set_status"
 _MEMORY = "memory_"
