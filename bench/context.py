@@ -17,15 +17,12 @@ from typing import Any
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.context import TAIL_MAX
-from keepsaid.domain.extract import extracted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.prefix import marks_of, repeated
-from keepsaid.domain.prompt import Prompt
+from keepsaid.domain.prompt import Prompt, marks_of, repeated
 from keepsaid.domain.route import Routes
-from keepsaid.domain.summary import Made, Sections, read
-from keepsaid.domain.tokens import estimate_tokens
+from keepsaid.domain.summary import Made, Sections, extracted, read
 from keepsaid.domain.turn import Answer, Claimed, Recent
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.memory.compaction import Compaction
@@ -35,6 +32,7 @@ from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.guard import Guard
 from keepsaid.ports.model import Delta, ModelRequest, Summarised, ToSummarise
 from keepsaid.testing.clock import CountingIds, VirtualClock
+from keepsaid.text.tokens import estimate_tokens
 
 LAST = 50
 _WINDOWS = {"chat": Window(0)}

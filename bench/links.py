@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from keepsaid.domain.reference import REACH, infer
-from keepsaid.domain.talk import Said
+from keepsaid.text.references import REACH, Said, infer
 
 TUNED_ON = ("2004-11-15_03", "2005-08-08_01", "2009-02-23_10", "2009-10-01_17", "2011-11-13_02", "2016-12-19_20")
 """The files that the weights of the signs were fitted to; all others were held out."""

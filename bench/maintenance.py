@@ -18,12 +18,12 @@ from bench.intake import Put, message, receiving
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
-from keepsaid.domain.decay import DAY_MS
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.space import NewVector
+from keepsaid.domain.search import NewVector
+from keepsaid.domain.upkeep import DAY_MS
 from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.maintain import Done, Maintenance

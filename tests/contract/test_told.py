@@ -27,8 +27,8 @@ from keepsaid.domain.commits import (
 )
 from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
 from keepsaid.domain.event import events_of
+from keepsaid.domain.fact import TellNews
 from keepsaid.domain.forgetting import MoveForgetting
-from keepsaid.domain.news import TellNews
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.schedule import What

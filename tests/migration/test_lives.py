@@ -9,7 +9,7 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import Claim, VoidLeases
-from keepsaid.domain.lives import Beat
+from keepsaid.domain.process import Beat
 from keepsaid.domain.suspicion import TrialTerms
 
 _BATCH = """

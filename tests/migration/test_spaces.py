@@ -13,8 +13,8 @@ from keepsaid.adapters.sqlite.memory_rows import space_names
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.text import digest
+from keepsaid.domain.search import VectorSpace
+from keepsaid.text.normal import digest
 
 VECTORS = load("memory_vectors")
 ADDRESS = "https://bob:{}@vectors.test/v1"

@@ -9,7 +9,7 @@ from tests.property.buffer_rules import PICK, Recovery
 
 from keepsaid.domain.busy import Steer
 from keepsaid.domain.commits import Fail, Failure, Release, Renew, StepEnd, StepStart, TurnCommit
-from keepsaid.domain.lives import RequeueCrashed
+from keepsaid.domain.process import RequeueCrashed
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import outcome, step
 

@@ -12,8 +12,7 @@ from tests.property.scope_world import Ear, Known, World
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Kind, Listener, Memory
-from keepsaid.domain.narrowing import Narrowing
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import Narrowing, VectorSpace
 
 SPACE = VectorSpace("made up", "1", 4, b"w")
 FACTS = (Kind.FACT, Kind.PREFERENCE, Kind.TODO)

@@ -28,9 +28,9 @@ from keepsaid.domain.memory import (
 )
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.people import identity_in
-from keepsaid.domain.space import NewVector
-from keepsaid.domain.widening import Reach as To
-from keepsaid.domain.widening import Widened, WidenMemory
+from keepsaid.domain.search import NewVector
+from keepsaid.domain.visibility import Reach as To
+from keepsaid.domain.visibility import Widened, WidenMemory
 
 BEGINNING, READS_EACH = 120, 40
 """Memories before the first read, and reads between two changes."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.domain.cron import Fields, fields_of, next_time
+from keepsaid.domain.timing import Fields, fields_of, next_time
 
 MINUTE = timedelta(minutes=1)
 CHANGES = (

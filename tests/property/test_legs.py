@@ -25,12 +25,12 @@ from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex
 from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.narrowing import Narrowing
-from keepsaid.domain.pieces import pieces, said_words
-from keepsaid.domain.words import root, spelled
+from keepsaid.domain.search import Narrowing
 from keepsaid.memory.embed import Embedding
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
+from keepsaid.text.chunks import pieces, said_words
+from keepsaid.text.words import root, spelled
 
 VOCABULARY = ["quetzal", "heron", "lantern", "harbour", "oak", "rain", "candle", "tide"]
 LISTENERS = (AUDIT, OWNER_HERE, Listener(STRAND), Listener(THERE, cross=True), Listener(None))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.app.media import MEDIA
-from keepsaid.domain.posted import Posted, Unsaid
+from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.errors import InputError
 
 _KEYS = """

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Listener, conversation_scope, lane_scope, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.provenance import Parent, joined_scope, least, shares, within
-from keepsaid.domain.text import joined, parted
+from keepsaid.domain.visibility import Parent, joined_scope, least, shares, within
+from keepsaid.text.normal import joined, parted
 
 LANES = [
     Lane("chat", "default", conversation, key)

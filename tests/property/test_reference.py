@@ -7,8 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.reference import WEIGHTS, infer, scene_of
-from keepsaid.domain.talk import Said
+from keepsaid.text.references import WEIGHTS, Said, infer, scene_of
 
 SPEAKERS = st.sampled_from(["u1", "u2", "u3", "ann"])
 NAMES = st.sampled_from(["", "Ann", "Bob", "Ann Lee", "Ödön", "@x", " "])

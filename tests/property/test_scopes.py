@@ -13,7 +13,7 @@ from tests.property.scope_walk import Subject, Walk
 from tests.property.scope_world import Ear
 
 from keepsaid.domain.memory import Listener
-from keepsaid.domain.widening import Reach, WidenMemory
+from keepsaid.domain.visibility import Reach, WidenMemory
 
 READS, SOAK_WALKS = 20_000, 50
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.unit.memory_cast import memory
 
 from keepsaid.domain.memory import Hit, Kind
-from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.receipt import Cause, Place
-from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
 from keepsaid.memory.relevance import ENOUGH_NEAR, SHARE, Relevance
+from keepsaid.text.tokens import estimate_tokens
+from keepsaid.text.words import Rarity
 
 WORDS = ["ship", "stern", "anchor", "harbour", "gull", "rope"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(lambda words: f"{' '.join(words)} kept")

@@ -13,7 +13,7 @@ from tests.property.memory_stage import Stage, stage
 
 from keepsaid.domain.memory import GLOBAL, Kind, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.domain.narrowing import Narrowing
+from keepsaid.domain.search import Narrowing
 from keepsaid.testing.contracts.memories import AUDIT
 
 _NOW = 10_000

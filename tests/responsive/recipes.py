@@ -7,11 +7,11 @@ from typing import Any
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
-from keepsaid.domain.rarity import Rarity
-from keepsaid.domain.talk import Names, Said, read
-from keepsaid.domain.text import joined, parted
 from keepsaid.interfaces.http.inbound import inbound_of
 from keepsaid.memory.relevance import Relevance
+from keepsaid.text.normal import joined, parted
+from keepsaid.text.references import Names, Said, read
+from keepsaid.text.words import Rarity
 
 Given = Callable[[str, bool], Callable[[], Any]]
 
@@ -22,9 +22,11 @@ def _alone(work: Callable[[str], Any]) -> Given:
 
 
 RECIPES: dict[str, Given] = {
-    "keepsaid.domain.talk.read": _alone(lambda text: read(Said("1", "ann", text, name=text), Names([("bob", text)]))),
-    "keepsaid.domain.text.joined": _alone(lambda text: joined(":", text, text)),
-    "keepsaid.domain.text.parted": _alone(lambda text: parted(":", text, 3)),
+    "keepsaid.text.references.read": _alone(
+        lambda text: read(Said("1", "ann", text, name=text), Names([("bob", text)]))
+    ),
+    "keepsaid.text.normal.joined": _alone(lambda text: joined(":", text, text)),
+    "keepsaid.text.normal.parted": _alone(lambda text: parted(":", text, 3)),
     "keepsaid.interfaces.http.inbound.inbound_of": _alone(
         lambda text: inbound_of(Config(), {"text": text, "conversation": text}, text.encode("utf-8", "replace"), text)
     ),
@@ -36,10 +38,10 @@ RECIPES: dict[str, Given] = {
 """By the full name of the function or class; what a recipe gives is done and timed."""
 
 EXEMPT: dict[str, str] = {
-    "keepsaid.domain.text._marks_of": "its caller gives it one character",
+    "keepsaid.text.normal._marks_of": "its caller gives it one character",
     "keepsaid.extensions.discovery.outline": "it reads the source of an extension, as Python does before it is run",
-    "keepsaid.domain.answers._number": "its caller, which is measured, gives it at most 2,000 characters",
-    "keepsaid.domain.reference._table": "it reads the program's own tables, once",
+    "keepsaid.domain.slot._number": "its caller, which is measured, gives it at most 2,000 characters",
+    "keepsaid.text.references._table": "it reads the program's own tables, once",
     "keepsaid.domain.states._table": "it reads the program's own tables, once",
     "keepsaid.adapters.tools.mcp._any_like": "the patterns are the owner's, and a name has 64 characters",
     "keepsaid.domain.route._any_like": "the patterns are the owner's, and what they are held against is a short name",

@@ -173,8 +173,8 @@ def test_every_function_and_regex_takes_linear_time_on_every_long_text(share: in
 
 def test_the_walk_finds_what_reads_text() -> None:
     assert len(NAMES) >= 40
-    assert "keepsaid.domain.spans._READERS[0]" in regexes()
-    assert {"keepsaid.domain.text.normalise", "keepsaid.domain.spans.times_in"} <= functions().keys()
+    assert "keepsaid.text.time_spans._READERS[0]" in regexes()
+    assert {"keepsaid.text.normal.normalise", "keepsaid.text.time_spans.times_in"} <= functions().keys()
     assert (len(regexes()) > 100, len(functions()) > 400) == (True, True)
 
 

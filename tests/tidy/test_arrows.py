@@ -66,12 +66,12 @@ def lint(house: Path) -> subprocess.CompletedProcess[str]:
 
 
 def stdlib_only(source: Source) -> Iterator[str]:
-    """The domain imports the standard library and itself."""
-    if not under(source.within, ("domain",)):
+    """The domain and the rules of text import the standard library and one another."""
+    if not under(source.within, ("domain", "text")):
         return
     for line, module in imports(source):
         top = module.partition(".")[0]
-        if top not in sys.stdlib_module_names and not module.startswith("keepsaid.domain"):
+        if top not in sys.stdlib_module_names and not module.startswith(("keepsaid.domain", "keepsaid.text")):
             yield source.at(line, f"domain imports {module}; it may import the standard library and itself")
 
 

@@ -12,7 +12,7 @@ from tests.figures import Figures
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.app.reading import PATIENT_MS, recollection
-from keepsaid.domain.learnt import How
+from keepsaid.domain.learning import How
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.memory.recall import Recollection

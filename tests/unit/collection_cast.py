@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.finding import Statement
-from keepsaid.domain.learnt import How, Learnt
+from keepsaid.domain.learning import How, Learnt
 from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.session import Session

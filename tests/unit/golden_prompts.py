@@ -11,15 +11,13 @@ from pathlib import Path
 
 from tests.unit.memory_cast import claimed, message
 
-from keepsaid.domain.attention import Attention, Quote
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Marks, Message, Origin, Trust
-from keepsaid.domain.personality import Personality, session_scope
+from keepsaid.domain.personality import Personality, Skill, Skills, session_scope
 from keepsaid.domain.prompt import Order, Prompt, Record, Role, ToolCall
-from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
-from keepsaid.domain.skill import Skill, Skills
+from keepsaid.domain.scene import Attention, Contribution, Passing, Quote, Scene, Standing
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.assemble import Budget, assemble

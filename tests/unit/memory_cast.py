@@ -10,14 +10,13 @@ from tests.unit.echo_cast import NoEchoes
 from keepsaid.domain.batch import Batch, Due, Group
 from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.learnt import How, Learnt
+from keepsaid.domain.learning import How, Learnt
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source, Used
 from keepsaid.domain.message import Content, Inbound, Message, Origin, Trust
-from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
-from keepsaid.domain.words import STOPWORDS, fold, root, spelled
+from keepsaid.text.words import STOPWORDS, Rarity, fold, root, spelled
 
 R = TypeVar("R")
 LANE = Lane("terminal", "default", "terminal:me", "root:terminal:me")

@@ -13,8 +13,8 @@ from pydantic import BaseModel, SecretStr
 
 from keepsaid.adapters.models.choose import found
 from keepsaid.config import Config
-from keepsaid.domain.addresses import without_passwords
 from keepsaid.interfaces.cli.program import run
+from keepsaid.text.normal import without_passwords
 
 PASSWORD = "pier-7-lantern"  # gitleaks:allow
 ADDRESS = f"http://me:{PASSWORD}@models.test/v1"

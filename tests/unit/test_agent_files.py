@@ -14,7 +14,7 @@ from keepsaid.adapters.system.skills import BYTES_MAX, SkillFolder
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.skill import Skills
+from keepsaid.domain.personality import Skills
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.sources import skill_tool
 from keepsaid.testing.model_script import Call, Say, Script

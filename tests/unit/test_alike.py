@@ -11,7 +11,7 @@ from tests.unit.memory_cast import LANE
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Trust
-from keepsaid.domain.space import NewVector, VectorSpace
+from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.testing.clock import CountingIds
 
 SPACE = VectorSpace("test", "1", 2, b"x")

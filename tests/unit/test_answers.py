@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.answers import TEXT_CHARS_MAX, Heard, read_answer
-from keepsaid.domain.slot import Expected, Question
+from keepsaid.domain.slot import TEXT_CHARS_MAX, Expected, Heard, Question, read_answer
 
 SATURDAY = int(datetime(2026, 11, 21, 19, 0, tzinfo=UTC).timestamp() * 1000)
 BERLIN = ZoneInfo("Europe/Berlin")

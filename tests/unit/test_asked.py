@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from keepsaid.domain.explicit import asks_to_remember
+from keepsaid.domain.statements import asks_to_remember
 
 
 @pytest.mark.parametrize(

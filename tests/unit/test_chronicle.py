@@ -15,12 +15,12 @@ from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.batch import Window
-from keepsaid.domain.chronicle import Chronicle, Redelivery
 from keepsaid.domain.commits import Fail, Failure, Release, Requeue, Settle, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Marks
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Usage
+from keepsaid.domain.views import Chronicle, Redelivery
 from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
 from keepsaid.interfaces.cli.chronicle import told
 from keepsaid.testing.builders import CHANNEL, said, step

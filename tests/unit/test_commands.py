@@ -16,8 +16,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.share import Share, in_one_line, shares_of
+from keepsaid.domain.prompt import Json, Share, in_one_line, shares_of
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.interfaces.picture import context_bar
 from keepsaid.ports.model import Delta, ModelRequest

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from keepsaid.domain.daily import next_daily
+from keepsaid.domain.timing import next_daily
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

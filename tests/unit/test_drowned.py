@@ -13,9 +13,9 @@ from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.rarity import Rarity
 from keepsaid.memory.relevance import ENOUGH, Relevance
 from keepsaid.testing.clock import VirtualClock
+from keepsaid.text.words import Rarity
 
 DAY_MS = 86_400_000
 ROOM = Lane("chat", "default", "kitchen", "root:chat:kitchen")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from keepsaid.domain.echo import AGENT, echo_digests, sentence_digest, sentences
+from keepsaid.domain.forgetting import AGENT, echo_digests, sentence_digest, sentences
 
 _BOAT = "My boat is called Wanda"
 

@@ -18,7 +18,7 @@ from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, MiniLM
 from keepsaid.adapters.embedders.onnx_layer import OnnxLayer, graph
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.memory.embed import Embedding
 from keepsaid.testing.clock import CountingIds, VirtualClock

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 from keepsaid.memory.embed import BATCH, Embedding
 from keepsaid.ports.recall import Embedder
 from keepsaid.testing.clock import CountingIds, VirtualClock

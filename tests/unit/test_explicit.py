@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keepsaid.domain.explicit import told_in
 from keepsaid.domain.memory import Kind
+from keepsaid.domain.statements import told_in
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.turn import Answer
+from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.errors import ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.model import Delta, Extracted, ModelRequest
 from keepsaid.testing.builders import lane_of

@@ -13,8 +13,8 @@ from tests.unit.golden_prompts import EVERYTHING
 from keepsaid.app.fences import FENCE_FILE, fence_of
 from keepsaid.config import Home
 from keepsaid.domain.fence import Fence, enclosed
-from keepsaid.domain.lookalike import heading
 from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.text.normal import heading
 
 _PIECES = (
     *("[End of data", "[end  of data", "\uff3bEnd of data", "\u200b[End of data", "> [End of data", "[Data"),

@@ -18,7 +18,7 @@ from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.note import Note
+from keepsaid.domain.process import Note
 from keepsaid.interfaces.forgetting import forget
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, outcome

@@ -17,14 +17,13 @@ from keepsaid.app.care import accept_stores
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.decay import DAY_MS, Curve
 from keepsaid.domain.forgetting import DropAside, Forgetting, Wish
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.task import Task, TaskWork
-from keepsaid.domain.upkeep import LOOSE
+from keepsaid.domain.upkeep import DAY_MS, LOOSE, Curve
 from keepsaid.interfaces.forgetting import forget
 from keepsaid.memory.results import episode_of
 from keepsaid.testing.builders import outcome

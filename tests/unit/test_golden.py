@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 from tests.unit.golden_prompts import EVERYTHING, FOLDER, SCENES, agent, past, said, user, written
 from tests.unit.memory_cast import claimed
 
-from keepsaid.domain.attention import Attention, Quote
 from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.prompt import Order
-from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
+from keepsaid.domain.scene import Attention, Contribution, Passing, Quote, Scene, Standing
 from keepsaid.domain.turn import Claimed
 from keepsaid.pipeline.prompt.assemble import Budget, assemble
 

@@ -21,7 +21,7 @@ from keepsaid.errors import ModelTooLong
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, Windows
 from keepsaid.pipeline.prompt.layers import of_lines
 from keepsaid.ports.model import Delta, ModelRequest
-from keepsaid.ports.store import R
+from keepsaid.ports.store_views import R
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road

@@ -11,7 +11,6 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.memory import Injection, Kind, Listener, Memory, Recalled
 from keepsaid.domain.message import Message, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreBroken
@@ -21,6 +20,7 @@ from keepsaid.memory.inject import Injector
 from keepsaid.memory.record import Recorder
 from keepsaid.ports.recall import Recall
 from keepsaid.testing.clock import VirtualClock, settle
+from keepsaid.text.tokens import estimate_tokens
 
 CAT = message(50, "what is my cat called?")
 NOTHING = Recent()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain import json_reader
-from keepsaid.domain.json_reader import DEPTH_MAX, VALUES_MAX, Abandoned, Unreadable, read_json
+from keepsaid.text import json_reader
+from keepsaid.text.json_reader import DEPTH_MAX, VALUES_MAX, Abandoned, Unreadable, read_json
 
 NUMBERS = st.integers(-(10**290), 10**290) | st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text('ab\\"/\n\t\0é灯🕯\u2028', max_size=300)

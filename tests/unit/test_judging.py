@@ -14,7 +14,7 @@ from tests.contract.test_memories import Counting
 from keepsaid.adapters.models.judge import RULE_PAIRS, ModelJudge
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.pairs import Pair, Ruling
+from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelError

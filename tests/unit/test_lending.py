@@ -39,7 +39,7 @@ class Lender:
         return Extracted((Statement(Kind.FACT, "Ann lives in Porto", records=tuple(told)), invented))
 """
 WRONG = """
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 
 @extension(id="wrong")
 class Wrong:

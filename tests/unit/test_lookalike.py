@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keepsaid.domain.fence import Fence
-from keepsaid.domain.lookalike import heading
 from keepsaid.pipeline.prompt.labels import unforged
+from keepsaid.text.normal import heading
 
 _FORGED = (
     *(

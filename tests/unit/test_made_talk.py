@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from keepsaid.domain.words import STOPWORDS, root, spelled
 from keepsaid.testing.made_talk import DIMENSION, MadeTalk
+from keepsaid.text.words import STOPWORDS, root, spelled
 
 
 def test_the_same_numbers_give_the_same_talk() -> None:

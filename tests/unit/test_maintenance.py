@@ -17,9 +17,8 @@ from tests.contract.test_memories import Counting
 
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
-from keepsaid.domain.decay import DAY_MS, Curve, Trace
 from keepsaid.domain.graph import Association, Mention, Relation
-from keepsaid.domain.upkeep import PIECE, Task
+from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, Task, Trace
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.maintain import Maintenance, MaintenanceTerms
 from keepsaid.testing.clock import VirtualClock

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keepsaid.app.media import MEDIA
-from keepsaid.domain.posted import EDITED, Posted, Unsaid
+from keepsaid.domain.attachment import EDITED, Posted, Unsaid
 from keepsaid.errors import InputError
 
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee"}

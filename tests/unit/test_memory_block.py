@@ -4,8 +4,8 @@ import pytest
 from tests.unit.memory_cast import memory
 
 from keepsaid.domain.memory import Kind
-from keepsaid.domain.words import STOPWORDS, fold, place, root, spelled, topic
 from keepsaid.memory.block import date, folded, label, line
+from keepsaid.text.words import STOPWORDS, fold, place, root, spelled, topic
 
 
 @pytest.mark.parametrize(

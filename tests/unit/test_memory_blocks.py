@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.memory_codes import Codes, least, signs_of
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.domain.memory import Listener
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 
 EACH, SIZE = 1_024, 70
 SPACES = tuple(VectorSpace(f"model {n}", "1", SIZE, b"x") for n in range(2))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.collection_cast import Scene
 
-from keepsaid.domain.words import only_asks
 from keepsaid.testing.builders import said
+from keepsaid.text.words import only_asks
 
 
 @pytest.mark.parametrize(

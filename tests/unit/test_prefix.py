@@ -18,8 +18,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.prefix import Mark, marks_of, repeated
-from keepsaid.domain.prompt import Json
+from keepsaid.domain.prompt import Json, Mark, marks_of, repeated
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.views import Overview
 from keepsaid.pipeline.prompt.assemble import Budget, assemble

@@ -12,9 +12,9 @@ from tests.unit.memory_cast import claimed, message
 from tests.unit.turn_cast import Remembers, Stage, staged
 
 from keepsaid.domain.memory import Injection
+from keepsaid.domain.personality import Skill, Skills
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import Contribution
-from keepsaid.domain.skill import Skill, Skills
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.interfaces.cli.why import explained

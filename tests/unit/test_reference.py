@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepsaid.domain.reference import REACH, WEIGHTS, Guess, infer, scene_of
-from keepsaid.domain.talk import Said
+from keepsaid.text.references import REACH, WEIGHTS, Guess, Said, infer, scene_of
 
 MINUTE = 60_000
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.moment import moment
+from keepsaid.domain.ids import moment
 from keepsaid.domain.schedule import Fire, NewSchedule, Schedule, What, astray, fired
 from keepsaid.domain.timing import (
     Cron,

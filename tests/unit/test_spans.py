@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.spans import Span, times_in
+from keepsaid.text.time_spans import Span, times_in
 
 DAY = 86_400_000
 NOW = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp() * 1000)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from keepsaid.adapters.models.summariser import ModelSummariser
-from keepsaid.domain.extract import extracted
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
-from keepsaid.domain.summary import HEADINGS, Made, Sections, read
+from keepsaid.domain.summary import HEADINGS, Made, Sections, extracted, read
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Delta, ModelRequest, ToSummarise

@@ -10,9 +10,9 @@ import pytest
 from tests.unit.http_cast import site
 
 from keepsaid.config import Config
-from keepsaid.domain.text import normalise_json
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
+from keepsaid.text.normal import normalise_json
 
 _HALF = "\\ud800"
 _CALLS = (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.text import ends_of, normalise
-from keepsaid.domain.words import fold
+from keepsaid.text.normal import ends_of, normalise
+from keepsaid.text.words import fold
 
 MARKS = "\u0300\u0316\u0345\u0344\u3099\u05b0"
 """Combining marks of several classes; one of them stands for two."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.tokens import RATIO_MAX, Calibration, estimate_tokens
+from keepsaid.text.tokens import RATIO_MAX, Calibration, estimate_tokens
 
 MB = 1_000_000
 TEXTS = Path(__file__).parent / "tokens"

@@ -13,11 +13,11 @@ from tests.unit.http_cast import refused, site
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
-from keepsaid.domain.feedback import How
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER as PERSON
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.receipt import How
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.interfaces.judging import judge
 from keepsaid.interfaces.notes import note

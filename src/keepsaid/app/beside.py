@@ -9,9 +9,9 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trusted
 from keepsaid.domain.task import Task, trust_of_task
-from keepsaid.domain.text import cut
 from keepsaid.ports.model import Tool
 from keepsaid.ports.store_views import TaskView
+from keepsaid.text.normal import cut
 
 _LISTED = 20
 _LINE_CHARS = 120

@@ -15,7 +15,7 @@ from keepsaid.adapters.embedders.minilm import MODEL, MiniLM, is_there
 from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.ports.recall import Embedder
 

@@ -12,15 +12,15 @@ from keepsaid.domain.commits import Intake, Received
 from keepsaid.domain.commits import Tell as Told
 from keepsaid.domain.event import Event
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
-from keepsaid.domain.note import NotifyOwner
+from keepsaid.domain.process import NotifyOwner
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.text import normalise
 from keepsaid.errors import ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import normalise
 
 _KNOWN_MS = 30 * 86_400_000
 """So long it is known what the owner was told."""

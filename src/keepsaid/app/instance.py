@@ -49,7 +49,6 @@ from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, Sleepers
 from keepsaid.engine.compactor import Compactor
@@ -74,6 +73,7 @@ from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Embedder
 from keepsaid.ports.runtime import Clock, Halt, Ids, Lock, Offload, Space, inline
 from keepsaid.ports.store import Store
+from keepsaid.text.normal import normalise
 
 _SPACE_MS = 2_000
 """How often the disk is looked at."""

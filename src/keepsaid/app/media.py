@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
-from keepsaid.domain.posted import Posted, Unsaid
+from keepsaid.domain.attachment import Posted, Unsaid
 
 MEDIA: Mapping[str, Callable[[Mapping[str, object]], Posted | Unsaid]] = {
     "telegram": telegram.read,

@@ -10,7 +10,6 @@ from typing import Protocol
 from keepsaid.domain.commits import Tell as Told
 from keepsaid.domain.event import DecideDelivery, Event
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.text import normalise
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
 from keepsaid.engine.supervisor import Stage
 from keepsaid.events.catalog import checked, topics_of
@@ -19,6 +18,7 @@ from keepsaid.events.notifier import wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import JournalView, Operations
+from keepsaid.text.normal import normalise
 
 _NEWS_MS = 60_000
 _NAME_CHARS_MAX = 100

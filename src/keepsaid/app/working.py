@@ -16,7 +16,6 @@ from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask, Task
-from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.relay import Relay, RelayTerms
@@ -33,6 +32,7 @@ from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store import Store
+from keepsaid.text.normal import normalise
 
 _RELAY_MS = 1_000
 """How often it is looked whether a person has spoken in a lane that was told often enough."""

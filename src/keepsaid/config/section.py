@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from keepsaid.domain.text import is_storable
+from keepsaid.text.normal import is_storable
 
 
 class Section(BaseModel):

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from keepsaid.config.section import Section
+from keepsaid.domain.ids import moment
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.message import Trust
-from keepsaid.domain.moment import moment
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.timing import Cron, Every, Once, Quiet, Timing, checked, known_zone, quiet_of
 from keepsaid.domain.turn import ToolClass

@@ -29,12 +29,11 @@ from keepsaid.config.services import (
     TasksConfig,
     ToolsConfig,
 )
-from keepsaid.domain.batch import Window
+from keepsaid.domain.batch import Ageing, Window
 from keepsaid.domain.busy import Busy
 from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.memory import PinnedOrder
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.domain.priority import Ageing
 from keepsaid.domain.retention import DAY_MS, RetentionTerms
 from keepsaid.domain.route import Action, Routes
 

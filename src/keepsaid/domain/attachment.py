@@ -1,13 +1,14 @@
-"""Attachments: what came with a message, by name and reference; the things themselves are never loaded."""
+"""Attachments, and messages in the words of their medium: values of what comes with a message."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keepsaid.domain.message import Content, Message
-from keepsaid.domain.text import named_short, normalise
+from keepsaid.text.normal import named_short, normalise
 
 ATTACHMENTS_MAX = 10
 """Named of one message; more are counted."""
@@ -93,3 +94,42 @@ def _read(one: Mapping[str, object], what: str) -> Attachment:
 
 def _first(one: Mapping[str, object], keys: tuple[str, ...]) -> str:
     return next((str(one[key]) for key in keys if isinstance(one.get(key), str | int) and one[key] != ""), "")
+
+
+EDITED = "edited"
+"""The event of a message that takes the place of an earlier one with the same provider id."""
+
+
+FORWARDED = "forwarded"
+"""The first word of the line above a text that its sender forwards: `[forwarded: from Bob]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message as its medium tells it.
+
+    `delivery` names this delivery: the same again is the same message. `topic` and `reply_to` say where it stands;
+    what is attached is named in the text, never fetched.
+    """
+
+    conversation: str
+    sender: str
+    text: str
+    provider_id: str
+    delivery: str
+    name: str = ""
+    direct: bool = False
+    topic: str | None = None
+    reply_to: str | None = None
+    event: str = ""
+
+
+def is_forwarded(text: str) -> bool:
+    """Whether a message is a text by somebody else, which its sender forwards."""
+    return text.startswith((f"[{FORWARDED}:", f"[{FORWARDED}]"))
+
+
+class Unsaid(NamedTuple):
+    """Something a medium sends that nobody said to the agent, and why it is taken for that."""
+
+    reason: str

@@ -5,8 +5,8 @@ A slot is a subject and an attribute. An attribute has one value at a time unles
 
 from __future__ import annotations
 
-from keepsaid.domain.text import digest
-from keepsaid.domain.words import fold, spelled
+from keepsaid.text.normal import digest
+from keepsaid.text.words import fold, spelled
 
 _SAME = """
 lives_in: live in, lives, living in, home, home city, home town, hometown, city, residence, resides in, based in

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.attributes import single, value_name
-from keepsaid.domain.likeness import say_the_same, telling
 from keepsaid.domain.memory import Source
-from keepsaid.domain.provenance import within
+from keepsaid.domain.visibility import within
+from keepsaid.text.chunks import say_the_same, telling
 
 COMPARED_MAX = 1_000
 """With so many memories that share a telling word one is compared, the newest."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory
 from keepsaid.domain.message import Trust
-from keepsaid.domain.text import cut, digest
+from keepsaid.text.normal import cut, digest
 
 MINUTE_MS = 60_000
 _LINE_CHARS_MAX = 240

@@ -9,13 +9,12 @@ from typing import NamedTuple, TypeVar
 
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.learnt import BYTES_MAX, LEARNABLE, junk
+from keepsaid.domain.learning import BYTES_MAX, LEARNABLE, junk
 from keepsaid.domain.memory import GLOBAL, OWNER, Memory, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Person
-from keepsaid.domain.provenance import least
-from keepsaid.domain.text import digest, parted
-from keepsaid.domain.widening import Widened
+from keepsaid.domain.visibility import Widened, least
+from keepsaid.text.normal import digest, parted
 
 T = TypeVar("T")
 

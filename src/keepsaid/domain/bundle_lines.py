@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from keepsaid.domain.bundle import Edge, Entry, Link, Named, Record, Said, Tombstone, scope_fault
 from keepsaid.domain.graph import Relation, name_words
 from keepsaid.domain.ids import MAX_ID, read, show
-from keepsaid.domain.json_reader import read_json
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, is_time
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Joined, Person
-from keepsaid.domain.text import kind_of
-from keepsaid.domain.widening import Widened
+from keepsaid.domain.visibility import Widened
+from keepsaid.text.json_reader import read_json
+from keepsaid.text.normal import kind_of
 
 Json = dict[str, Any]
 T = TypeVar("T")

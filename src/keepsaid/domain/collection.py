@@ -15,9 +15,9 @@ from keepsaid.domain.finding import Finding
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.provenance import trust_of_words
-from keepsaid.domain.tokens import estimate_tokens
-from keepsaid.domain.words import only_asks, topic
+from keepsaid.domain.visibility import trust_of_words
+from keepsaid.text.tokens import estimate_tokens
+from keepsaid.text.words import only_asks, topic
 
 SOFT = frozenset({"records", "sleep"})
 """Reasons of marks that wait for six records before a model reads them; all others are read whatever they hold."""

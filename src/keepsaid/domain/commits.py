@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from keepsaid.domain.batch import Routed, Window
-from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.batch import Ageing, Routed, Window
 from keepsaid.domain.lane import Lane, LaneRules
 from keepsaid.domain.message import BodyKey, Inbound
-from keepsaid.domain.priority import Ageing
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.redaction import Redaction
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
 from keepsaid.domain.retention import Cursor, Pruned, Stale

@@ -18,7 +18,7 @@ from keepsaid.domain.context import LaneTail, Span
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import Made
-from keepsaid.domain.tokens import estimate_tokens
+from keepsaid.text.tokens import estimate_tokens
 
 HOUR_MS = 3_600_000
 _KEPT_LEAST = 2

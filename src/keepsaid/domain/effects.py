@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.schedule import NewSchedule
 from keepsaid.domain.slot import EXPIRY_MS, Question

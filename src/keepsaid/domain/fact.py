@@ -1,21 +1,66 @@
-"""Facts: what the commits of the core tell of, as the journal keeps it; the same from every store.
-
-Payloads hold ids, numbers and words of the program, never what somebody said.
-"""
+"""Facts: what the journal tells of commits and memories, the same from every store. Without words of people."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.commits import Commit, TurnCommit
 from keepsaid.domain.compaction import Cut
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.news import Happened, News
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.session import Ending
+
+TOLD = "memory.told"
+"""The name of the note that remembers the last news that was told."""
+
+
+class Happened(StrEnum):
+    """What happened to a memory."""
+
+    SAVED = "saved"
+    SUPERSEDED = "superseded"
+    ARCHIVED = "archived"
+
+
+class News(NamedTuple):
+    """One piece: its number, and which memory; `kind` is its kind, `by` the memory that took its place."""
+
+    n: int
+    memory_id: int
+    what: Happened
+    kind: str
+    by: int | None = None
+
+    @property
+    def mark(self) -> str:
+        """What is remembered of it."""
+        return f"{self.n}:{self.memory_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class TellNews(Commit[int]):
+    """Write news to the journal, in order and each piece once; returns how many were written."""
+
+    news: tuple[News, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropNews(Commit[int]):
+    """Remove news up to a number from the memory store, once it is told."""
+
+    until: int
+
+
+def untold(news: tuple[News, ...], told: str) -> tuple[News, ...]:
+    """What follows the last that was told; all of it, where that is not among it."""
+    place = next((n for n, one in enumerate(news, 1) if one.mark == told), 0)
+    return news[place:]
+
 
 ROUTED, STARTED = "batch.routed", "turn.started"
 """Told of together: many come with one commit."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from keepsaid.domain.lookalike import heading, opens
+from keepsaid.text.normal import heading, opens
 
 DATA, END = "[Data", "[End of data"
 _NUMBER_BYTES = 4

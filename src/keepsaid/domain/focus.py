@@ -8,7 +8,7 @@ from enum import StrEnum
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.slot import Slot
-from keepsaid.domain.tokens import Calibration
+from keepsaid.text.tokens import Calibration
 
 
 class FocusKind(StrEnum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.words import STOPWORDS, fold, root, spelled
+from keepsaid.text.words import STOPWORDS, fold, root, spelled
 
 
 class Relation(StrEnum):

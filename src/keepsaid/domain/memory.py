@@ -11,7 +11,7 @@ from keepsaid.domain.graph import Step
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.receipt import Beyond, Cause, Measure, Place, Searched
-from keepsaid.domain.text import joined
+from keepsaid.text.normal import joined
 
 
 class Kind(StrEnum):

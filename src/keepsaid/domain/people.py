@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.text import joined, parted
+from keepsaid.text.normal import joined, parted
 
 _PARTS = 3
 

@@ -1,4 +1,4 @@
-"""Personality: how the agent speaks, as set for a lane, for a person, or for everybody (seed 003, Personality)."""
+"""Personality and skills: how the agent speaks, for whom it was set, and what it can look up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.text import joined
+from keepsaid.text.normal import joined
 
 PERSONALITY_CHARS_MAX = 2_000
 
@@ -63,3 +63,24 @@ def effective(scopes: Iterable[str], found: Iterable[Personality]) -> Personalit
     """The personality in force: that of the first scope that has one, else the built-in."""
     known = {one.scope: one for one in found if one.text}
     return next((known[scope] for scope in scopes if scope in known), BUILT_IN)
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill: its name, when to use it, and the text that says how."""
+
+    name: str
+    description: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    """The skills of an agent, by name, and those that were left out: each a folder with what is wrong with it."""
+
+    known: tuple[Skill, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
+
+    def named(self, name: str) -> Skill | None:
+        """The skill of that name."""
+        return next((one for one in self.known if one.name == name), None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.text import digest
+from keepsaid.text.normal import digest
 
 
 class Standing(StrEnum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from keepsaid.domain.collection import ClaimCollection
 from keepsaid.domain.commits import BeginPruning, Commit, EpisodesKept, Prune, Renew, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.event import Distribute, SettleDeliveries, Subscribe, TakeDeliveries
-from keepsaid.domain.lives import Beat
-from keepsaid.domain.note import Note
+from keepsaid.domain.process import Beat, Note
 from keepsaid.domain.task import RenewTask, ResultsKept, TellStatus
 
 _QUIET = frozenset[type]({

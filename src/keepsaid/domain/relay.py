@@ -12,9 +12,9 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import RESULT, SYSTEM, Message, Trust
-from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.turn import StepKind
+from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.domain.work import TaskKind
 
 _MARK = "task"

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from keepsaid.domain.json_reader import Unreadable, read_json
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import RESULT, SYSTEM, Message
-from keepsaid.domain.text import cut, digest
 from keepsaid.domain.work import WorkTerms, encoded
+from keepsaid.text.json_reader import Unreadable, read_json
+from keepsaid.text.normal import cut, digest
 
 
 class Action(StrEnum):

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 
+from keepsaid.domain.ids import moment
 from keepsaid.domain.ids import read as read_id
 from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.moment import moment
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.text import normalise
+from keepsaid.text.normal import normalise
 
 TEXT_CHARS_MAX, NAME_CHARS_MAX = 4_000, 200
 _REFUSED = "error:"

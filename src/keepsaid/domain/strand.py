@@ -10,8 +10,7 @@ from typing import NamedTuple
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.reference import REACH, infer
-from keepsaid.domain.talk import Said
+from keepsaid.text.references import REACH, Said, infer
 
 AGENT = "\0"
 """The agent among the speakers; no stored sender is called so."""

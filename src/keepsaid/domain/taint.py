@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keepsaid.domain.attention import Quote
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.provenance import least_of, trust_in, trust_of, trust_of_words
-from keepsaid.domain.scene import Scene
-from keepsaid.domain.text import cut
+from keepsaid.domain.scene import Quote, Scene
+from keepsaid.domain.visibility import least_of, trust_in, trust_of, trust_of_words
+from keepsaid.text.normal import cut
 
 _WHAT_CHARS = 200
 _NAME_CHARS = 40

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from keepsaid.domain.provenance import within
+from keepsaid.domain.visibility import within
 
 
 @dataclass(frozen=True, slots=True)

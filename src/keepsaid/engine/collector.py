@@ -9,7 +9,7 @@ from datetime import tzinfo
 from typing import Protocol
 
 from keepsaid.domain.collection import Left, MarkUnprocessed
-from keepsaid.domain.daily import next_daily
+from keepsaid.domain.timing import next_daily
 from keepsaid.errors import KeepsaidError, StoreError
 from keepsaid.memory.collect import Collection, CollectionStore
 from keepsaid.ports.runtime import Clock

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from keepsaid.domain.schedule import Run, Schedule
-from keepsaid.domain.text import cut, normalise
 from keepsaid.errors import KeepsaidError
+from keepsaid.text.normal import cut, normalise
 
 _log = logging.getLogger("keepsaid.schedules")
 _ERROR_CHARS_MAX = 500

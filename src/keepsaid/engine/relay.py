@@ -16,12 +16,12 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.relay import TellBack, Untold, mark_of, trust_of
 from keepsaid.domain.task import Task
-from keepsaid.domain.text import cut
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Operations, TaskView
+from keepsaid.text.normal import cut
 
 _log = logging.getLogger("keepsaid.task")
 _TOLD_MAX = 500

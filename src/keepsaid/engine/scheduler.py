@@ -28,7 +28,6 @@ from keepsaid.domain.scheduling import (
     SettleRun,
 )
 from keepsaid.domain.task import Ending, NewTask, Task, TaskStory
-from keepsaid.domain.text import cut
 from keepsaid.domain.timing import Quiet
 from keepsaid.domain.work import Notify, WorkTerms
 from keepsaid.engine.errands import Errands
@@ -37,6 +36,7 @@ from keepsaid.engine.tasks import told_owner
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store_views import Operations, ScheduleView, TaskView
+from keepsaid.text.normal import cut
 
 PRIORITY = 100
 """What schedules ask comes after people and webhooks (seed 000, Notifications)."""

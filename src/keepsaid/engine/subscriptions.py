@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from keepsaid.domain.event import Delivery, Event, Settled, SettleDeliveries, Subscribe, TakeDeliveries, Unsubscribe
-from keepsaid.domain.text import cut, normalise
 from keepsaid.engine.supervisor import Stage, keep_going
 from keepsaid.errors import StoreBroken
 from keepsaid.events.dispatcher import Dispatcher
@@ -17,6 +16,7 @@ from keepsaid.events.notifier import Bell
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store_views import JournalView, Operations
+from keepsaid.text.normal import cut, normalise
 
 Tell = Callable[[Event], Awaitable[object]]
 """Is told of an event; raises when it could not do what it has to."""

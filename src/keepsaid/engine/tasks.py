@@ -12,7 +12,6 @@ from functools import partial
 from keepsaid.domain.ids import show
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, Ending, EndTask, ExpireTasks, RenewTask, Task, TaskFilter, TaskStory
-from keepsaid.domain.text import cut, digest, normalise
 from keepsaid.domain.turn import Held, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.workers import HOPELESS, Patience
@@ -23,6 +22,7 @@ from keepsaid.pipeline.turn.worker import Done, references
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store_views import Operations, TaskView
+from keepsaid.text.normal import cut, digest, normalise
 
 _log = logging.getLogger("keepsaid.task")
 _AGAIN_MS = 100

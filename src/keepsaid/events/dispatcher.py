@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.domain.event import Distribute
-from keepsaid.domain.news import TellNews
+from keepsaid.domain.fact import TellNews
 from keepsaid.events.notifier import Bell
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_maintenance import MemoryNews

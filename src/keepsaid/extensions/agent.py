@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 from keepsaid.domain.message import Trusted
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
-from keepsaid.domain.provenance import trust_in
 from keepsaid.domain.taint import Shown, Taint
-from keepsaid.domain.text import cut
+from keepsaid.domain.visibility import trust_in
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.extensions.manifest import Agent
 from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.ports.model import Model, ModelRequest, Tool
+from keepsaid.text.normal import cut
 
 _CHARS_MAX = 20_000
 

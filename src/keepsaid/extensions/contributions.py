@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.scene import Contribution
-from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed
 from keepsaid.extensions.discovery import Source
 from keepsaid.extensions.loaded import Fault, Guest, Phase
@@ -18,6 +17,7 @@ from keepsaid.ports.channel import Inbox, Progress, Progresses
 from keepsaid.ports.extension import StreamingProvider
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock
+from keepsaid.text.normal import normalise
 
 _log = logging.getLogger("keepsaid.extensions")
 _LIMIT_S = 0.5

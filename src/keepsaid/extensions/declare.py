@@ -13,10 +13,10 @@ from pydantic.errors import PydanticUserError
 
 from keepsaid.domain.message import SERVES, Trust
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.text import cut
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.ports.model import Tool
+from keepsaid.text.normal import cut
 
 API = 1
 """The version of what extensions are written against."""

@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from keepsaid.domain.text import normalise
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import FILE, Manifest, manifest_of, read_manifest
+from keepsaid.text.normal import normalise
 
 _BY_METHOD = {
     "send": "channel",

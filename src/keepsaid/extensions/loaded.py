@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from keepsaid.domain.collection import Passage
-from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.text import normalise
+from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError, KeepsaidError, ModelError, ModelMalformed, ModelUnavailable
 from keepsaid.extensions.context import GuestContext
 from keepsaid.extensions.discovery import Found
@@ -21,6 +20,7 @@ from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.ports.recall import Embedder
+from keepsaid.text.normal import normalise
 
 _FRAMES_MAX = 20
 _REASON_CHARS_MAX = 500

@@ -11,9 +11,9 @@ from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.receipt import beyond_in, candidate_in
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import TurnStory
-from keepsaid.domain.words import topic
 from keepsaid.interfaces.commanded import commanded
 from keepsaid.memory.inject import listener_of
+from keepsaid.text.words import topic
 
 
 class Stage(StrEnum):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.chronicle import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Message
 from keepsaid.domain.turn import Usage
+from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
 from keepsaid.interfaces.shapes import Shape, batch_shape, reply_shape, when
 
 _STILL = {

@@ -9,13 +9,13 @@ from typing import IO, Any
 
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.people import identity_in
-from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError
 from keepsaid.interfaces.bundle_file import placed, write_lines
 from keepsaid.interfaces.pages import write_pages
 from keepsaid.interfaces.partials import NAMED
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.ports.memory_store import Bundles, Told
+from keepsaid.text.normal import normalise
 
 FORMATS: dict[str, tuple[str, Callable[[IO[bytes], Told, dict[str, Any]], None]]] = {
     "jsonl": ("jsonl", write_lines),

@@ -11,10 +11,10 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.forgetting import Forgetting, Wish
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER, Listener
-from keepsaid.domain.text import cut, normalise
 from keepsaid.errors import InputError
 from keepsaid.interfaces.shapes import Shape, when
 from keepsaid.memory.forget import counted
+from keepsaid.text.normal import cut, normalise
 
 _SHOWN_MAX = 20
 _TEXT_CHARS = 200

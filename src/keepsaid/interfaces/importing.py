@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from keepsaid.domain.bundle import FORGOTTEN, Entry, Outcome, Record, Verdict, key_print
-from keepsaid.domain.learnt import How, Learnt
+from keepsaid.domain.learning import How, Learnt
 from keepsaid.domain.message import Trust
 from keepsaid.interfaces.bundle_file import BundleFile
 from keepsaid.interfaces.mem0 import Mem0File

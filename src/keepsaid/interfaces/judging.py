@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepsaid.domain.commits import Judge
-from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.memory import OWNER
+from keepsaid.domain.receipt import JudgeMemory
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from keepsaid.domain.bundle import Entry
-from keepsaid.domain.learnt import LEARNABLE
+from keepsaid.domain.ids import moment
+from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Memory, NewMemory, Source, is_time, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.moment import moment
-from keepsaid.domain.text import kind_of, normalise
 from keepsaid.errors import InputError
 from keepsaid.memory.importing import Line
+from keepsaid.text.normal import kind_of, normalise
 
 FILE_BYTES_MAX = 256_000_000
 EVERYBODY = "*"

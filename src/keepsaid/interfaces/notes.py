@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.text import digest, normalise
 from keepsaid.errors import InputError
+from keepsaid.text.normal import digest, normalise
 
 _CHARS_MAX = 50_000
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.people import Person, identity_in
-from keepsaid.domain.text import normalise
-from keepsaid.domain.widening import Reach, Refusal, Widened, WidenMemory
+from keepsaid.domain.visibility import Reach, Refusal, Widened, WidenMemory
 from keepsaid.errors import InputError
+from keepsaid.text.normal import normalise
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

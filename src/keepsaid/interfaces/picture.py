@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from keepsaid.domain.share import Share
-from keepsaid.domain.text import cut
+from keepsaid.domain.prompt import Share
+from keepsaid.text.normal import cut
 
 WIDTH, MARGIN = 900, 24
 """Of every picture, and what is left free at its sides."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keepsaid.domain.text import cut
 from keepsaid.interfaces.picture import COLOURS, MARGIN, STYLE, WIDTH, text_of
+from keepsaid.text.normal import cut
 
 _TOP, _ROW, _ROWS_MAX = 96, 24, 25
 _TEXT_CHARS = 44

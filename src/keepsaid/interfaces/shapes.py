@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Received
-from keepsaid.domain.feedback import Feedback, Use
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Memory, is_time
 from keepsaid.domain.message import Message
 from keepsaid.domain.people import Person, Seen
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import Spawned, Story, TurnStory
-from keepsaid.domain.widening import Widened
+from keepsaid.domain.visibility import Widened
 from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:

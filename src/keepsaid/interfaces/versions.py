@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keepsaid.domain.ids import show
-from keepsaid.domain.learnt import BYTES_MAX, How, Learnt
+from keepsaid.domain.learning import BYTES_MAX, How, Learnt
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.text import digest, normalise
 from keepsaid.errors import InputError
+from keepsaid.text.normal import digest, normalise
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

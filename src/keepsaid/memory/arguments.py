@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import moment, read
 from keepsaid.domain.memory import Kind
-from keepsaid.domain.moment import moment
-from keepsaid.domain.narrowing import Narrowing
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.search import Narrowing
 from keepsaid.errors import ToolError
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 50

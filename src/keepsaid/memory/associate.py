@@ -11,7 +11,7 @@ from typing import Protocol
 
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 from keepsaid.memory.pacing import Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import Relating, Unrelated
 from keepsaid.ports.memory_store import Graph

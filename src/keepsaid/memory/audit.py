@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from keepsaid.domain.audit import Case, Comparing, Entry, Fix, Trouble, echo, ended, repeats_only, sourceless, unused
-from keepsaid.domain.decay import DAY_MS
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.upkeep import LOOSE, Task
+from keepsaid.domain.upkeep import DAY_MS, LOOSE, Task
 from keepsaid.ports.memory_maintenance import Auditing, Trails
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.runtime import Clock

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from keepsaid.domain.memory import Kind, Memory
-from keepsaid.domain.text import cut
+from keepsaid.text.normal import cut
 
 PINNED = "[Pinned context]"
 RELEVANT = "[Relevant to this message]"

@@ -15,8 +15,8 @@ from functools import partial
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
 from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.provenance import least
 from keepsaid.domain.turn import Claimed
+from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
 from keepsaid.memory.inject import listener_of
 from keepsaid.memory.recall.legs import Missing, ask

@@ -20,9 +20,9 @@ from keepsaid.domain.collection import (
     fitted,
     may_state,
 )
-from keepsaid.domain.explicit import asks_to_remember
 from keepsaid.domain.finding import Finding, kept
 from keepsaid.domain.redaction import masked
+from keepsaid.domain.statements import asks_to_remember
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.memory.finding import links_of, memories_of, speaker_of, without_secrets
 from keepsaid.memory.spending import Spending

@@ -9,10 +9,9 @@ from typing import Protocol
 
 from keepsaid.domain.compaction import CompactionTerms, Summarise, SummaryFailed, ahead, due, piece
 from keepsaid.domain.context import TAIL_MAX, LaneTail
-from keepsaid.domain.extract import extracted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record
-from keepsaid.domain.summary import HEADINGS, Made, Sections, read, written
+from keepsaid.domain.summary import HEADINGS, Made, Sections, extracted, read, written
 from keepsaid.errors import ModelError
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Summarised, Summariser, ToSummarise

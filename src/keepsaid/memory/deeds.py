@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.explicit import asks_to_remember
 from keepsaid.domain.memory import IMPORTANCE, NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.provenance import least
 from keepsaid.domain.staged import Deed, StageMemory, Wishes
-from keepsaid.domain.words import fold
+from keepsaid.domain.statements import asks_to_remember
+from keepsaid.domain.visibility import least
 from keepsaid.ports.memory_store import Learning, Learnt
+from keepsaid.text.words import fold
 
 _SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
 """Subjects by which a model means the person it speaks with."""

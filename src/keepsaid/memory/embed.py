@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.space import NewVector, VectorSpace
+from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.recall import Embedder, Vectors

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from keepsaid.domain.collection import Passage
-from keepsaid.domain.explicit import told_in
 from keepsaid.domain.finding import RULES
+from keepsaid.domain.statements import told_in
 from keepsaid.ports.model import Extracted
 
 

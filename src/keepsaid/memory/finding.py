@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.domain.collection import Utterance
-from keepsaid.domain.echo import AGENT
-from keepsaid.domain.explicit import asks_to_remember
 from keepsaid.domain.finding import Finding, Link, Statement
+from keepsaid.domain.forgetting import AGENT
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Origin
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.provenance import Parent, shares
+from keepsaid.domain.statements import asks_to_remember
+from keepsaid.domain.visibility import Parent, shares
 
 _WEIGHT_LEAST = 0.1
 """What belongs together does so at least so much, however uncertain either is."""

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from keepsaid.domain.echo import AGENT, sentence_digest, sentences
 from keepsaid.domain.forgetting import (
+    AGENT,
     Counts,
     Held,
     Traced,
@@ -22,14 +22,16 @@ from keepsaid.domain.forgetting import (
     message_name,
     name_digest,
     reply_name,
+    sentence_digest,
+    sentences,
     task_name,
     telling,
     words_in,
 )
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import TASK, Kind, summary_key
-from keepsaid.domain.text import joined
 from keepsaid.ports.forgetting import ForgetfulMemory, ReachView
+from keepsaid.text.normal import joined
 
 _ROUNDS_MAX = 6
 _NAMES = (f"{TASK}:", "finding:")

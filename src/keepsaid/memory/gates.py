@@ -10,11 +10,11 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Candidate, Hit, Kind, Memory, PinnedOrder
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.receipt import Cause, Measure
-from keepsaid.domain.tokens import estimate_tokens
-from keepsaid.domain.words import place
 from keepsaid.memory.block import PINNED, RELEVANT, line
 from keepsaid.memory.recall.legs import VECTOR
 from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR, Evidence, Relevance, enough
+from keepsaid.text.tokens import estimate_tokens
+from keepsaid.text.words import place
 
 _MEMORY_CHARS = 8_000
 _KEPT_CHARS_MAX = 1_000

@@ -9,7 +9,6 @@ from functools import partial
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
 from keepsaid.domain.message import SYSTEM, Message, Origin
-from keepsaid.domain.rarity import Rarity
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible, read_of
 from keepsaid.memory.recall.asking import cut_note, query_of
@@ -19,6 +18,7 @@ from keepsaid.memory.relevance import Relevance
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Offload, inline
+from keepsaid.text.words import Rarity
 
 LEG_SHARE = 0.6
 """How much of the deadline one leg of recall may take, so that a slow one leaves time for what the others found."""

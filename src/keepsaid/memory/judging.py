@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from keepsaid.domain.decay import DAY_MS
-from keepsaid.domain.pairs import Pair, Ruled, Ruling
+from keepsaid.domain.learning import Pair, Ruled, Ruling
+from keepsaid.domain.upkeep import DAY_MS
 from keepsaid.errors import ModelError
 from keepsaid.memory.pacing import Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import Judge, Pairs

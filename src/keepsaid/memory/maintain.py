@@ -12,10 +12,9 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC
 
-from keepsaid.domain.daily import next_daily
-from keepsaid.domain.decay import Curve
-from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.upkeep import Maintain, Outstanding, Stepped, Task
+from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.timing import next_daily
+from keepsaid.domain.upkeep import Curve, Maintain, Outstanding, Stepped, Task
 from keepsaid.errors import EmbedderError
 from keepsaid.memory.associate import Associating
 from keepsaid.memory.embed import Embedding

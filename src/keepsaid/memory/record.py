@@ -10,10 +10,10 @@ from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.memory import Kind, NewMemory, Source, Used, chat_of, conversation_scope, episode_scope, person_of
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.provenance import trust_of_words
 from keepsaid.domain.redaction import Mark, Redaction, masked
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
+from keepsaid.domain.visibility import trust_of_words
 from keepsaid.memory.deeds import Deeds
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Memories

@@ -15,12 +15,11 @@ from functools import lru_cache
 from itertools import pairwise
 from math import fsum
 
-from keepsaid.domain.dates import DAYS
 from keepsaid.domain.memory import LANE_BOUND, Hit, Memory
-from keepsaid.domain.pieces import grams, said_words
-from keepsaid.domain.rarity import Rarity
-from keepsaid.domain.words import STOPWORDS, fold, root, spelled
 from keepsaid.memory.recall.legs import VECTOR
+from keepsaid.text.chunks import grams, said_words
+from keepsaid.text.dates import DAYS
+from keepsaid.text.words import STOPWORDS, Rarity, fold, root, spelled
 
 ENOUGH, ENOUGH_NEAR = 15.5, 17.5
 """What speaks for the best candidate before any is shown: by words alone, and where meaning is compared as well."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keepsaid.domain.ids import show
-from keepsaid.domain.learnt import LEARNABLE, junk
+from keepsaid.domain.learning import LEARNABLE, junk
 from keepsaid.domain.memory import IMPORTANCE, Listener, Memory, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.provenance import least
 from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, Deed, StageMemory, deed_in
 from keepsaid.domain.turn import Claimed
+from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening
 from keepsaid.ports.model import Tool

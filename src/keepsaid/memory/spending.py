@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from keepsaid.domain.note import Note
+from keepsaid.domain.process import Note
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Notes
 

@@ -12,13 +12,13 @@ from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, summary_key
 from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.provenance import least
 from keepsaid.domain.summary import HEADINGS, Made, Sections, read, written
-from keepsaid.domain.text import joined
+from keepsaid.domain.visibility import least
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import ContextView, Operations
+from keepsaid.text.normal import joined
 
 COPIED_MAX = 20
 """Summaries that are copied in one go."""

@@ -9,10 +9,10 @@ from typing import Protocol
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Listener, Memory, Recalled
 from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.narrowing import Narrowing
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.provenance import least
 from keepsaid.domain.receipt import MEMORY_OPEN
+from keepsaid.domain.search import Narrowing
+from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.arguments import (
     AROUND_DEFAULT,

@@ -13,10 +13,10 @@ from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, Intake, Receive, Received
 from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Marks, Origin
-from keepsaid.domain.text import normalise
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports.runtime import Clock, Ids, Space
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import normalise
 
 _log = logging.getLogger("keepsaid.buffer")
 _MEGABYTE = 1_000_000

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
+from keepsaid.domain.batch import Ageing
 from keepsaid.domain.commits import Claim, Renew
-from keepsaid.domain.lives import Beat, RequeueCrashed
-from keepsaid.domain.priority import Ageing
+from keepsaid.domain.process import Beat, RequeueCrashed
 from keepsaid.domain.suspicion import STABLE_MS, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError

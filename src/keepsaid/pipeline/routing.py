@@ -22,9 +22,9 @@ from keepsaid.domain.route import (
     payload_fields,
     reasoned,
 )
-from keepsaid.domain.text import joined, normalise
 from keepsaid.domain.work import WorkTerms
 from keepsaid.ports.runtime import Ids
+from keepsaid.text.normal import joined, normalise
 
 _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from keepsaid.domain.audit import Entry
-from keepsaid.domain.decay import Curve
+from keepsaid.domain.fact import News
+from keepsaid.domain.learning import Pair, Ruled, Ruling
 from keepsaid.domain.memory import Source
-from keepsaid.domain.news import News
-from keepsaid.domain.pairs import Pair, Ruled, Ruling
-from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.upkeep import Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
+from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.upkeep import Curve, Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
 
 
 class Auditing(Protocol):

@@ -9,14 +9,14 @@ from typing import Protocol, TypeVar
 from keepsaid.domain.bulletin import Bulletin, Material
 from keepsaid.domain.bundle import Record, Verdict
 from keepsaid.domain.graph import Association, Mention, Seed
-from keepsaid.domain.learnt import How, Learnt
+from keepsaid.domain.learning import How, Learnt
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
-from keepsaid.domain.narrowing import Narrowing
 from keepsaid.domain.people import Person, Seen
-from keepsaid.domain.rarity import Rarity
+from keepsaid.domain.search import Narrowing
 from keepsaid.domain.turn import Claimed, Usage
-from keepsaid.domain.widening import Refusal, Widened, WidenMemory
+from keepsaid.domain.visibility import Refusal, Widened, WidenMemory
 from keepsaid.ports.forgetting import Echoes
+from keepsaid.text.words import Rarity
 
 
 class Memories(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.skill import Skills
+from keepsaid.domain.personality import Skills
 
 
 class Identity(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from keepsaid.domain.memory import Found, Injection, Listener, Memory, Recalled
-from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
+from keepsaid.domain.search import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.domain.turn import Claimed, Recent
 
 

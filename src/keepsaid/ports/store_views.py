@@ -11,9 +11,9 @@ from keepsaid.domain.collection import CollectionLine, Passage
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
-from keepsaid.domain.feedback import Feedback, Reminded, Use
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
+from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.relay import Untold
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory

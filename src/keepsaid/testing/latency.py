@@ -28,7 +28,7 @@ from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.space import NewVector, VectorSpace
+from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.memory.embed import Embedding
 from keepsaid.memory.recall import Recollection
 from keepsaid.testing.made_talk import DIMENSION, SPACE, Asked, MadeTalk

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
 from keepsaid.adapters.channels import github_events as events
-from keepsaid.domain.json_reader import Unreadable, read_json
 from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.errors import Forged, HookClosed, InputError
+from keepsaid.text.json_reader import Unreadable, read_json
 
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)
 _HEADER_CHARS_MAX = 200

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keepsaid.domain.text import cut, normalise
+from keepsaid.text.normal import cut, normalise
 
 Payload = Mapping[str, object]
 

@@ -14,7 +14,7 @@ from keepsaid.adapters.channels.pull import allowed
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import topic_of
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
-from keepsaid.domain.text import cut, normalise
+from keepsaid.text.normal import cut, normalise
 
 _ANSWER_BYTES_MAX = 64 * 1024
 _DETAIL_CHARS_MAX = 200

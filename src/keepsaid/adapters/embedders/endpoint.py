@@ -7,10 +7,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from keepsaid.domain.addresses import without_logins, without_passwords
-from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.text import digest
+from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError
+from keepsaid.text.normal import digest, without_logins, without_passwords
 
 _AT_ONCE = 32
 _CHARS_MAX = 8_000

@@ -6,9 +6,9 @@ import math
 from array import array
 from collections.abc import Sequence
 
-from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.text import digest
-from keepsaid.domain.words import root, spelled
+from keepsaid.domain.search import VectorSpace
+from keepsaid.text.normal import digest
+from keepsaid.text.words import root, spelled
 
 MODEL = "hashed words"
 _DIMENSION = 128

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from keepsaid.config.settings import ModelsConfig
-from keepsaid.domain.addresses import without_passwords
 from keepsaid.errors import ConfigError, ModelAuth
 from keepsaid.ports.model import Delta, Model, ModelRequest
+from keepsaid.text.normal import without_passwords
 
 if TYPE_CHECKING:
     from keepsaid.adapters.models.provider import ProviderChat

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.text import normalise
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.memory_store import Edited, ToEdit
 from keepsaid.ports.model import Model, ModelRequest
+from keepsaid.text.normal import normalise
 
 _WORDS_LEAST = 5
 """A bulletin of fewer words is none: it would stand for what it does not tell."""

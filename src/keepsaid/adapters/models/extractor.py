@@ -18,10 +18,10 @@ from keepsaid.domain.finding import LEARNT, LINKS, LINKS_MAX, Link, Statement, l
 from keepsaid.domain.graph import Relation
 from keepsaid.domain.memory import IMPORTANCE, Kind, is_time
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
-from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Usage
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Extracted, Model, ModelRequest, Tool
+from keepsaid.text.normal import cut, normalise
 
 SAVE_FACTS = "save_facts_batch"
 """Stages what is worth remembering."""

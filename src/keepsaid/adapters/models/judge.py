@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.memory import is_time
-from keepsaid.domain.pairs import Pair, Ruling
 from keepsaid.domain.prompt import Json, Prompt
-from keepsaid.domain.text import cut
 from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Model, ModelRequest, Tool
+from keepsaid.text.normal import cut
 
 RULE_PAIRS = "rule_pairs"
 """Takes a ruling for each pair."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from keepsaid.domain.prompt import Prompt, Record, Role
-from keepsaid.domain.text import cut
 from keepsaid.domain.turn import NO_MODEL, Answer
-from keepsaid.domain.words import STOPWORDS
 from keepsaid.ports.model import Delta, ModelRequest
+from keepsaid.text.normal import cut
+from keepsaid.text.words import STOPWORDS
 
 _QUOTED_MAX = 5
 _QUOTE_CHARS_MAX = 300

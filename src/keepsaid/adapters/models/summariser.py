@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keepsaid.domain.prompt import Json, Prompt, Record, Role
 from keepsaid.domain.summary import HEADINGS, Made, Sections, tidied
-from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Model, ModelRequest, Summarised, Tool, ToSummarise
+from keepsaid.text.normal import cut, normalise
 
 SUMMARY_TOOL = "keep_summary"
 """The tool whose arguments are a summary."""

@@ -26,9 +26,9 @@ from keepsaid.domain.collection import (
 from keepsaid.domain.fact import read_to, unreadable
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.provenance import from_outside
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import NO_MODEL
+from keepsaid.domain.visibility import from_outside
 
 Place = tuple[LaneRow, SessionRow]
 

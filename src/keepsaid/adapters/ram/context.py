@@ -12,10 +12,10 @@ from keepsaid.domain.context import POSTS_MAX, LaneTail, Post, Span, Stretch
 from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json, Role
-from keepsaid.domain.provenance import least, least_of
 from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import NO_MODEL, Recent
+from keepsaid.domain.visibility import least, least_of
 
 
 def context(state: State, lane: Lane, limit: int) -> LaneTail:

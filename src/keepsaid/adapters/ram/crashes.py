@@ -14,7 +14,7 @@ from keepsaid.adapters.ram.state import BatchRow, LifeRow, State
 from keepsaid.domain.commits import ATTEMPTS_MAX, Claim, VoidLeases
 from keepsaid.domain.fact import OVER, Over, ended, judged
 from keepsaid.domain.ids import show
-from keepsaid.domain.lives import Beat, RequeueCrashed
+from keepsaid.domain.process import Beat, RequeueCrashed
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import move
 from keepsaid.domain.suspicion import (

@@ -22,7 +22,7 @@ from keepsaid.domain.effects import (
     SetPersonality,
     StopTask,
 )
-from keepsaid.domain.feedback import JudgeMemory
+from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.staged import StageMemory
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keepsaid.adapters.ram.outbox import keep_for_owner
 from keepsaid.adapters.ram.state import State
-from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.process import Note, NotifyOwner
 
 
 def keep(state: State, commit: Note) -> None:

@@ -32,10 +32,22 @@ from keepsaid.adapters.ram import forgetting as forgetful
 from keepsaid.adapters.ram.drop import drop
 from keepsaid.adapters.ram.state import State
 from keepsaid.adapters.ram.views import RamLanes
-from keepsaid.domain import busy, commits, compaction, event, forgetting, lives, news, relay, scheduling, session, task
+from keepsaid.domain import (
+    busy,
+    commits,
+    compaction,
+    event,
+    fact,
+    forgetting,
+    process,
+    relay,
+    scheduling,
+    session,
+    task,
+)
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.quiet import is_quiet
 from keepsaid.ports.failpoints import point
 
@@ -50,8 +62,8 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.Release: leases.release,
         commits.Fail: leases.fail,
         commits.VoidLeases: crashes.void_leases,
-        lives.Beat: crashes.beat,
-        lives.RequeueCrashed: crashes.requeue_crashed,
+        process.Beat: crashes.beat,
+        process.RequeueCrashed: crashes.requeue_crashed,
         commits.ExpireLeases: leases.expire_leases,
         commits.Relinquish: leases.relinquish,
         commits.Requeue: leases.requeue,
@@ -84,7 +96,7 @@ APPLIED: Mapping[type, Callable[[State, Any], Any]] = MappingProxyType(
         commits.BeginPruning: pruning.begin,
         commits.Prune: pruning.prune,
         commits.Tell: turns.tell,
-        news.TellNews: journal.tell_news,
+        fact.TellNews: journal.tell_news,
         Note: notes.keep,
         NotifyOwner: notes.notify,
         forgetting.RequestForgetting: forgetful.request,

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from keepsaid.adapters.ram.state import State, TurnRow
 from keepsaid.domain.commits import Judge
-from keepsaid.domain.feedback import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.receipt import beyond_in, candidate_in
+from keepsaid.domain.receipt import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use, beyond_in, candidate_in
 from keepsaid.domain.states import move
 
 _LAST = 20

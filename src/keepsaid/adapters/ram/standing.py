@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keepsaid.adapters.ram.state import State
 from keepsaid.domain.effects import Measured, SetPersonality
 from keepsaid.domain.personality import Personality
-from keepsaid.domain.tokens import Calibration
+from keepsaid.text.tokens import Calibration
 
 
 def personalities(state: State, scopes: Sequence[str]) -> tuple[Personality, ...]:

@@ -20,12 +20,12 @@ from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.event import Line, several
 from keepsaid.domain.fact import Fact
-from keepsaid.domain.feedback import Feedback
 from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.receipt import Feedback
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.retention import PruneRun
@@ -34,8 +34,8 @@ from keepsaid.domain.slot import Slot
 from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
 from keepsaid.domain.suspicion import Evidence, PastLife, Suspicion
-from keepsaid.domain.tokens import Calibration
 from keepsaid.domain.turn import Step, Usage
+from keepsaid.text.tokens import Calibration
 
 OPEN_BATCHES = ("queued", "leased")
 OPEN_REPLIES = ("pending", "sending", "unknown")

@@ -9,7 +9,7 @@ from keepsaid.domain.compaction import Cut, SummariesCopied
 from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
-from keepsaid.domain.provenance import from_outside
+from keepsaid.domain.visibility import from_outside
 
 
 def due(state: State, limit: int) -> Sequence[LaneSummary]:

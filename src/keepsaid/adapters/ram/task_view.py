@@ -9,10 +9,10 @@ from keepsaid.adapters.ram.state import State, TurnRow
 from keepsaid.adapters.ram.task_row import TaskRow
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Trust
-from keepsaid.domain.provenance import from_outside
 from keepsaid.domain.relay import Untold
 from keepsaid.domain.staged import Wishes
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
+from keepsaid.domain.visibility import from_outside
 from keepsaid.domain.work import TaskKind
 
 _MESSAGES_MAX = 100

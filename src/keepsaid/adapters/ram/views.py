@@ -23,12 +23,10 @@ from keepsaid.adapters.ram.schedule_view import RamSchedules
 from keepsaid.adapters.ram.session_view import RamSessions, surroundings
 from keepsaid.adapters.ram.state import BatchRow, Entry, LaneRow, State, TurnRow
 from keepsaid.adapters.ram.task_view import RamTasks
-from keepsaid.domain.batch import Due, Group
+from keepsaid.domain.batch import Due, Group, shared
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.priority import shared
 from keepsaid.domain.prompt import Json, Record
-from keepsaid.domain.provenance import from_outside
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -36,6 +34,7 @@ from keepsaid.domain.states import message_state
 from keepsaid.domain.suspicion import HELD_AFTER
 from keepsaid.domain.turn import Claimed, Lease, Usage
 from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story, TurnStory
+from keepsaid.domain.visibility import from_outside
 
 GROUP_MAX = 100
 """Messages in one group at most."""

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 
 from keepsaid.adapters.redaction.decoded import Squeezed, View, fully, readings, squeezed
 from keepsaid.domain.redaction import Mark
-from keepsaid.domain.text import normalise
+from keepsaid.text.normal import normalise
 
 KIND = "own secret"
 CHARS_MIN = 6

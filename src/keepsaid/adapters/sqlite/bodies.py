@@ -8,8 +8,8 @@ import apsw
 
 from keepsaid.adapters.sqlite.query import every, numbers, one
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.chronicle import Redelivery
 from keepsaid.domain.commits import Arrival
+from keepsaid.domain.views import Redelivery
 
 SQL = load("bodies")
 

@@ -12,15 +12,14 @@ from keepsaid.adapters.sqlite import rows, staging
 from keepsaid.adapters.sqlite.claims import SQL as CLAIMS
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.batch import Batch, Due, Group
+from keepsaid.domain.batch import Batch, Due, Group, shared
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.priority import shared
-from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.states import message_state
 from keepsaid.domain.suspicion import HELD_AFTER
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import ChannelDepth, EpisodeWork, MessageFilter, Overview, Spawned, Story
+from keepsaid.domain.visibility import OWN_TOOLS
 
 SQL = load("views")
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))

@@ -14,11 +14,10 @@ from keepsaid.adapters.sqlite.operations import SqliteLanes
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.adapters.sqlite.trails import SqliteTrails
-from keepsaid.domain.chronicle import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, StepLife, TurnLife
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Usage
-from keepsaid.domain.views import Spawned
+from keepsaid.domain.views import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, Spawned, StepLife, TurnLife
 
 SQL = load("chronicle")
 

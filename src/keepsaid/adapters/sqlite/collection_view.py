@@ -14,7 +14,7 @@ from keepsaid.domain.collection import CollectionLine, Passage, Utterance
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.provenance import OWN_TOOLS
+from keepsaid.domain.visibility import OWN_TOOLS
 
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 

@@ -19,10 +19,10 @@ from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.provenance import least, least_of
 from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
+from keepsaid.domain.visibility import least, least_of
 
 SQL = load("context")
 

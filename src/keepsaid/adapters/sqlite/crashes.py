@@ -22,7 +22,7 @@ from keepsaid.adapters.sqlite.telling import tell, tell_together
 from keepsaid.domain.commits import ATTEMPTS_MAX, VoidLeases
 from keepsaid.domain.fact import OVER, Over, ended, judged
 from keepsaid.domain.ids import show
-from keepsaid.domain.lives import Beat, RequeueCrashed
+from keepsaid.domain.process import Beat, RequeueCrashed
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move

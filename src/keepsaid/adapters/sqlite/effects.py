@@ -25,8 +25,8 @@ from keepsaid.domain.effects import (
     SetPersonality,
     StopTask,
 )
-from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.staged import StageMemory
 
 _LANE = load("turns")["lane"]

@@ -30,9 +30,8 @@ from keepsaid.domain.event import (
     events_of,
     wants,
 )
-from keepsaid.domain.fact import of_memory
-from keepsaid.domain.news import TOLD, Happened, TellNews, untold
-from keepsaid.domain.note import ENDLESSLY
+from keepsaid.domain.fact import TOLD, Happened, TellNews, of_memory, untold
+from keepsaid.domain.process import ENDLESSLY
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 

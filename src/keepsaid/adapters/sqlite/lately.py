@@ -21,7 +21,7 @@ from keepsaid.domain.strand import (
     remembered,
     strand_of,
 )
-from keepsaid.domain.talk import Said
+from keepsaid.text.references import Said
 
 SQL = load("intake")
 _CONVERSATIONS_MAX = 1_000

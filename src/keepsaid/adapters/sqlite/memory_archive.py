@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Found, Listener, Memory
-from keepsaid.domain.words import root, spelled, topic
+from keepsaid.text.words import root, spelled, topic
 
 SQL = statements("memory_archive")
 

@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.audit import Entry
-from keepsaid.domain.learnt import LEARNABLE
+from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.memory import Source
 from keepsaid.domain.upkeep import Task
 

@@ -22,7 +22,7 @@ from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.bundle import SPARE_IDS, Edge, Entry, Named, Record, Said, TakeIn, Tombstone, Verdict, key_print
 from keepsaid.domain.memory import Listener, NewMemory
 from keepsaid.domain.people import Person
-from keepsaid.domain.widening import Widened
+from keepsaid.domain.visibility import Widened
 from keepsaid.ports.memory_store import Told
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids

@@ -33,10 +33,10 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog, name_digest, slot_digest
 from keepsaid.domain.memory import NewMemory, Used
 from keepsaid.domain.people import JoinPeople, SplitPerson
-from keepsaid.domain.space import NewVector, VectorSpace
-from keepsaid.domain.text import digest, normalise
+from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.domain.upkeep import Maintain
-from keepsaid.domain.widening import WidenMemory
+from keepsaid.domain.visibility import WidenMemory
+from keepsaid.text.normal import digest, normalise
 
 VECTORS = load("memory_vectors")
 

@@ -7,9 +7,9 @@ import json
 import apsw
 
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.echo import AGENT, echo_digests
+from keepsaid.domain.forgetting import AGENT, echo_digests
 from keepsaid.domain.memory import Kind, NewMemory
-from keepsaid.domain.text import normalise
+from keepsaid.text.normal import normalise
 
 SQL = load("memory_forget")
 REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})

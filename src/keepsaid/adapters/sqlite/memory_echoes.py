@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.memory_echo import SQL, any_echoes
 from keepsaid.adapters.sqlite.memory_forget import HideMemories
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import Tombs
-from keepsaid.domain.echo import echo_digests
+from keepsaid.domain.forgetting import echo_digests
 from keepsaid.domain.memory import NewMemory
 from keepsaid.ports.store_views import Operations
 

@@ -21,16 +21,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import CHUNK, load
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import (
-    Counts,
-    EmptyLog,
-    Traced,
-    Wish,
-    name_digest,
-    slot_digest,
-    summed,
-    words_in,
-)
+from keepsaid.domain.forgetting import Counts, EmptyLog, Traced, Wish, name_digest, slot_digest, summed, words_in
 from keepsaid.domain.memory import OWNER, Kind, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move

@@ -31,10 +31,10 @@ from keepsaid.domain.graph import (
 )
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.redaction import masked
-from keepsaid.domain.text import normalise
-from keepsaid.domain.words import root, spelled, topic
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import normalise
+from keepsaid.text.words import root, spelled, topic
 
 SQL = statements("memory_graph")
 _WORDS_FROM_CHARS = 8_000

@@ -14,10 +14,10 @@ from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.redaction import masked
-from keepsaid.domain.text import normalise
-from keepsaid.domain.widening import Refusal, Widened, WidenMemory, wider
+from keepsaid.domain.visibility import Refusal, Widened, WidenMemory, wider
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import normalise
 
 SQL = statements("memory_hearing")
 

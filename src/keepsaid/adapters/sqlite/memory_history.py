@@ -20,7 +20,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.attributes import single
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.learnt import LEARNABLE, How, Learnt
+from keepsaid.domain.learning import LEARNABLE, How, Learnt
 from keepsaid.domain.memory import Listener, Memory, NewMemory
 from keepsaid.domain.truth import Told, periods
 from keepsaid.ports.redactor import Redactor

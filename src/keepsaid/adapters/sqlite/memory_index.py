@@ -11,7 +11,7 @@ import apsw
 from keepsaid.adapters.sqlite.memory_terms import numbers, own_terms, stems
 from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.pieces import grams, pieces, said_words
+from keepsaid.text.chunks import grams, pieces, said_words
 
 BEFORE, AFTER = 2, 1
 """How many of what was said before and after a piece lend it their words."""

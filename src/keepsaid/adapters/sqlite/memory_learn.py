@@ -18,11 +18,11 @@ from keepsaid.adapters.sqlite.query import every
 from keepsaid.domain.attributes import single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
-from keepsaid.domain.learnt import LEARNABLE, How, Learnt, adds_evidence, refused
-from keepsaid.domain.likeness import say_the_same, telling
+from keepsaid.domain.learning import LEARNABLE, How, Learnt, adds_evidence, refused
 from keepsaid.domain.memory import NewMemory, Source
-from keepsaid.domain.text import normalise
 from keepsaid.domain.truth import Told, periods
+from keepsaid.text.chunks import say_the_same, telling
+from keepsaid.text.normal import normalise
 
 SPARE_IDS = 4
 """So many memories one new statement may divide: as a rule none or one."""

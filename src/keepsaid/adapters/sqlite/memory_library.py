@@ -11,7 +11,7 @@ from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, st
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Kind, Listener, Memory
-from keepsaid.domain.narrowing import Narrowing
+from keepsaid.domain.search import Narrowing
 
 SQL = statements("memory_library")
 

@@ -12,8 +12,8 @@ from keepsaid.adapters.sqlite.query import every, run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.fact import DropNews, Happened, News
 from keepsaid.domain.memory import Kind
-from keepsaid.domain.news import DropNews, Happened, News
 from keepsaid.ports.store_views import Operations
 
 R = TypeVar("R")

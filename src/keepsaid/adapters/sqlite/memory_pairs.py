@@ -16,9 +16,8 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.attributes import value_name
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.learnt import LEARNABLE
+from keepsaid.domain.learning import LEARNABLE, Pair, Ruled, RulePairs, Ruling
 from keepsaid.domain.message import Trust
-from keepsaid.domain.pairs import Pair, Ruled, RulePairs, Ruling
 from keepsaid.ports.memory_maintenance import Undecided
 from keepsaid.ports.store_views import Operations
 

@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import IMPORTANCE
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 from keepsaid.ports.memory_maintenance import Unrelated
 
 SQL = load("memory_relating")

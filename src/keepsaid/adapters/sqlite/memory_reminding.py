@@ -10,7 +10,7 @@ from keepsaid.adapters.sqlite import memory_alike, memory_text
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memories
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Kind, Listener, Memory
-from keepsaid.domain.rarity import Rarity
+from keepsaid.text.words import Rarity
 
 
 class SqliteReminding:

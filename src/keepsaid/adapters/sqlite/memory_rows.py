@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.domain.space import VectorSpace
+from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import MessageDamaged
 
 Row = tuple[Any, ...]

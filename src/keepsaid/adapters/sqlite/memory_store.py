@@ -41,9 +41,9 @@ from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain.learnt import Learnt
+from keepsaid.domain.learning import Learnt
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
-from keepsaid.domain.space import NewVector, Reached, Unembedded, VectorSpace
+from keepsaid.domain.search import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations

@@ -21,8 +21,8 @@ from keepsaid.adapters.sqlite.memory_news import drop
 from keepsaid.adapters.sqlite.memory_pairs import rule
 from keepsaid.adapters.sqlite.memory_take import take
 from keepsaid.domain.bundle import TakeIn
-from keepsaid.domain.news import DropNews
-from keepsaid.domain.pairs import RulePairs
+from keepsaid.domain.fact import DropNews
+from keepsaid.domain.learning import RulePairs
 
 MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
     single={

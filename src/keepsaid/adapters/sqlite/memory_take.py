@@ -33,9 +33,9 @@ from keepsaid.domain.graph import name_words
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.people import Person
-from keepsaid.domain.text import normalise
 from keepsaid.domain.truth import Told, periods
-from keepsaid.domain.widening import Widened
+from keepsaid.domain.visibility import Widened
+from keepsaid.text.normal import normalise
 
 SQL = statements("memory_bundle")
 Buried = Callable[[Sequence[bytes]], bool]

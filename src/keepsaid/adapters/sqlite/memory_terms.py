@@ -8,7 +8,7 @@ from zlib import crc32
 
 import apsw
 
-from keepsaid.domain.pieces import grams
+from keepsaid.text.chunks import grams
 
 
 def stems(db: apsw.Connection, text: str) -> list[str]:

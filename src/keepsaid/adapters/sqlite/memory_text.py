@@ -19,10 +19,9 @@ from keepsaid.adapters.sqlite.memory_score import MOST, scores
 from keepsaid.adapters.sqlite.memory_terms import number, numbers
 from keepsaid.adapters.sqlite.memory_words import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.pieces import grams
-from keepsaid.domain.rarity import Rarity
-from keepsaid.domain.text import normalise
-from keepsaid.domain.words import STOPWORDS
+from keepsaid.text.chunks import grams
+from keepsaid.text.normal import normalise
+from keepsaid.text.words import STOPWORDS, Rarity
 
 TERMS_MAX = 64
 WORDS_MAX = 2_000

@@ -15,11 +15,22 @@ from keepsaid.adapters.sqlite.memory_rows import space_names
 from keepsaid.adapters.sqlite.query import Row, every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.decay import FADING, Curve, Trace
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.domain.learnt import LEARNABLE
-from keepsaid.domain.space import VectorSpace
-from keepsaid.domain.upkeep import LOOSE, PIECE, Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
+from keepsaid.domain.learning import LEARNABLE
+from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.upkeep import (
+    FADING,
+    LOOSE,
+    PIECE,
+    Curve,
+    Holdings,
+    Maintain,
+    Outstanding,
+    Stepped,
+    Task,
+    TaskRun,
+    Trace,
+)
 from keepsaid.ports.store_views import Operations
 
 SQL = load("memory_upkeep")

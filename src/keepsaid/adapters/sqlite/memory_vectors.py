@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
 from keepsaid.adapters.sqlite.query import every, numbers, only
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.space import Reached, Unembedded, VectorSpace
+from keepsaid.domain.search import Reached, Unembedded, VectorSpace
 
 if TYPE_CHECKING:
     from keepsaid.adapters.sqlite.memory_codes import Codes

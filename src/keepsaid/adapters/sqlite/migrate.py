@@ -14,10 +14,9 @@ from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.sealing import keep_sealed
 from keepsaid.adapters.sqlite.statements import load, migrations
 from keepsaid.config.durable import put_in_place
-from keepsaid.domain.addresses import without_logins
-from keepsaid.domain.text import digest
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.failpoints import point
+from keepsaid.text.normal import digest, without_logins
 
 SQL = load("schema")
 

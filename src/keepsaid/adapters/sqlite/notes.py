@@ -8,7 +8,7 @@ from keepsaid.adapters.sqlite.outbox import keep_for_owner
 from keepsaid.adapters.sqlite.query import one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.statements import load
-from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.process import Note, NotifyOwner
 
 SQL = load("notes")
 

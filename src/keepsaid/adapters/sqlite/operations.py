@@ -52,12 +52,24 @@ from keepsaid.adapters.sqlite.session_view import SqliteSessions
 from keepsaid.adapters.sqlite.task_view import SqliteTasks
 from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain import busy, commits, compaction, event, forgetting, lives, news, relay, scheduling, session, task
+from keepsaid.domain import (
+    busy,
+    commits,
+    compaction,
+    event,
+    fact,
+    forgetting,
+    process,
+    relay,
+    scheduling,
+    session,
+    task,
+)
 from keepsaid.domain import collection as collecting
 from keepsaid.domain.batch import Due, Group
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.quiet import is_quiet
 from keepsaid.domain.redaction import Mark
 from keepsaid.domain.reply import Reply
@@ -73,8 +85,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Release: leases.release,
     commits.Fail: leases.fail,
     commits.VoidLeases: crashes.void_leases,
-    lives.Beat: crashes.beat,
-    lives.RequeueCrashed: crashes.requeue_crashed,
+    process.Beat: crashes.beat,
+    process.RequeueCrashed: crashes.requeue_crashed,
     commits.ExpireLeases: leases.expire_leases,
     commits.Relinquish: leases.relinquish,
     commits.Requeue: leases.requeue,
@@ -104,7 +116,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
     commits.Tell: journal.tell,
-    news.TellNews: journal.tell_news,
+    fact.TellNews: journal.tell_news,
     Note: notes.keep,
     NotifyOwner: notes.notify,
     commits.EpisodesKept: episodes.kept,

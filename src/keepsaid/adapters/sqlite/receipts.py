@@ -14,9 +14,8 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Judge
-from keepsaid.domain.feedback import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.receipt import beyond_in, candidate_in
+from keepsaid.domain.receipt import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use, beyond_in, candidate_in
 from keepsaid.domain.states import move
 
 SQL = load("receipts")

@@ -11,7 +11,7 @@ from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.effects import Measured, SetPersonality
 from keepsaid.domain.personality import Personality
-from keepsaid.domain.tokens import Calibration
+from keepsaid.text.tokens import Calibration
 
 SQL = load("standing")
 

@@ -15,8 +15,8 @@ from keepsaid.domain.compaction import SummariesCopied
 from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
-from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.summary import Summary
+from keepsaid.domain.visibility import OWN_TOOLS
 
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 

@@ -15,11 +15,11 @@ from keepsaid.adapters.sqlite.staging import staged
 from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM
-from keepsaid.domain.provenance import OWN_TOOLS
 from keepsaid.domain.relay import Untold
 from keepsaid.domain.staged import Wishes
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import Step, StepKind, Usage
+from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.domain.work import TaskKind
 
 _MESSAGES_MAX = 100

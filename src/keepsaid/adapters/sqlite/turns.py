@@ -18,9 +18,9 @@ from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.fact import answered
-from keepsaid.domain.feedback import How
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain.receipt import How
 from keepsaid.domain.states import move
 
 SQL = load("turns")

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from keepsaid.domain.text import normalise
+from keepsaid.text.normal import normalise
 
 _log = logging.getLogger("keepsaid.identity")
 _NAMES = ("SOUL.md", "IDENTITY.md", "USER.md")

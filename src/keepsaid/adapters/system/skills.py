@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from keepsaid.domain.skill import Skill, Skills
-from keepsaid.domain.text import normalise
+from keepsaid.domain.personality import Skill, Skills
+from keepsaid.text.normal import normalise
 
 FOLDERS_MAX = 200
 BYTES_MAX = 256_000

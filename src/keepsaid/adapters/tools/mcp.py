@@ -19,10 +19,10 @@ from pydantic import SecretStr
 from keepsaid.config.services import McpServerConfig
 from keepsaid.domain.message import SERVES, Trust
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.text import cut, normalise
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Acceptance, Served, Tool
 from keepsaid.ports.runtime import Clock
+from keepsaid.text.normal import cut, normalise
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.chronicle import BatchLife, Chronicle, ReplyLife, TurnLife
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import Message
 from keepsaid.domain.states import message_state
+from keepsaid.domain.views import BatchLife, Chronicle, ReplyLife, TurnLife
 from keepsaid.errors import InputError
 from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
 from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show

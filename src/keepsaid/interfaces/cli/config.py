@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from keepsaid.domain.addresses import masked_addresses
 from keepsaid.errors import ConfigError, NotRunning
 from keepsaid.interfaces.cli.failure import WARNINGS
 from keepsaid.interfaces.cli.output import Table, counted, show
 from keepsaid.interfaces.cli.session import session
+from keepsaid.text.normal import masked_addresses
 
 app = typer.Typer(help="The settings.", rich_markup_mode=None)
 Key = tuple[str, ...]

@@ -11,13 +11,13 @@ import typer
 from keepsaid.domain.compaction import tokens as tokens_of
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.lane_parts import opened_because, session_shape, session_table, slot_shape, slot_table
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
+from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

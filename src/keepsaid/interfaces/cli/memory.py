@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import moment, read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
-from keepsaid.domain.moment import moment
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.widening import Widened
+from keepsaid.domain.visibility import Widened
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keepsaid.domain.text import cut
 from keepsaid.interfaces.cli.escapes import json_line, visible
 from keepsaid.interfaces.cli.session import session
+from keepsaid.text.normal import cut
 
 SCHEMA_VERSION = 1
 """Version of the `--json` envelope."""

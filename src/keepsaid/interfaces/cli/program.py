@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from keepsaid.domain.text import normalise
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.escapes import VisibleRecord
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
 from keepsaid.interfaces.cli.session import Session, begin
+from keepsaid.text.normal import normalise
 
 NOUNS = (
     "init",

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keepsaid.domain.feedback import Feedback, FeedbackState, How, Use
 from keepsaid.domain.ids import show as name
-from keepsaid.domain.text import cut
+from keepsaid.domain.receipt import Feedback, FeedbackState, How, Use
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.shapes import when
+from keepsaid.text.normal import cut
 
 _SHOWN_MAX = 10
 _WIDTH = 79

@@ -20,9 +20,9 @@ from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
     from keepsaid.app.reading import Reading
-    from keepsaid.domain.chronicle import Decided
     from keepsaid.domain.message import Message
     from keepsaid.domain.route import Routes, Verdict
+    from keepsaid.domain.views import Decided
 
 _PAGE = 64
 _EXAMPLES = 3

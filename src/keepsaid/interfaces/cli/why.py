@@ -11,7 +11,7 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.share import Share, shares_of
+from keepsaid.domain.prompt import Share, shares_of
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.inbox import standing, waits

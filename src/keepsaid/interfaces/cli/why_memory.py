@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from keepsaid.domain.feedback import Feedback, Use
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import Listener, Memory
+from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.views import TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import show, wrapped

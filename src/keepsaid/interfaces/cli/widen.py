@@ -9,7 +9,7 @@ import typer
 
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
-from keepsaid.domain.widening import Reach
+from keepsaid.domain.visibility import Reach
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import show
 from keepsaid.interfaces.cli.remote import either

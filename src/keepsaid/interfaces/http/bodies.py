@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
-from keepsaid.domain.json_reader import Abandoned, Unreadable, read_json, reads_at_once
-from keepsaid.domain.text import kind_of
 from keepsaid.errors import TooLarge
 from keepsaid.interfaces.http.problems import BadRequest, Busy
+from keepsaid.text.json_reader import Abandoned, Unreadable, read_json, reads_at_once
+from keepsaid.text.normal import kind_of
 
 T = TypeVar("T")
 Wanted = Callable[[], bool]

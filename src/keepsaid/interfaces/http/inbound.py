@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 from keepsaid.config import Config
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
-from keepsaid.domain.text import cut, kind_of
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.problems import BadRequest
+from keepsaid.text.normal import cut, kind_of
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
 _OPTIONAL = ("provider_id", "reply_to", "topic", "reply_url")

@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.media import MEDIA
 from keepsaid.config import Config
+from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.posted import Posted, Unsaid
 from keepsaid.interfaces.http.inbound import inbound_of
 from keepsaid.interfaces.http.messages import Messages
 from keepsaid.interfaces.http.problems import BadRequest, NotFound

@@ -8,12 +8,12 @@ from starlette.responses import JSONResponse, Response
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.text import normalise
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.problems import BadRequest, NotFound
 from keepsaid.interfaces.notes import note
 from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reply_shape
+from keepsaid.text.normal import normalise
 
 _BODY_BYTES_MAX = 1_000_000
 _NAME_CHARS_MAX = 200

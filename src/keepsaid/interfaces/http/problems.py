@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from keepsaid.domain.text import cut
 from keepsaid.errors import (
     ConfigError,
     Forged,
@@ -24,6 +23,7 @@ from keepsaid.errors import (
     StoreFull,
     TooLarge,
 )
+from keepsaid.text.normal import cut
 
 _log = logging.getLogger("keepsaid.http")
 _PAGE = "see docs/reference/http.md"

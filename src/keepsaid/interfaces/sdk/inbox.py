@@ -11,11 +11,11 @@ from keepsaid.domain.commits import Failure, Intake
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Marks, Origin
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Usage
 from keepsaid.errors import KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt
 from keepsaid.pipeline.flow import check
+from keepsaid.text.normal import normalise
 
 _POLL_MS = 1_000
 

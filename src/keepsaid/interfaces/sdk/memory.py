@@ -12,12 +12,12 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope, is_time
 from keepsaid.domain.message import Trust
-from keepsaid.domain.text import digest, normalise
 from keepsaid.errors import InputError, StoreError
 from keepsaid.interfaces.exporting import exported
 from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
 from keepsaid.interfaces.people import person_in
 from keepsaid.interfaces.sdk.values import CHANNEL, Episode, Remembered, remembered
+from keepsaid.text.normal import digest, normalise
 
 _ACCOUNT = "default"
 _FOUND_MAX = 10_000

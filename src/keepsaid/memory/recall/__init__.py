@@ -10,14 +10,14 @@ from typing import NamedTuple
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Hit, Listener, Recalled
 from keepsaid.domain.receipt import Beyond, Searched
-from keepsaid.domain.spans import When, times_in
-from keepsaid.domain.text import ends_of
-from keepsaid.domain.words import topic
 from keepsaid.memory.recall.asking import QUERY_CHARS_MAX, cut_note
 from keepsaid.memory.recall.fusion import Fused, Share, apart, fuse, places, weighed
 from keepsaid.memory.recall.legs import VECTOR, GraphLeg, Leg, Missing, ask
 from keepsaid.ports.recall import Shelf
 from keepsaid.ports.runtime import Clock
+from keepsaid.text.normal import ends_of
+from keepsaid.text.time_spans import When, times_in
+from keepsaid.text.words import topic
 
 NO_EMBEDDER = f"{VECTOR}: no embedder"
 

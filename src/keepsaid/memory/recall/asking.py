@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 
-from keepsaid.domain.answers import Heard, read_answer
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.text import ends_of
+from keepsaid.domain.slot import Heard, read_answer
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.domain.words import leans
+from keepsaid.text.normal import ends_of
+from keepsaid.text.words import leans
 
 QUERY_CHARS_MAX = 4_000
 """So many characters are searched for. Of a longer text these are its beginning and its end."""

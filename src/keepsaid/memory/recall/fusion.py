@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from keepsaid.domain.memory import LANE_BOUND, Found, Memory
 from keepsaid.domain.receipt import Place
-from keepsaid.domain.spans import NO_TIME, Anchor, When
-from keepsaid.domain.words import STOPWORDS, fold, root, spelled
+from keepsaid.text.time_spans import NO_TIME, Anchor, When
+from keepsaid.text.words import STOPWORDS, fold, root, spelled
 
 SPEAKER = 0.2
 """How much more a memory counts when its speaker is named in the query."""

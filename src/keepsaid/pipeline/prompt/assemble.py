@@ -12,7 +12,6 @@ from keepsaid.domain.effects import Measured
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.prompt import Layer, Order, Prompt
 from keepsaid.domain.scene import Scene
-from keepsaid.domain.tokens import estimate_tokens
 from keepsaid.domain.turn import NO_MODEL, Outcome
 from keepsaid.pipeline.prompt.layers import (
     bulletin,
@@ -33,6 +32,7 @@ from keepsaid.pipeline.prompt.layers import (
 )
 from keepsaid.pipeline.prompt.trace import offered
 from keepsaid.ports.model import Tool
+from keepsaid.text.tokens import estimate_tokens
 
 T = TypeVar("T")
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keepsaid.domain.answers import Heard, read_answer
-from keepsaid.domain.attention import Attention, Quote, Settled
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot
 from keepsaid.domain.focus import Focus, FocusKind, Surroundings
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Role
-from keepsaid.domain.reference import Guess, Said, infer
-from keepsaid.domain.slot import OnMismatch, Slot, SlotTerms
+from keepsaid.domain.scene import Attention, Quote, Settled
+from keepsaid.domain.slot import Heard, OnMismatch, Slot, SlotTerms, read_answer
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.labels import is_named, speaker
+from keepsaid.text.references import Guess, Said, infer
 
 _OURSELVES = "assistant"
 _UNKNOWN = "it replies to a message that is not known here"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from keepsaid.domain.lookalike import heading, opens
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.turn import Claimed
+from keepsaid.text.normal import heading, opens
 
 MEMORY = "[Context from memory"
 BULLETIN = "[Bulletin]"

@@ -7,16 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from keepsaid.domain.attachment import described
-from keepsaid.domain.attention import Quote, Settled
 from keepsaid.domain.context import Block, LaneTail
 from keepsaid.domain.effects import FillSlot
 from keepsaid.domain.fence import Fence
 from keepsaid.domain.message import Message
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX
 from keepsaid.domain.prompt import Layer, Record, Role
-from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, Scene
-from keepsaid.domain.text import cut, named_short
-from keepsaid.domain.tokens import estimate_tokens
+from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, Quote, Scene, Settled
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.attention import Asked
 from keepsaid.pipeline.prompt.labels import (
@@ -40,6 +37,8 @@ from keepsaid.pipeline.prompt.labels import (
     unforged,
     with_label,
 )
+from keepsaid.text.normal import cut, named_short
+from keepsaid.text.tokens import estimate_tokens
 
 
 def layer(name: str, text: str, cut: str = "") -> Layer:

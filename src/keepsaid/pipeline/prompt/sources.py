@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Trust
-from keepsaid.domain.personality import Personality, effective, scopes_of
+from keepsaid.domain.personality import Personality, Skills, effective, scopes_of
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
-from keepsaid.domain.skill import Skills
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.assemble import Part, Preparation

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Candidate, Injection
-from keepsaid.domain.prefix import Mark, Repeated, marks_of, repeated
-from keepsaid.domain.prompt import Json, Prompt
+from keepsaid.domain.prompt import Json, Mark, Prompt, Repeated, marks_of, repeated
 from keepsaid.domain.receipt import Place
 from keepsaid.domain.scene import Scene
 from keepsaid.domain.taint import taint_of
-from keepsaid.domain.text import cut
 from keepsaid.pipeline.prompt.attention import attention_shape
 from keepsaid.ports.model import Tool
+from keepsaid.text.normal import cut
 
 _TEXT_CHARS_MAX = 300
 

@@ -10,12 +10,12 @@ from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.provenance import least
 from keepsaid.domain.slot import Expected, Question
-from keepsaid.domain.text import normalise
 from keepsaid.domain.turn import Claimed
+from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Tool
+from keepsaid.text.normal import normalise
 
 ASK_FOR = "ask_for"
 QUESTION_CHARS_MAX = 500

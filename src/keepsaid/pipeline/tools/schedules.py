@@ -15,20 +15,19 @@ from functools import partial
 
 from keepsaid.domain.command import CommandResult
 from keepsaid.domain.effects import EndSchedule, KeepTime
-from keepsaid.domain.ids import read, show
+from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.message import SYSTEM, Message, Trust, Trusted
-from keepsaid.domain.moment import moment
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.provenance import least
 from keepsaid.domain.reply import address
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
-from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
 from keepsaid.domain.turn import Claimed
+from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import ScheduleView
+from keepsaid.text.normal import cut, normalise
 
 ADD, LIST, CANCEL = "schedule_add", "schedule_list", "schedule_cancel"
 _REFUSED = "error:"

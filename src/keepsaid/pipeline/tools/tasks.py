@@ -16,15 +16,15 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import Message, Trust, Trusted
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.provenance import least
 from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
-from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import Claimed, Step, ToolClass
+from keepsaid.domain.visibility import least
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import TaskView
+from keepsaid.text.normal import cut, normalise
 
 CREATE, LIST, SHOW, CANCEL = "task_create", "task_list", "task_show", "task_cancel"
 BRANCH = "branch"

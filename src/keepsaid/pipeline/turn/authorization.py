@@ -16,11 +16,11 @@ from keepsaid.domain.prompt import Json, Record, ToolCall
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.taint import Taint, of_records
 from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
-from keepsaid.domain.text import digest, normalise
 from keepsaid.domain.work import TaskKind
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import TaskView
+from keepsaid.text.normal import digest, normalise
 
 REFUSED = "error: refused, nothing was done"
 _WHOM = {Trust.OWNER: "the owner", Trust.KNOWN: "the owner and people known here", Trust.EXTERNAL: "anyone"}

@@ -12,7 +12,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Message
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
-from keepsaid.domain.share import in_one_line, shares_of
+from keepsaid.domain.prompt import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools.schedules import ScheduleWords

@@ -8,20 +8,19 @@ from typing import NamedTuple, Protocol
 
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
-from keepsaid.domain.feedback import JudgeMemory, Reminded
 from keepsaid.domain.forgetting import Wanted, Wish
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, chat_of, person_of
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.note import Note
-from keepsaid.domain.receipt import candidate_in
-from keepsaid.domain.text import cut, digest
-from keepsaid.domain.widening import Reach, Refusal, WidenMemory
+from keepsaid.domain.process import Note
+from keepsaid.domain.receipt import JudgeMemory, Reminded, candidate_in
+from keepsaid.domain.visibility import Reach, Refusal, WidenMemory
 from keepsaid.ports.forgetting import Forgets
 from keepsaid.ports.memory_store import Hearing, People
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import LaneView, Notes, ReceiptView, ScheduleView, TaskView
+from keepsaid.text.normal import cut, digest
 
 _THAT = "that"
 _YES = "yes"

@@ -15,7 +15,6 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.receipt import MEMORY_OPEN
-from keepsaid.domain.text import cut, digest, normalise, normalise_json
 from keepsaid.domain.turn import Answer, Held, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
@@ -24,6 +23,7 @@ from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import cut, digest, normalise, normalise_json
 
 
 class NeedsReview(KeepsaidError):

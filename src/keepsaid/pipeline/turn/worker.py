@@ -11,12 +11,11 @@ from keepsaid.domain.effects import OfBranch
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Trust
+from keepsaid.domain.personality import Skills
 from keepsaid.domain.prompt import Json, Prompt, Record
-from keepsaid.domain.skill import Skills
 from keepsaid.domain.staged import staged_in
 from keepsaid.domain.taint import Shown, Taint
 from keepsaid.domain.task import Task, TaskStory, TellStatus
-from keepsaid.domain.text import cut, normalise
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError
 from keepsaid.pipeline.tools.tasks import made_in
@@ -26,6 +25,7 @@ from keepsaid.pipeline.turn.steering import Alone
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.prompt_sources import SkillShelf
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import cut, normalise
 
 SET_STATUS = "set_status"
 _MEMORY = "memory_"

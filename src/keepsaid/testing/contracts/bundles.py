@@ -16,7 +16,7 @@ from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, Used, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Person
-from keepsaid.domain.widening import Reach, WidenMemory
+from keepsaid.domain.visibility import Reach, WidenMemory
 from keepsaid.ports.forgetting import ForgetfulMemory
 from keepsaid.ports.memory_store import Bundles, Graph, Told
 from keepsaid.testing.contracts.learning import LearningStore, lives, said

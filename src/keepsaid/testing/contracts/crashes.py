@@ -7,8 +7,8 @@ from itertools import count
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Fail, Failure, Release, Relinquish, Requeue, StepEnd, StepStart, VoidLeases
-from keepsaid.domain.lives import Beat, RequeueCrashed
 from keepsaid.domain.message import Inbound
+from keepsaid.domain.process import Beat, RequeueCrashed
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import said, step

@@ -14,9 +14,9 @@ from typing import Protocol
 import pytest
 
 from keepsaid.domain.graph import Association, Relation, Seed
+from keepsaid.domain.learning import Pair, Ruled, Ruling
 from keepsaid.domain.memory import Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.domain.pairs import Pair, Ruled, Ruling
 from keepsaid.errors import ModelError
 from keepsaid.ports.memory_maintenance import Judge, Pairs
 from keepsaid.ports.memory_store import Graph, How, Learning, Truth

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.domain.event import Event
-from keepsaid.domain.news import Happened, News, TellNews
+from keepsaid.domain.fact import Happened, News, TellNews
 from keepsaid.testing.contracts.road import Store
 
 SAVED = News(1, 7, Happened.SAVED, "fact")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.message import Trust
-from keepsaid.domain.note import Note, NotifyOwner
+from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.contracts.road import Road, Store

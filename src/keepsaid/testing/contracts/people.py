@@ -18,7 +18,7 @@ from keepsaid.domain.memory import (
 )
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Identity, Joined, Person, Seen
-from keepsaid.domain.widening import Reach, Refusal, Widened, WidenMemory
+from keepsaid.domain.visibility import Reach, Refusal, Widened, WidenMemory
 from keepsaid.ports.memory_store import Hearing, People
 from keepsaid.testing.contracts.memories import AUDIT, MemoryStore, by_words, episode, keys, sample
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from keepsaid.domain.memory import OWNER, Found, Listener, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.space import NewVector, Reached, VectorSpace
+from keepsaid.domain.search import NewVector, Reached, VectorSpace
 from keepsaid.ports.recall import Vectors
 from keepsaid.testing.contracts.memories import (
     AUDIT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import Judge, StepStart, TurnCommit
-from keepsaid.domain.feedback import Feedback, FeedbackState, How, JudgeMemory, Reminded
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.receipt import Feedback, FeedbackState, How, JudgeMemory, Reminded
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store

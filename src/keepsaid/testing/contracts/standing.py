@@ -8,10 +8,10 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import Effect, Measured, SetPersonality
 from keepsaid.domain.memory import GLOBAL, person_of, person_scope
 from keepsaid.domain.personality import Personality, session_scope
-from keepsaid.domain.tokens import Calibration
 from keepsaid.domain.turn import Claimed
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.text.tokens import Calibration
 
 ANN = person_scope(person_of(said().origin))
 HERE = session_scope(lane_of())

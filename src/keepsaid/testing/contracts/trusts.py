@@ -8,10 +8,10 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.provenance import trust_of
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.scheduling import AddSchedule, EndRun
 from keepsaid.domain.staged import StageMemory
+from keepsaid.domain.visibility import trust_of
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.context import summarised
 from keepsaid.testing.contracts.road import Road, Store

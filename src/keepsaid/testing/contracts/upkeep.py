@@ -10,10 +10,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from keepsaid.domain.decay import DAY_MS, Curve
 from keepsaid.domain.memory import IMPORTANCE, Kind, Used, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.upkeep import PIECE, Maintain, Stepped, Task
+from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, Maintain, Stepped, Task
 from keepsaid.ports.memory_maintenance import Upkeep
 from keepsaid.ports.recall import Shelf, TextLeg
 from keepsaid.testing.contracts.memories import (

@@ -33,7 +33,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, ToolClass
-from keepsaid.domain.widening import Reach, WidenMemory
+from keepsaid.domain.visibility import Reach, WidenMemory
 from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
 from keepsaid.pipeline.flow import Mind

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Judge
-from keepsaid.domain.feedback import JudgeMemory
 from keepsaid.domain.memory import OWNER
+from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.task import NewTask
 from keepsaid.domain.views import MessageFilter
 from keepsaid.domain.work import TaskKind

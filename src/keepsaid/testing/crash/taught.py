@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.domain.bundle import Entry
+from keepsaid.domain.learning import Ruled, Ruling
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.pairs import Ruled, Ruling
 
 _HASH_BYTES = 16
 _PLACES = ("Porto", "Lisbon", "Porto")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from keepsaid.app.instance import Instance
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM
-from keepsaid.domain.note import NotifyOwner
+from keepsaid.domain.process import NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import NewTask, TaskFilter
 from keepsaid.domain.views import MessageFilter

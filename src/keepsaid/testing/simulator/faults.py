@@ -15,7 +15,7 @@ from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.event import Settled, SettleDeliveries, TakeDeliveries
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Claimed, Lease
-from keepsaid.ports.store import R
+from keepsaid.ports.store_views import R
 from keepsaid.testing.simulator.making import note_made
 from keepsaid.testing.simulator.watch import Watched
 

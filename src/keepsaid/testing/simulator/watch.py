@@ -9,10 +9,10 @@ from keepsaid.domain.collection import Collecting, CollectionLine, Marked, Passa
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
 from keepsaid.domain.event import Distribute
-from keepsaid.domain.feedback import Feedback, Reminded, Use
+from keepsaid.domain.fact import TellNews
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.news import TellNews
 from keepsaid.domain.personality import Personality
+from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.scheduling import EndRun
@@ -23,8 +23,8 @@ from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
 from keepsaid.ports.forgetting import ForgettingView, ReachView
-from keepsaid.ports.store import R, Store
-from keepsaid.ports.store_views import JournalView, ScheduleView, TaskView
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import JournalView, R, ScheduleView, TaskView
 from keepsaid.testing.simulator.ears import note
 from keepsaid.testing.simulator.ledger import Seen
 from keepsaid.testing.simulator.loop import Killed, Life

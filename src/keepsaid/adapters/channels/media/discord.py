@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
-from keepsaid.domain.posted import EDITED, Posted, Unsaid
+from keepsaid.domain.attachment import EDITED, Posted, Unsaid
 
 _SAID = (0, 19, 20, 23)
 """Types of messages that somebody said; the others are notices: joins, pins, threads begun."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from keepsaid.domain.text import kind_of
 from keepsaid.errors import InputError
+from keepsaid.text.normal import kind_of
 
 _NUMBER_MAX = 1 << 63
 """Counts, sizes and times of a medium are within 64 bits."""

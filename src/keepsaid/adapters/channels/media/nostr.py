@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 from keepsaid.adapters.channels.media.fields import Fields, lines
-from keepsaid.domain.posted import Posted, Unsaid
+from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.errors import InputError
 
 _NOTE, _COMMENT, _CHANNEL_MESSAGE = 1, 1_111, 42

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
-from keepsaid.domain.posted import EDITED, Posted, Unsaid
+from keepsaid.domain.attachment import EDITED, Posted, Unsaid
 
 _SAID = (None, "file_share", "thread_broadcast", "me_message")
 _ESCAPED = re.compile(r"<([@#!]?)([^|<>]*)(?:\|([^<>]*))?>")

@@ -1,4 +1,4 @@
-"""Text rules at the door: what is stored for search, and hashes that name things."""
+"""Normalised text: what is stored, hashed and compared, and text that is shown without passwords or look-alikes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 _NAME_CHARS_MAX = 120
 _ROUND = str.maketrans("[]", "()")
@@ -146,3 +147,55 @@ def ends_of(text: str, limit: int) -> str:
 def cut(text: str, limit: int) -> str:
     """The text, at most `limit` characters, with a mark where it was cut."""
     return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
+
+
+_BRACKETS = str.maketrans(dict.fromkeys("\u3010\u3014\u3016\u3018\u301a\u2045\u2772\u27e6\u2985\u298b\uff3b", "["))
+_OPENERS = frozenset("[\u3010\u3014\u3016\u3018\u301a\u2045\u2772\u27e6\u2985\u298b\uff3b\ufe47")
+_PREFIXES = " >*_#~`-+|\"'"
+_HEAD_CHARS = 120
+
+
+def opens(text: str) -> bool:
+    """Whether a text contains anything that looks like an opening bracket."""
+    return not _OPENERS.isdisjoint(text)
+
+
+def heading(line: str) -> str:
+    """The beginning of a line as it looks: without format characters, quoting and emphasis, in plain small letters.
+
+    Every character is looked at once, and normalised alone, so that no text takes longer than its length.
+    """
+    seen: list[str] = []
+    for letter in line:
+        if unicodedata.category(letter) == "Cf":
+            continue
+        for one in unicodedata.normalize("NFKC", letter.translate(_BRACKETS)):
+            if seen or (one not in _PREFIXES and not one.isspace()):
+                seen.append(one)
+        if len(seen) >= _HEAD_CHARS:
+            break
+    return " ".join("".join(seen).split()).replace("[ ", "[").casefold()
+
+
+_PASSWORD = re.compile(r"(?P<before>://[^\s/?#:@]{0,200}:)[^\s/?#]{1,400}@")
+
+_LOGIN = re.compile(r"(?<=://)[^\s/?#]{1,600}@")
+
+
+def without_logins(text: str) -> str:
+    """The text without the user name and password of every URL in it: `https://example.org`."""
+    return _LOGIN.sub("", text)
+
+
+def without_passwords(text: str) -> str:
+    """The text with `**********` for the password of every URL in it: `https://bob:**********@example.org`."""
+    return _PASSWORD.sub(r"\g<before>**********@", text)
+
+
+def masked_addresses(value: Any) -> Any:
+    """A JSON value with the password of every URL masked, however deep it stands."""
+    if isinstance(value, str):
+        return without_passwords(value)
+    if isinstance(value, dict):
+        return {name: masked_addresses(inner) for name, inner in value.items()}
+    return [masked_addresses(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Learning: what becomes of a memory that is offered, and which are not worth keeping."""
+"""Learning: what happens to a memory that is offered, and pairs of memories that may contradict."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.domain.words import spelled, topic
+from keepsaid.text.words import spelled, topic
 
 BYTES_MAX = 50_000
 """What one learned memory may have, in UTF-8 (seed 001)."""
@@ -95,3 +96,48 @@ def adds_evidence(sources: Sequence[Source], known: Sequence[Source]) -> bool:
     """Whether something said again counts: not from a source that is known, nor in the agent's own replies."""
     fresh = origins(sources) - origins(known)
     return any(one.kind != "reply" for one in fresh)
+
+
+class Ruling(StrEnum):
+    """What the newer of two memories is to the older."""
+
+    SAME = "same"
+    UPDATES = "updates"
+    CONTRADICTS = "contradicts"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two memories that the same listeners hear; since when each holds stands beside it, in milliseconds UTC.
+
+    They are `equal` where both fill one slot with one value: then nobody need be asked.
+    """
+
+    older: int
+    newer: int
+    texts: tuple[str, str]
+    since: tuple[int, int]
+    equal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """A ruling on a pair, and by which model; "" where none was asked."""
+
+    older: int
+    newer: int
+    ruling: Ruling
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RulePairs(Commit[int]):
+    """Keep rulings and do what they come to, each pair once; returns how many were new. `at` is milliseconds UTC.
+
+    What is the same is merged, what updates takes the place of the older, what contradicts is associated with it.
+    Nothing is deleted. Nobody's word takes the place of the owner's: it contradicts it.
+    """
+
+    rulings: tuple[Ruled, ...]
+    at: int

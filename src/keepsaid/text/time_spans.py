@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from keepsaid.domain.dates import MONTHS, WEEKDAYS
-from keepsaid.domain.pieces import said_words
-from keepsaid.domain.words import STOPWORDS, root
+from keepsaid.text.chunks import said_words
+from keepsaid.text.dates import MONTHS, WEEKDAYS
+from keepsaid.text.words import STOPWORDS, root
 
 _DAY_MS = 86_400_000
 _WEEK_MS = 7 * _DAY_MS

@@ -1,4 +1,4 @@
-"""Pieces: what is searched in place of a long text, and the words about a text that do not stand in it."""
+"""Chunks: what is searched in place of a long text; and whether two texts say the same, by their words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import ceil
+
+from keepsaid.text.words import STOPWORDS, fold, spelled
 
 WHOLE_CHARS_MAX = 1_000
 """A text of so many characters is one piece."""
@@ -77,3 +80,48 @@ def grams(text: str, *, letters: bool = False) -> list[str]:
             found += bare
         found += [one + other for one, other in pairwise(bare)]
     return found
+
+
+ALIKE = 0.75
+"""Word sets that share more than this of all their words say the same (seed 002)."""
+
+WORDS_MIN = 5
+"""Of texts with fewer words nothing is said by what they share."""
+
+_LOOKED_UP_MAX = 64
+_DIGITS = re.compile(r"\d")
+_TURNING = frozenset(["no", "not", "never", "without", "none", "nor", "neither", "cannot", "t", "before", "after"])
+"""Words that turn a sentence round; `t` is what `don't` leaves."""
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, without case and accents."""
+    return frozenset(fold(word) for word in spelled(text))
+
+
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    """The share of all words of two sets that both have; 0 for empty ones."""
+    return len(one & other) / len(one | other) if one or other else 0.0
+
+
+def say_the_same(one: str, other: str) -> bool:
+    """Whether two texts have the same words in the same order, or more than ALIKE of five words or more in common.
+
+    Texts that differ in a number, or in a word that turns a sentence round, do not say the same.
+    """
+    if [fold(word) for word in spelled(one)] == [fold(word) for word in spelled(other)]:
+        return True
+    first, second = word_set(one), word_set(other)
+    if min(len(first), len(second)) < WORDS_MIN or jaccard(first, second) <= ALIKE:
+        return False
+    return not any(word in _TURNING or _DIGITS.search(word) for word in first ^ second)
+
+
+def telling(text: str) -> list[str]:
+    """Words of which any text that says the same as this one has at least one, the rarest first by their look.
+
+    Of a set of n words, one that shares more than three quarters lacks less than n / 4 of them.
+    """
+    words = word_set(text)
+    ranked = sorted(words, key=lambda word: (word in STOPWORDS, -len(word), word))
+    return ranked[: min(ceil(len(words) * (1 - ALIKE)), _LOOKED_UP_MAX)]

@@ -1,0 +1,1 @@
+"""Rules of language and text without a model: words, dates, tokens, normal forms."""
