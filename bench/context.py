@@ -25,7 +25,7 @@ from keepsaid.domain.route import Routes
 from keepsaid.domain.summary import Made, Sections, extracted, read
 from keepsaid.domain.turn import Answer, Claimed, Recent
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.memory.compaction import Compaction
+from keepsaid.memory.summaries import Compaction
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
 from keepsaid.pipeline.intake import Door, Limits
 from keepsaid.pipeline.leasing import Leases, LeaseTerms

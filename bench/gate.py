@@ -20,7 +20,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home, load
 from keepsaid.domain.memory import Listener
 from keepsaid.interfaces.sdk.memory import MemoryBook
-from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR, Evidence, Relevance, enough
+from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, Evidence, Relevance, enough
 from keepsaid.testing.recall_data import Corpus, locomo
 
 SMALL_TALK = Path(__file__).parent.parent / "tests" / "recall" / "phatic.txt"

@@ -24,9 +24,8 @@ from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, conversation_sco
 from keepsaid.domain.message import Trust
 from keepsaid.domain.search import NewVector
 from keepsaid.domain.upkeep import DAY_MS
-from keepsaid.memory.associate import Associating
-from keepsaid.memory.embed import Embedding
-from keepsaid.memory.maintain import Done, Maintenance
+from keepsaid.memory.indexing import Associating, Embedding
+from keepsaid.memory.maintenance import Done, Maintenance
 from keepsaid.testing.made_talk import MadeTalk
 
 _EACH = 1_000

@@ -18,9 +18,8 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
 from keepsaid.engine.forgetter import Forgetter, Stores
-from keepsaid.memory.collect import Collection
-from keepsaid.memory.deeds import Deeds
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.extraction import Collection
+from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of
 from keepsaid.testing.clock import CountingIds, VirtualClock

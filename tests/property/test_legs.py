@@ -26,7 +26,7 @@ from keepsaid.adapters.sqlite.memory_vectors import VectorIndex
 from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.search import Narrowing
-from keepsaid.memory.embed import Embedding
+from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
 from keepsaid.text.chunks import pieces, said_words

@@ -10,8 +10,7 @@ from tests.unit.memory_cast import memory
 
 from keepsaid.domain.memory import Hit, Kind
 from keepsaid.domain.receipt import Cause, Place
-from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible
-from keepsaid.memory.relevance import ENOUGH_NEAR, SHARE, Relevance
+from keepsaid.memory.gates import ENOUGH_NEAR, SHARE, InjectionSettings, Relevance, Selection, Shown, Visible
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.words import Rarity
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bench.gate import Weighed, small_talk, weigh
 
-from keepsaid.memory.relevance import ENOUGH, ENOUGH_NEAR, enough
+from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, enough
 from keepsaid.testing.recall_data import jsonl, locomo
 
 TALK = Path(__file__).parent / "talk.jsonl"

@@ -8,7 +8,7 @@ from typing import Any
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
 from keepsaid.interfaces.http.inbound import inbound_of
-from keepsaid.memory.relevance import Relevance
+from keepsaid.memory.gates import Relevance
 from keepsaid.text.normal import joined, parted
 from keepsaid.text.references import Names, Said, read
 from keepsaid.text.words import Rarity
@@ -33,7 +33,7 @@ RECIPES: dict[str, Given] = {
     "keepsaid.adapters.redaction.redactor.PatternRedactor": _alone(
         lambda text: PatternRedactor(["a secret that is known"]).redacted(text)
     ),
-    "keepsaid.memory.relevance.Relevance": _alone(lambda text: Relevance(text, Rarity())),
+    "keepsaid.memory.gates.Relevance": _alone(lambda text: Relevance(text, Rarity())),
 }
 """By the full name of the function or class; what a recipe gives is done and timed."""
 

@@ -15,7 +15,7 @@ from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.domain.learning import How
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.memory.recall import Recollection
+from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.made_life import ATTRIBUTES, PEOPLE, MadeLife, Said, Stated
 

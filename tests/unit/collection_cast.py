@@ -20,7 +20,7 @@ from keepsaid.domain.session import Session
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector, Pace
 from keepsaid.errors import KeepsaidError
-from keepsaid.memory.collect import Collection, Reading
+from keepsaid.memory.extraction import Collection, Reading
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.testing.clock import CountingIds, VirtualClock

@@ -13,7 +13,7 @@ from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation, Seed
 from keepsaid.domain.memory import Found, NewMemory, Recalled
 from keepsaid.domain.message import Trust
-from keepsaid.memory.embed import Embedding
+from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, episode, sample
 

@@ -21,10 +21,9 @@ from keepsaid.config import Config
 from keepsaid.domain.commits import Intake, Received
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Recalled, episode_scope
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Trust
-from keepsaid.memory.deeds import Deeds
-from keepsaid.memory.inject import listening
-from keepsaid.memory.recall.ahead import Ahead
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.injection import listening
+from keepsaid.memory.recall.recollection import Ahead
+from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.testing.clock import VirtualClock, settle
 
 HEARD = Listener(LANE)

@@ -11,7 +11,7 @@ from keepsaid.domain.message import Marks, Message
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.memory.recall.asking import QUERY_CHARS_MAX, query_of
+from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, query_of
 from keepsaid.text.words import leans
 
 LATELY = Recent(

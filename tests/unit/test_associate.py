@@ -14,8 +14,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.graph import Relation, Seed
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.memory.associate import Associating
-from keepsaid.memory.embed import Embedding
+from keepsaid.memory.indexing import Associating, Embedding
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, episode, sample
 

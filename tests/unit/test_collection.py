@@ -17,8 +17,7 @@ from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
 from keepsaid.engine.collector import Nightly, Pace, UnreadSessions
 from keepsaid.errors import ModelMalformed, ModelTimeout, StoreFull
-from keepsaid.memory.collect import Reading
-from keepsaid.memory.explicit import ExplicitExtractor
+from keepsaid.memory.extraction import ExplicitExtractor, Reading
 from keepsaid.ports.failpoints import arm
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import lane_of, said

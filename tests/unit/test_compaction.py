@@ -21,7 +21,7 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import EXTRACTED, Made, Sections, Summary, read, written
 from keepsaid.domain.turn import Recent
 from keepsaid.errors import ModelMalformed, ModelUnavailable
-from keepsaid.memory.compaction import Compaction, Extractor, Summaries
+from keepsaid.memory.summaries import Compaction, Extractor, Summaries
 from keepsaid.ports.model import Summarised, ToSummarise
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.clock import VirtualClock

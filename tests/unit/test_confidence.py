@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from keepsaid.domain.memory import Found
-from keepsaid.memory.recall.confidence import Confidence, coverage, spread, steady
+from keepsaid.memory.recall.ranking import Confidence, coverage, spread, steady
 
 
 def found(*scores: float) -> tuple[Found, ...]:

@@ -13,7 +13,7 @@ from keepsaid.app.reading import PATIENT_MS, recollection
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.memory.relevance import ENOUGH, Relevance
+from keepsaid.memory.gates import ENOUGH, Relevance
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.text.words import Rarity
 

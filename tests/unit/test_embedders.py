@@ -20,7 +20,7 @@ from keepsaid.adapters.embedders.onnx_layer import OnnxLayer, graph
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError
-from keepsaid.memory.embed import Embedding
+from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, keys, sample
 
@@ -186,10 +186,10 @@ async def test_embedding_goes_on_where_the_last_process_ended(tmp_path: Path) ->
 
 async def test_the_library_finds_by_both_legs_and_names_none_as_missing(tmp_path: Path) -> None:
     async with Keepsaid.open(tmp_path, settings={"memory": {"embedder": "hashed"}}) as keepsaid:
-        await keepsaid.memory.record([Episode("the brass lantern", "Ann", "harbour", 1_000)])
-        assert await keepsaid.memory.embed()
-        [found] = await keepsaid.memory.recall("lantern")
+        await keepsaid.memory.recording([Episode("the brass lantern", "Ann", "harbour", 1_000)])
+        assert await keepsaid.memory.indexing()
+        [found] = await keepsaid.memory.recall.recollection("lantern")
         assert found.text == "the brass lantern"
     async with Keepsaid.open(tmp_path, settings={"memory": {"embedder": "none"}}) as keepsaid:
-        assert not await keepsaid.memory.embed()
-        assert len(await keepsaid.memory.recall("lantern")) == 1
+        assert not await keepsaid.memory.indexing()
+        assert len(await keepsaid.memory.recall.recollection("lantern")) == 1

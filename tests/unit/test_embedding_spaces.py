@@ -6,7 +6,7 @@ from pathlib import Path
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.search import VectorSpace
-from keepsaid.memory.embed import BATCH, Embedding
+from keepsaid.memory.indexing import BATCH, Embedding
 from keepsaid.ports.recall import Embedder
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, keys, sample

@@ -17,7 +17,7 @@ from keepsaid.domain.memory import Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ToolError
-from keepsaid.memory.forget_tool import memory_forget
+from keepsaid.memory.forgetting import memory_forget
 from keepsaid.ports.model import Delta, ModelRequest
 
 OWNER = Origin("terminal", "default", "me", "ann", direct=True, trust=Trust.OWNER)

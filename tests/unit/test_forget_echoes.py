@@ -12,7 +12,7 @@ from tests.property.forgetting_world import STORES, World, world
 from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.memory.explicit import ExplicitExtractor
+from keepsaid.memory.extraction import ExplicitExtractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL
 
 _BOAT = "My boat is called Wanda"

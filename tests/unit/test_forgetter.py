@@ -25,7 +25,7 @@ from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.task import Task, TaskWork
 from keepsaid.domain.upkeep import DAY_MS, LOOSE, Curve
 from keepsaid.interfaces.forgetting import forget
-from keepsaid.memory.results import episode_of
+from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road

@@ -14,10 +14,9 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreBroken
-from keepsaid.memory.deeds import Deeds
 from keepsaid.memory.gates import InjectionSettings
-from keepsaid.memory.inject import Injector
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.injection import Injector
+from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.ports.recall import Recall
 from keepsaid.testing.clock import VirtualClock, settle
 from keepsaid.text.tokens import estimate_tokens

@@ -18,8 +18,7 @@ from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelError
-from keepsaid.memory.judging import Judging
-from keepsaid.memory.maintain import Maintenance
+from keepsaid.memory.maintenance import Judging, Maintenance
 from keepsaid.ports.memory_maintenance import Judge
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock

@@ -21,7 +21,7 @@ from keepsaid.domain.graph import Relation, Seed
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
-from keepsaid.memory.collect import Collection
+from keepsaid.memory.extraction import Collection
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.contracts.memories import AUDIT
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from keepsaid.adapters.sqlite import memory_store as sqlite
-from keepsaid.memory.recall import Recollection
+from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.ports import memory_store, recall
 
 DEAF = {

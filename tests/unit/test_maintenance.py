@@ -19,8 +19,8 @@ from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, Task, Trace
-from keepsaid.memory.embed import Embedding
-from keepsaid.memory.maintain import Maintenance, MaintenanceTerms
+from keepsaid.memory.indexing import Embedding
+from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, sample
 

@@ -8,10 +8,8 @@ from tests.unit.memory_cast import LANE, memory
 from keepsaid.domain.graph import Seed, Step
 from keepsaid.domain.memory import Found, Listener, Memory
 from keepsaid.domain.receipt import Place
-from keepsaid.memory.recall import Recollection
-from keepsaid.memory.recall.confidence import coverage, spread, steady
-from keepsaid.memory.recall.fusion import Share, fuse, places
-from keepsaid.memory.recall.legs import GraphLeg, Leg
+from keepsaid.memory.recall.ranking import GraphLeg, Leg, Share, coverage, fuse, places, spread, steady
+from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.testing.clock import VirtualClock
 
 LISTENER = Listener(LANE)

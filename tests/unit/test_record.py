@@ -16,8 +16,7 @@ from keepsaid.domain.redaction import Mark, Redaction
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreFull
-from keepsaid.memory.deeds import Deeds
-from keepsaid.memory.record import Recorder, episodes
+from keepsaid.memory.recording import Deeds, Recorder, episodes
 from keepsaid.ports.failpoints import arm
 from keepsaid.testing.clock import VirtualClock
 

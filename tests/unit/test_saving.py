@@ -15,8 +15,8 @@ from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.staged import StageMemory, Wishes, read_back, staged_in, written
 from keepsaid.errors import ToolError
-from keepsaid.memory.deeds import Deeds
-from keepsaid.memory.inject import listener_of
+from keepsaid.memory.injection import listener_of
+from keepsaid.memory.recording import Deeds
 from keepsaid.memory.saving import memory_deeds
 from keepsaid.testing.clock import CountingIds
 

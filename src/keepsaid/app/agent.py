@@ -26,11 +26,11 @@ from keepsaid.engine.forgetter import Forgetter
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.extensions.contributions import Streams, TurnOffers
 from keepsaid.memory.bulletins import Briefings
-from keepsaid.memory.forget_tool import memory_forget
+from keepsaid.memory.forgetting import memory_forget
 from keepsaid.memory.gates import InjectionSettings
-from keepsaid.memory.inject import Injector, listener_of
-from keepsaid.memory.recall import Recollection
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.injection import Injector, listener_of
+from keepsaid.memory.recall.recollection import Recollection
+from keepsaid.memory.recording import Recorder
 from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores

@@ -16,8 +16,7 @@ from keepsaid.engine.collector import Collector, Nightly, Pace, UnreadSessions
 from keepsaid.engine.supervisor import Stage
 from keepsaid.errors import ConfigError
 from keepsaid.extensions.loaded import Active, LentExtractor, lent_by
-from keepsaid.memory.collect import Collection, CollectionStore, Reading
-from keepsaid.memory.explicit import ExplicitExtractor
+from keepsaid.memory.extraction import Collection, CollectionStore, ExplicitExtractor, Reading
 from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Halt, Ids

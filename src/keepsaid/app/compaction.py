@@ -6,8 +6,16 @@ from keepsaid.adapters.models.summariser import ModelSummariser
 from keepsaid.config import Config
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.compactor import Compactor
-from keepsaid.memory.compaction import Compaction, CompactionStore, Extractor, Summaries
-from keepsaid.memory.summaries import OtherLanes, SummaryCopier, SummaryStore, WholeTerms
+from keepsaid.memory.summaries import (
+    Compaction,
+    CompactionStore,
+    Extractor,
+    OtherLanes,
+    Summaries,
+    SummaryCopier,
+    SummaryStore,
+    WholeTerms,
+)
 from keepsaid.pipeline.prompt.guard import Guard, Windows
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Model

@@ -6,11 +6,9 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.commits import Intake, Received
 from keepsaid.domain.message import SYSTEM, Inbound
-from keepsaid.memory.inject import listening
-from keepsaid.memory.recall import Recollection
-from keepsaid.memory.recall.ahead import Ahead
-from keepsaid.memory.recall.asking import QUERY_CHARS_MAX
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.injection import listening
+from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, Ahead, Recollection
+from keepsaid.memory.recording import Recorder
 from keepsaid.pipeline.intake import storable
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.words import leans

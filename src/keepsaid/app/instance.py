@@ -59,10 +59,9 @@ from keepsaid.errors import StoreBroken
 from keepsaid.extensions.contributions import TurnOffers
 from keepsaid.extensions.discovery import Found
 from keepsaid.extensions.loaded import Active, Guest, LentEmbedder, lent_by
-from keepsaid.memory.embed import Embedding, Former, no_former
-from keepsaid.memory.inject import LEG_SHARE
-from keepsaid.memory.record import RECORDED_MAX
-from keepsaid.memory.results import KEPT_MAX
+from keepsaid.memory.indexing import Embedding, Former, no_former
+from keepsaid.memory.injection import LEG_SHARE
+from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
 from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.intake import Door, Limits, Reserve
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, Life, LifeTerms

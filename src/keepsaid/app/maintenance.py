@@ -6,10 +6,8 @@ from keepsaid.adapters.models.judge import ModelJudge
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.turn import NO_MODEL
-from keepsaid.memory.associate import Associating
-from keepsaid.memory.embed import Embedding
-from keepsaid.memory.judging import Judging
-from keepsaid.memory.maintain import Maintenance, MaintenanceTerms
+from keepsaid.memory.indexing import Associating, Embedding
+from keepsaid.memory.maintenance import Judging, Maintenance, MaintenanceTerms
 from keepsaid.ports.model import Model
 from keepsaid.ports.runtime import Clock, Halt
 

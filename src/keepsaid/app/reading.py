@@ -13,10 +13,9 @@ from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.app.embedders import embedder_of, former_of
 from keepsaid.app.locations import stores_of
 from keepsaid.config import Config, Home
-from keepsaid.memory.embed import Embedding
-from keepsaid.memory.recall import NO_EMBEDDER, Recollection
-from keepsaid.memory.recall.confidence import coverage, spread
-from keepsaid.memory.recall.legs import TEXT, VECTOR, GraphLeg, Leg
+from keepsaid.memory.indexing import Embedding
+from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage, spread
+from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
 
 PATIENT_MS = 10_000

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.memory.deeds import Deeds
-from keepsaid.memory.record import Recorder
+from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Store
 

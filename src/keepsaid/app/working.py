@@ -23,8 +23,7 @@ from keepsaid.engine.supervisor import Stage
 from keepsaid.engine.tasks import Craft, Expiry, Surroundings, TaskLimits, Tasks, make_call
 from keepsaid.engine.workers import Patience
 from keepsaid.errors import InputError
-from keepsaid.memory.deeds import Deeds
-from keepsaid.memory.results import Results
+from keepsaid.memory.recording import Deeds, Results
 from keepsaid.pipeline.turn.authorization import Asking
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import Bench, Hindsight, think, work

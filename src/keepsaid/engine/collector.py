@@ -11,7 +11,7 @@ from typing import Protocol
 from keepsaid.domain.collection import Left, MarkUnprocessed
 from keepsaid.domain.timing import next_daily
 from keepsaid.errors import KeepsaidError, StoreError
-from keepsaid.memory.collect import Collection, CollectionStore
+from keepsaid.memory.extraction import Collection, CollectionStore
 from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.collector")

@@ -20,7 +20,7 @@ from keepsaid.domain.forgetting import (
     Wish,
 )
 from keepsaid.domain.ids import show
-from keepsaid.memory.forget import Reaching, fresh, repeats
+from keepsaid.memory.forgetting import Reaching, fresh, repeats
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, NoTypedLines, ReachView, TypedLines
 from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store_views import Operations

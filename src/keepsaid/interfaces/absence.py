@@ -12,7 +12,7 @@ from keepsaid.domain.receipt import beyond_in, candidate_in
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import TurnStory
 from keepsaid.interfaces.commanded import commanded
-from keepsaid.memory.inject import listener_of
+from keepsaid.memory.injection import listener_of
 from keepsaid.text.words import topic
 
 

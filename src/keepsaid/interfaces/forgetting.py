@@ -13,7 +13,7 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.errors import InputError
 from keepsaid.interfaces.shapes import Shape, when
-from keepsaid.memory.forget import counted
+from keepsaid.memory.forgetting import counted
 from keepsaid.text.normal import cut, normalise
 
 _SHOWN_MAX = 20

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from keepsaid.domain.upkeep import Holdings
     from keepsaid.engine.caretakers import Run
     from keepsaid.interfaces.absence import Absence
-    from keepsaid.memory.maintain import Done
+    from keepsaid.memory.maintenance import Done
 
 Shape = dict[str, Any]
 

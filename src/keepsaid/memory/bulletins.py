@@ -18,8 +18,8 @@ from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
-from keepsaid.memory.inject import listener_of
-from keepsaid.memory.recall.legs import Missing, ask
+from keepsaid.memory.injection import listener_of
+from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.ports.memory_store import BulletinStore, Editor, Memories, ToEdit
 from keepsaid.ports.runtime import Clock
 

@@ -1,4 +1,4 @@
-"""Tools: what the agent may ask memory itself, heard as its turn hears it and never wider."""
+"""Arguments: what a model gave a memory tool, read; what is wrong is told so that it can be put right."""
 
 from __future__ import annotations
 
@@ -6,30 +6,103 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Listener, Memory, Recalled
+from keepsaid.domain.ids import moment, read, show
+from keepsaid.domain.memory import Kind, Listener, Memory, Recalled
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.search import Narrowing
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
-from keepsaid.memory.arguments import (
-    AROUND_DEFAULT,
-    AROUND_MAX,
-    LIMIT_DEFAULT,
-    LIMIT_MAX,
-    archived_in,
-    around_in,
-    limit_in,
-    memory_in,
-    narrowing_in,
-    query_in,
-)
 from keepsaid.memory.block import line
 from keepsaid.ports.memory_store import Library
 from keepsaid.ports.model import Tool
 from keepsaid.ports.recall import Recall
+
+LIMIT_DEFAULT, LIMIT_MAX = 10, 50
+AROUND_DEFAULT, AROUND_MAX = 3, 10
+_PERSON_CHARS_MAX = 200
+
+
+def query_in(arguments: Mapping[str, Json]) -> str:
+    """The words to look for."""
+    query = arguments.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise ToolError("query must be a text that is not empty")
+    return query
+
+
+def limit_in(arguments: Mapping[str, Json]) -> int:
+    """How many memories are wanted."""
+    return _number(arguments, "limit", LIMIT_DEFAULT, (1, LIMIT_MAX))
+
+
+def around_in(arguments: Mapping[str, Json]) -> int:
+    """How many neighbours are wanted on each side."""
+    return _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
+
+
+def archived_in(arguments: Mapping[str, Json]) -> bool:
+    """Whether what was archived is to be searched."""
+    given = arguments.get("archived", False)
+    if not isinstance(given, bool):
+        raise ToolError("archived must be true or false")
+    return given
+
+
+def memory_in(arguments: Mapping[str, Json]) -> int:
+    """The memory that is meant."""
+    given = arguments.get("id")
+    number = read("memory", given) if isinstance(given, str) else None
+    if number is None:
+        raise ToolError("id must name a memory as memory_search does: mem_ and 13 letters or digits")
+    return number
+
+
+def narrowing_in(arguments: Mapping[str, Json]) -> Narrowing:
+    """What the search keeps to."""
+    since, until = _time(arguments, "since"), _time(arguments, "until", ends=True)
+    if since is not None and until is not None and since > until:
+        raise ToolError("since must not be later than until")
+    return Narrowing(_kind(arguments), _person(arguments), since, until, _time(arguments, "as_of", ends=True))
+
+
+def _number(arguments: Mapping[str, Json], name: str, default: int, bounds: tuple[int, int]) -> int:
+    number = arguments.get(name, default)
+    least, most = bounds
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+        raise ToolError(f"{name} must be a whole number from {least} to {most}")
+    return number
+
+
+def _kind(arguments: Mapping[str, Json]) -> Kind | None:
+    kind = arguments.get("kind")
+    if kind is None:
+        return None
+    if kind not in list(Kind):
+        raise ToolError(f"kind must be one of {', '.join(Kind)}")
+    return Kind(str(kind))
+
+
+def _person(arguments: Mapping[str, Json]) -> str:
+    person = arguments.get("person")
+    if person is None:
+        return ""
+    if not isinstance(person, str) or not person.strip() or len(person) > _PERSON_CHARS_MAX:
+        raise ToolError(f"person must be a name of at most {_PERSON_CHARS_MAX} characters")
+    return person
+
+
+def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> int | None:
+    """Milliseconds UTC; a day stands for its beginning, or for its end where it `ends` something."""
+    given = arguments.get(name)
+    if given is None:
+        return None
+    try:
+        return moment(given if isinstance(given, str) else "", ends=ends)
+    except ValueError as error:
+        raise ToolError(f"{name} must be {error}") from None
+
 
 _CHARS_MAX, _OPENED_CHARS_MAX, _BESIDE_CHARS_MAX = 2_000, 8_000, 600
 _ANSWER_CHARS_MAX = 16_000

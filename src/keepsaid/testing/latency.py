@@ -29,8 +29,8 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.search import NewVector, VectorSpace
-from keepsaid.memory.embed import Embedding
-from keepsaid.memory.recall import Recollection
+from keepsaid.memory.indexing import Embedding
+from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.testing.made_talk import DIMENSION, SPACE, Asked, MadeTalk
 
 LANE = Lane("library", "default", "made talk", "root:made talk")

@@ -1,11 +1,10 @@
-"""Collecting: a marked session is read once, in short passages, and what people said in it becomes memory.
-
-What was found is kept before anything of it is learned, and learned under names that follow from it: a crash at any
-point goes on with what was found, without reading again, and learns nothing twice (design: section 4.3).
-"""
+"""Extraction: reads spans of transcripts once, within a daily budget, and turns findings into memories."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,21 +16,156 @@ from keepsaid.domain.collection import (
     KeepFinding,
     Left,
     Passage,
+    Utterance,
     fitted,
     may_state,
 )
-from keepsaid.domain.finding import Finding, kept
+from keepsaid.domain.finding import RULES, Finding, Link, Statement, kept
+from keepsaid.domain.forgetting import AGENT
+from keepsaid.domain.graph import Association, Relation
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
+from keepsaid.domain.message import Origin
+from keepsaid.domain.process import Note
+from keepsaid.domain.prompt import Role
 from keepsaid.domain.redaction import masked
-from keepsaid.domain.statements import asks_to_remember
+from keepsaid.domain.statements import asks_to_remember, told_in
+from keepsaid.domain.visibility import Parent, shares
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
-from keepsaid.memory.finding import links_of, memories_of, speaker_of, without_secrets
-from keepsaid.memory.spending import Spending
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Graph, Learning
-from keepsaid.ports.model import Extractor
+from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store_views import CollectionView, NoteView, Operations
+from keepsaid.ports.store_views import CollectionView, Notes, NoteView, Operations
+
+_DAY_MS = 86_400_000
+_NAME = "collection spent"
+
+
+class Spending:
+    """Calls and tokens of one day (UTC)."""
+
+    def __init__(self, notes: Notes, clock: Clock) -> None:
+        self._notes = notes
+        self._clock = clock
+        self._day = -1
+        self.calls = 0
+        self.tokens = 0
+
+    async def look(self) -> bool:
+        """Read what was spent today, where that is not known; returns whether a day has begun."""
+        now = self._clock.now_ms()
+        day = now // _DAY_MS
+        if day == self._day:
+            return False
+        noted = await self._notes.note(f"{_NAME} {day}", now)
+        self._day = day
+        self.calls, self.tokens = json.loads(noted) if noted else (0, 0)
+        return True
+
+    async def spend(self, calls: int, tokens: int) -> None:
+        """Add to it. Raises a StoreError: then it is not to be spent."""
+        await self.look()
+        self.calls += calls
+        self.tokens += tokens
+        now, ends = self._clock.now_ms(), (self._day + 1) * _DAY_MS
+        await self._notes.apply(Note(f"{_NAME} {self._day}", json.dumps([self.calls, self.tokens]), ends, now))
+
+
+_WEIGHT_LEAST = 0.1
+"""What belongs together does so at least so much, however uncertain either is."""
+
+
+def memories_of(finding: Finding, utterances: Sequence[Utterance]) -> list[NewMemory]:
+    """The memories a finding stands for; of a statement whose sources are gone, or were never fit, there is none."""
+    told = {one.position: one for one in utterances if one.told}
+    found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements) if one is not None)
+    return [memory for several in found for memory in several]
+
+
+def links_of(finding: Finding, memories: Sequence[NewMemory], ids: Sequence[int]) -> list[Association]:
+    """How the memories of a finding belong together, as its statements are linked; `ids` are theirs, 0 for none.
+
+    Only memories of one scope are associated, each as far as both are certain.
+    """
+    places: dict[tuple[int, str], tuple[int, float]] = {}
+    for memory, id_ in zip(memories, ids, strict=True):
+        if id_:
+            n = int(memory.sources[0].ref.partition(":")[2])
+            places[n, memory.scope] = id_, memory.confidence
+    return [
+        Association(id_, *_end(places[link.to, scope], link, certain))
+        for (n, scope), (id_, certain) in places.items()
+        for link in _links(finding, n)
+        if places.get((link.to, scope), (id_,))[0] != id_
+    ]
+
+
+def _links(finding: Finding, n: int) -> tuple[Link, ...]:
+    one = finding.statements[n]
+    return () if one is None else one.links
+
+
+def _end(other: tuple[int, float], link: Link, certain: float) -> tuple[int, Relation, float]:
+    return other[0], link.relation, max(_WEIGHT_LEAST, min(certain, other[1]))
+
+
+def _of_statement(finding: Finding, n: int, one: Statement, told: Mapping[int, Utterance]) -> Iterator[NewMemory]:
+    if any(at not in told for at in one.records):
+        return
+    cited = [told[at] for at in sorted(set(one.records))]
+    origins = [_origin(said, finding.lane) for said in cited]
+    parents = [Parent(episode_scope(origin, finding.lane), origin.trust) for origin in origins]
+    for place, share in enumerate(shares(parents)):
+        said = [cited[at] for at in share.parents]
+        last, origin = said[-1], origins[share.parents[-1]]
+        ref = f"{finding.id}:{n}"
+        by = person_of(origin)
+        yield NewMemory(
+            key=f"finding:{ref}" + (f":{place}" if place else ""),
+            kind=one.kind,
+            text=one.text,
+            scope=share.scope,
+            trust=share.trust,
+            lane=finding.lane,
+            speaker=last.speaker,
+            speaker_id=by,
+            subject=one.subject,
+            subject_id=by if one.subject and one.subject == last.speaker else "",
+            chat_of=chat_of([origins[at] for at in share.parents]),
+            said_at=max(heard.at for heard in said),
+            importance=one.importance,
+            sources=(Source("finding", ref), *(_source(heard) for heard in said)),
+            derived=True,
+            attribute=one.attribute,
+            value=one.value,
+            valid_from=one.valid_from,
+            valid_to=one.valid_to,
+            confidence=one.confidence,
+            asked=any(asks_to_remember(heard.text) for heard in said),
+        )
+
+
+def speaker_of(one: Utterance, lane: Lane) -> str:
+    """The person who said something, or AGENT."""
+    return person_of(_origin(one, lane)) if one.role is Role.USER else AGENT
+
+
+def _origin(one: Utterance, lane: Lane) -> Origin:
+    return Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
+
+
+def _source(one: Utterance) -> Source:
+    kind, _, ref = one.ref.partition(":")
+    return Source(kind, ref)
+
+
+def without_secrets(one: Statement, redacted: Callable[[str], str]) -> Statement:
+    """A statement as it may be kept."""
+    subject, attribute, value = redacted(one.subject), redacted(one.attribute), redacted(one.value)
+    return replace(one, text=redacted(one.text), subject=subject, attribute=attribute, value=value)
+
 
 _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000
@@ -178,3 +312,18 @@ class Collection:
     async def _done(self, claimed: Collecting, until: int, *, thorough: bool, finding_id: int | None = None) -> Left:
         now = self._clock.due_ms()
         return await self._store.apply(Collected(claimed.session_id, claimed.fence, until, now, thorough, finding_id))
+
+
+class ExplicitExtractor:
+    """Reads what people said, by the rules of `domain.explicit`."""
+
+    name = RULES
+    thorough = False
+
+    async def extract(self, passage: Passage) -> Extracted:
+        """What is stated outright."""
+        statements = []
+        for one in passage.told:
+            statements += [told.by(one.speaker, one.position) for told in told_in(one.text)]
+            await asyncio.sleep(0)
+        return Extracted(tuple(statements))

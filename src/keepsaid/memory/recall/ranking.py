@@ -1,16 +1,51 @@
-"""Fusion: what several legs found becomes one ranking (design: section 4.3)."""
+"""Ranking: the search legs with their time limits, how far each can be relied on, and the fusion of their results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from keepsaid.domain.memory import LANE_BOUND, Found, Memory
+from keepsaid.domain.graph import Seed
+from keepsaid.domain.memory import LANE_BOUND, Found, Listener, Memory
 from keepsaid.domain.receipt import Place
 from keepsaid.text.time_spans import NO_TIME, Anchor, When
 from keepsaid.text.words import STOPWORDS, fold, root, spelled
+
+Confidence = Callable[[Sequence[Found]], float]
+
+_LEAST, _MOST = 1 / 3, 3.0
+"""However sure or unsure a leg is, it is no more and no less than so many times as sure as with most queries."""
+
+_COVERED = 0.4
+"""The share of a query's words, by how rare they are, that the best match has with most queries."""
+
+_BESIDE, _SPREAD = 10, 0.3
+"""How far the nearest memory stands before the eleventh with most queries, as a share of its own score."""
+
+
+def steady(found: Sequence[Found]) -> float:  # noqa: ARG001 - the signature of Confidence
+    """A leg that is always as sure."""
+    return 1.0
+
+
+def coverage(found: Sequence[Found]) -> float:
+    """For scores that are shares of what all words of the query together would come to: how much the best has."""
+    return _bounded((found[0].score / _COVERED) ** 0.5) if found else 1.0
+
+
+def spread(found: Sequence[Found]) -> float:
+    """For scores that crowd together where nothing fits: how far the best stands out."""
+    if len(found) <= _BESIDE or found[0].score <= 0:
+        return 1.0
+    return _bounded((1 - found[_BESIDE].score / found[0].score) / _SPREAD)
+
+
+def _bounded(value: float) -> float:
+    return min(max(value, _LEAST), _MOST)
+
 
 SPEAKER = 0.2
 """How much more a memory counts when its speaker is named in the query."""
@@ -157,3 +192,63 @@ def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) 
     if when.spans and memory.new.said_at:
         value *= 1 + TIMELY * when.closeness(memory.new.said_at)
     return round(value, 5) + IMPORTANT * memory.new.importance
+
+
+TEXT, VECTOR, GRAPH = "text", "vector", "graph"
+"""The names of the legs, as receipts have them: by words, by meaning, by what is associated."""
+
+T = TypeVar("T")
+Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]
+Walk = Callable[[Listener, str, Sequence[Seed], int], Awaitable[tuple[Found, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One way to search: its weight among the others, and how long it may take, in milliseconds.
+
+    `confidence` says from what it found how much more or less than usual the weight is for this query.
+    """
+
+    name: str
+    search: Search
+    weight: float = 1.0
+    limit_ms: float = 100.0
+    confidence: Confidence = steady
+
+    def share(self, found: tuple[Found, ...]) -> Share:
+        """What it found as a part of the whole."""
+        return Share(self.name, self.weight * self.confidence(found), found)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLeg:
+    """The leg that goes on from what the others found: its weight beside theirs, and how long it may take."""
+
+    walk: Walk
+    weight: float = 0.2
+    limit_ms: float = 25.0
+    name: str = GRAPH
+
+    def share(self, found: tuple[Found, ...]) -> Share:
+        """What it found as a part of the whole; its scores are shares of what the best seed came to already."""
+        return Share(self.name, self.weight, found, top=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What could not answer, and why: `text: slower than 100 ms`."""
+
+    why: str
+
+
+async def ask(name: str, work: Callable[[], Awaitable[T]], limit_ms: float) -> T | Missing:
+    """What `work` gives, or why there is nothing: it raised, or took longer than `limit_ms` milliseconds.
+
+    It is called, not handed over begun: who is cancelled first leaves nothing behind that was never awaited.
+    """
+    try:
+        async with asyncio.timeout(limit_ms / 1_000) as limit:
+            return await work()
+    except Exception as error:  # noqa: BLE001  # guard: recall leg - a turn goes on without what could not be recalled
+        slow = limit.expired() and isinstance(error, TimeoutError)
+        return Missing(f"{name}: slower than {limit_ms:g} ms" if slow else f"{name}: {type(error).__name__}: {error}")

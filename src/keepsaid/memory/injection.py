@@ -10,11 +10,10 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
 from keepsaid.domain.message import SYSTEM, Message, Origin
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.memory.gates import InjectionSettings, Selection, Shown, Visible, read_of
-from keepsaid.memory.recall.asking import cut_note, query_of
-from keepsaid.memory.recall.legs import Missing, ask
-from keepsaid.memory.record import RECORDED_MAX, Recorder
-from keepsaid.memory.relevance import Relevance
+from keepsaid.memory.gates import InjectionSettings, Relevance, Selection, Shown, Visible, read_of
+from keepsaid.memory.recall.ranking import Missing, ask
+from keepsaid.memory.recall.recollection import cut_note, query_of
+from keepsaid.memory.recording import RECORDED_MAX, Recorder
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Offload, inline

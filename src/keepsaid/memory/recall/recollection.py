@@ -1,0 +1,285 @@
+"""Recall: all search legs are asked at once and their results fused; it may start before its turn (design: 4.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from keepsaid.domain.graph import Seed
+from keepsaid.domain.memory import Found, Hit, Listener, Recalled
+from keepsaid.domain.message import Message
+from keepsaid.domain.prompt import Role
+from keepsaid.domain.receipt import Beyond, Searched
+from keepsaid.domain.slot import Heard, read_answer
+from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.memory.recall.ranking import (
+    VECTOR,
+    Fused,
+    GraphLeg,
+    Leg,
+    Missing,
+    Share,
+    apart,
+    ask,
+    fuse,
+    places,
+    weighed,
+)
+from keepsaid.ports.recall import Recall, Shelf
+from keepsaid.ports.runtime import Clock
+from keepsaid.text.normal import ends_of
+from keepsaid.text.time_spans import When, times_in
+from keepsaid.text.words import leans, topic
+
+QUERY_CHARS_MAX = 4_000
+"""So many characters are searched for. Of a longer text these are its beginning and its end."""
+
+_FOCUS_CHARS = 500
+"""So much of what a message replies to, or of the question it answers, is asked for with it."""
+
+_LATELY, _LATELY_CHARS = 4, 400
+"""So many of the last things said in a lane, and so much of each, stand in for a message without words of its own."""
+
+
+async def query_of(claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent]) -> str:
+    """The messages' own text, with what the newest replies to or answers; or what was last said, when it leans on that.
+
+    It has at most 4,000 characters. Of longer messages the newest come first; of one that is too long by itself the
+    beginning and the end are kept. What the prompt shows is only waited for when it is needed: recall begins while it
+    is read.
+    """
+    focus = focus_text(claimed, said[-1])[:_FOCUS_CHARS]
+    text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
+    if focus:
+        return f"{text}\n{focus}"
+    return ends_of(f"{text}\n{_lately(await recent)}".rstrip(), QUERY_CHARS_MAX) if leans(text) else text
+
+
+def bounded_text(texts: Sequence[str], limit: int) -> str:
+    """The texts on lines of their own, in at most `limit` characters, for which the last ones come first."""
+    kept: list[str] = []
+    for text in reversed(texts):
+        if limit <= 0:
+            break
+        kept.append(ends_of(text, limit))
+        limit -= len(kept[-1]) + 1
+    return "\n".join(reversed(kept))
+
+
+def cut_note(length: int) -> tuple[str, ...]:
+    """A note for receipts that a query of `length` characters was cut; none where it was not."""
+    if length <= QUERY_CHARS_MAX:
+        return ()
+    return (f"query: {QUERY_CHARS_MAX:,} of {length:,} characters were searched for",)
+
+
+def focus_text(claimed: Claimed, newest: Message) -> str:
+    """What the newest message replies to, or the question it answers; empty when it does neither."""
+    reply_to = newest.inbound.marks.reply_to
+    target = None if reply_to is None else claimed.around.target(reply_to)
+    if target is not None:
+        return target.text
+    heard = Heard(newest.text, newest.received_at)
+    for slot in claimed.around.slots:
+        waits = slot.opened_at <= newest.received_at < slot.expires_at and slot.person == newest.inbound.origin.sender
+        if waits and read_answer(slot.question, heard) is not None:
+            return slot.question.text
+    return ""
+
+
+def _lately(recent: Recent) -> str:
+    told = [record.text for record in recent.records if record.text and record.role is not Role.TOOL]
+    return "\n".join(text[:_LATELY_CHARS] for text in told[-_LATELY:])
+
+
+NO_EMBEDDER = f"{VECTOR}: no embedder"
+
+_DEPTH, _DEPTH_EACH = 100, 2
+"""How many memories each leg gives at least, and at least for each that is wanted."""
+
+_READ_MIN, _READ_SHARE = 30, 1.5
+"""How many of the best are read, and for each that is wanted, so that what stands in them can change their order."""
+
+_DEPTH_AS_OF = 400
+"""And at least where only what held true at some time is wanted."""
+
+_FEW_WORDS = 3
+"""A query of so few words that speaks of some days looks for what was said on them by their names."""
+
+_WALKED_MAX = 50
+"""So many memories the graph leg gives at most."""
+
+_BEYOND_MAX = 100
+"""Of what came after the hits so many are named, so that it can be said where a memory ended."""
+
+
+class _Asked(NamedTuple):
+    """What is asked for, the times it speaks of, when it is asked, and for what held true when."""
+
+    query: str
+    when: When
+    now: int
+    as_of: int | None
+
+
+class Recollection:
+    """Ranked recall over legs, ungated. `absent` names the legs that are not configured, each with its reason.
+
+    A leg has its own time limit, and reading what was found has that of the slowest leg; for a caller that can
+    wait longer, make another with slower legs. The graph leg, if there is one, goes on from what the others found.
+    """
+
+    def __init__(
+        self,
+        legs: Sequence[Leg],
+        memories: Shelf,
+        clock: Clock,
+        absent: Sequence[str] = (NO_EMBEDDER,),
+        graph: GraphLeg | None = None,
+    ) -> None:
+        self._legs = tuple(legs)
+        self._memories = memories
+        self._clock = clock
+        self._absent = tuple(absent)
+        self._graph = graph
+        self._by_meaning = any(leg.name == VECTOR for leg in self._legs)
+        self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
+
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
+        """The best `limit` memories of all legs, best first, and the legs that could not answer. Never raises.
+
+        With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first. Of a query of
+        more than 4,000 characters the beginning and the end are searched for, and `missing` says so.
+        """
+        began = self._clock.monotonic_ms()
+        limit = max(0, limit)
+        depth = max(_DEPTH if as_of is None else _DEPTH_AS_OF, limit * _DEPTH_EACH) if limit else 0
+        now = self._clock.now_ms()
+        cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
+        when = times_in(query, now)
+        sought = _sought(query, when)
+        searches = (self._asked(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
+        answers = await asyncio.gather(*searches)
+        shares = [share for _, share in answers if share is not None]
+        fused = fuse(shares)
+        if self._graph is not None and depth and shares:
+            how, walked = await self._walked(self._graph, listener, query, fused)
+            answers.append((how, walked))
+            if walked is not None and walked.found:
+                shares.append(walked)
+                fused = fuse(shares)
+        searched = tuple(how for how, _ in answers)
+        missing = [how.why for how in searched if how.why]
+        asked = _Asked(query, when, now, as_of)
+        read = await ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
+        answered = bool(shares)
+        if isinstance(read, Missing):
+            missing.append(read.why)
+            read, answered = ((), ()), False
+        took = self._clock.monotonic_ms() - began
+        hits, beyond = read
+        return Recalled(hits, (*missing, *cut, *self._absent), took, answered, searched, beyond, self._by_meaning)
+
+    async def _asked(
+        self, leg: Leg | GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
+    ) -> tuple[Searched, Share | None]:
+        """How a leg did, and what it found."""
+        began = self._clock.monotonic_ms()
+        found = await ask(leg.name, search, leg.limit_ms)
+        took = self._clock.monotonic_ms() - began
+        if isinstance(found, Missing):
+            return Searched(leg.name, 0, took, found.why), None
+        return Searched(leg.name, len(found), took), leg.share(found)
+
+    async def _walked(
+        self, graph: GraphLeg, listener: Listener, query: str, fused: Sequence[Fused]
+    ) -> tuple[Searched, Share | None]:
+        """The graph leg, from the best that the others found."""
+        seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
+        return await self._asked(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
+
+    async def _read(
+        self, listener: Listener, asked: _Asked, shares: Sequence[Share], fused: Sequence[Fused], limit: int
+    ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
+        """The best, read; and what came next."""
+        first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
+        if not first:
+            return (), ()
+        read = await self._memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
+        found = {memory.id: memory for memory in read}
+        now = asked.now if asked.as_of is None else None
+        ranked = apart(weighed(asked.query, first, found, asked.when, now), found)
+        best = ranked[:limit]
+        after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
+        there = places(shares, [one.memory_id for one in (*best, *after)])
+        hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
+        beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
+        return tuple(hits), tuple(beyond)
+
+
+def _sought(query: str, when: When) -> str:
+    """What the legs are asked: where a query is about little but some days, these by their names too."""
+    about = [word for word in topic(query) if not word.isdigit()] if when.spans else ()
+    return f"{query} {when.days()}".rstrip() if when.spans and len(about) <= _FEW_WORDS else query
+
+
+_KEPT_MS = 1_000.0
+"""What was begun is of use for so long; where nobody asked for it, nothing else is begun in that time."""
+
+
+class _Begun(NamedTuple):
+    """A recall under way: what was asked, how many commits memory had seen, when that was, and the answer."""
+
+    asked: tuple[Listener, str, int]
+    changes: int
+    at: float
+    answer: asyncio.Task[Recalled]
+
+
+class Ahead:
+    """Recall, one of which at a time may have been begun before it is asked for.
+
+    It answers what a recall answers that begins when it is asked for: once memory has changed since, it is asked anew.
+    `changes` counts the commits to memory that ended. What was begun is in no row: lost, it is asked anew as well.
+    """
+
+    def __init__(self, recall: Recall, changes: Callable[[], int], clock: Clock) -> None:
+        self._recall = recall
+        self._changes = changes
+        self._clock = clock
+        self._begun: _Begun | None = None
+        self._rests_until = 0.0
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is begun now: something is already, or was in vain a short while ago."""
+        return self._clock.monotonic_ms() < self._rests_until
+
+    def begin(self, listener: Listener, query: str, limit: int) -> None:
+        """Begin a recall that will be asked for soon, if there is time for it."""
+        if self.rests:
+            return
+        self.stop()
+        now = self._clock.monotonic_ms()
+        answer = asyncio.create_task(self._recall.recall(listener, query, limit))
+        self._begun = _Begun((listener, query, limit), self._changes(), now, answer)
+        self._rests_until = now + _KEPT_MS
+
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
+        """The best memories for a query, as of now; or of what held true at a time."""
+        begun = self._begun
+        if begun is None or as_of is not None or begun.asked != (listener, query, limit):
+            return await self._recall.recall(listener, query, limit, as_of)
+        if begun.changes != self._changes() or self._clock.monotonic_ms() - begun.at > _KEPT_MS:
+            self.stop()
+            return await self._recall.recall(listener, query, limit)
+        self._begun, self._rests_until = None, 0.0
+        return await begun.answer
+
+    def stop(self) -> None:
+        """Give up what was begun."""
+        if self._begun is not None:
+            self._begun.answer.cancel()
+            self._begun = None

@@ -1,0 +1,335 @@
+"""Recording: messages and task results become episodes, verbatim; memory tools of a turn act once it is committed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from keepsaid.domain.command import command_in
+from keepsaid.domain.commits import EpisodesKept
+from keepsaid.domain.ids import show
+from keepsaid.domain.memory import (
+    IMPORTANCE,
+    OWNER,
+    TASK,
+    Kind,
+    NewMemory,
+    Source,
+    Used,
+    chat_of,
+    conversation_scope,
+    episode_scope,
+    person_of,
+    person_scope,
+)
+from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.redaction import Mark, Redaction, masked
+from keepsaid.domain.staged import Deed, StageMemory, Wishes
+from keepsaid.domain.statements import asks_to_remember
+from keepsaid.domain.task import ResultsKept, Task, TaskWork
+from keepsaid.domain.turn import NO_MODEL
+from keepsaid.domain.views import EpisodeWork
+from keepsaid.domain.visibility import least, trust_of_words
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.memory_store import Learning, Learnt, Memories
+from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store_views import BufferView, Operations, TaskView
+from keepsaid.text.words import fold
+
+_SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
+"""Subjects by which a model means the person it speaks with."""
+
+
+class Correcting(Protocol):
+    """Where memories are put right."""
+
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+        """Put a memory right: the new words stand in its slot and scope."""
+        ...
+
+    async def confirm(self, memory_id: int, at: int) -> bool:
+        """Take a memory for certain."""
+        ...
+
+
+class Deeds:
+    """Does what turns and branches staged; doing it again changes nothing."""
+
+    def __init__(self, learning: Learning, truth: Correcting) -> None:
+        self._learning = learning
+        self._truth = truth
+
+    async def do(self, work: Sequence[Wishes], at: int) -> None:
+        """Do what these staged, in order. `at` is milliseconds UTC. Raises a StoreError; it is then still due.
+
+        What was asked for while words of outsiders were shown is not done, whatever its tools were told.
+        """
+        for wishes in work:
+            for deed in wishes.deeds:
+                if _trust(wishes, deed) is not Trust.EXTERNAL:
+                    await self._do(deed, _memory(wishes, deed), at)
+
+    async def _do(self, deed: StageMemory, memory: NewMemory, at: int) -> None:
+        match deed.deed:
+            case Deed.SAVE:
+                await self._learning.learn([memory], at)
+            case Deed.CORRECT:
+                await self._truth.correct(deed.memory_id, memory, at)
+            case Deed.CONFIRM:
+                await self._truth.confirm(deed.memory_id, memory.said_at)
+
+
+def _trust(wishes: Wishes, deed: StageMemory) -> Trust:
+    """The least trust of who wrote and of the turn when it asked; without the latter what the lane ever held counts."""
+    said = least(message.inbound.origin.trust for message in wishes.messages)
+    if deed.trust is not None:
+        return least((said, deed.trust))
+    return Trust.EXTERNAL if wishes.external else said
+
+
+def _memory(wishes: Wishes, deed: StageMemory) -> NewMemory:
+    """What is remembered: said by who wrote last, heard where he was heard, trusted as the turn that asked."""
+    said = _last_said(wishes.messages)
+    origin = said.inbound.origin
+    person = person_of(origin)
+    return NewMemory(
+        key=f"{wishes.by}:{deed.n}",
+        kind=deed.kind,
+        text=deed.text,
+        scope=episode_scope(origin, said.lane),
+        trust=_trust(wishes, deed),
+        lane=said.lane,
+        speaker=origin.name or origin.sender,
+        speaker_id=person,
+        chat_of=chat_of([message.inbound.origin for message in wishes.messages]),
+        subject=deed.subject,
+        subject_id=person if fold(deed.subject) in _SPEAKER else "",
+        attribute=deed.attribute,
+        value=deed.value,
+        valid_from=deed.valid_from,
+        valid_to=deed.valid_to,
+        said_at=said.received_at,
+        importance=IMPORTANCE[deed.kind],
+        sources=(Source("turn", str(wishes.turn_id)), *(Source("message", str(one.id)) for one in wishes.messages)),
+        derived=True,
+        asked=any(asks_to_remember(message.text) for message in wishes.messages),
+    )
+
+
+def _last_said(messages: Sequence[Message]) -> Message:
+    spoken = [one for one in messages if not one.inbound.content.event]
+    return (spoken or list(messages))[-1]
+
+
+RECORDED_MAX = 50
+"""Batches whose episodes are recorded in one go."""
+
+ASSISTANT = "assistant"
+"""The speaker of replies."""
+
+
+class Recorder:
+    """Follows the operational store: batches whose episodes are not known to be in memory are its work.
+
+    What the tools of their turns asked for is done with them. What it writes holds no secret; where a message does is
+    kept beside it. Memory is written first and the work cleared after; all of it is named by what it records, so that
+    doing it again after a crash between the two changes nothing.
+    """
+
+    def __init__(
+        self,
+        buffer: BufferView,
+        memories: Memories,
+        operations: Operations,
+        clock: Clock,
+        redactor: Redactor,
+        deeds: Deeds,
+    ) -> None:
+        self._buffer = buffer
+        self._memories = memories
+        self._operations = operations
+        self._clock = clock
+        self._redactor = redactor
+        self._deeds = deeds
+        self._hint: asyncio.Event | None = None
+        self._running = 0
+        self._left = True
+
+    def watch(self, hint: asyncio.Event) -> None:
+        """Learn of new work from the hint that wakes who records: only one runtime makes work in a store."""
+        self._hint = hint
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether nothing is due, so that nobody need ask the store."""
+        return self._hint is not None and not (self._hint.is_set() or self._running or self._left)
+
+    async def catch_up(self, limit: int = RECORDED_MAX, conversation: str | None = None) -> int:
+        """Record up to `limit` batches, oldest first, of one conversation or of all; returns how many were due.
+
+        Another may have cleared them meanwhile. Raises a StoreError when a store refuses; the work is then
+        still due.
+        """
+        self._running += 1
+        try:
+            self._left = self._left or conversation is None
+            work = await self._buffer.episode_work(limit, conversation)
+            if work:
+                await self._record(work)
+            if conversation is None:
+                self._left = len(work) >= limit
+            return len(work)
+        finally:
+            self._running -= 1
+
+    async def _record(self, work: Sequence[EpisodeWork]) -> None:
+        said = [episode for batch in work for episode in episodes(batch)]
+        found = await marks_of(self._redactor, [episode.text for episode in said])
+        used = [
+            Used(batch.turn_id, batch.used, batch.replied_at or self._clock.now_ms())
+            for batch in work
+            if batch.turn_id is not None and batch.used
+        ]
+        if said or used:
+            fit = [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
+            await self._memories.keep(fit, self._clock.now_ms(), used)
+        await self._deeds.do([one.wishes for one in work if one.wishes is not None], self._clock.now_ms())
+        point("episodes.kept")
+        await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
+
+
+def _redactions(said: Sequence[NewMemory], found: Sequence[tuple[Mark, ...]]) -> tuple[Redaction, ...]:
+    """The marks of the messages that hold secrets; a reply is ours, and what it holds was said before it."""
+    return tuple(
+        Redaction(int(source.ref), marks)
+        for episode, marks in zip(said, found, strict=True)
+        for source in episode.sources
+        if marks and source.kind == "message"
+    )
+
+
+def episodes(work: EpisodeWork) -> list[NewMemory]:
+    """The episodes of one batch: each message that says something, and the reply a model or program gave."""
+    said = [_heard(message) for message in work.messages if _says_something(message)]
+    if work.turn_id is not None and work.messages and work.reply.strip() and work.model != NO_MODEL:
+        said.append(_answered(work, work.turn_id))
+    return said
+
+
+def _says_something(message: Message) -> bool:
+    """Whether there is anything to remember: a command is said to the program alone."""
+    return bool(message.text.strip()) and command_in(message) is None
+
+
+def _heard(message: Message) -> NewMemory:
+    origin = message.inbound.origin
+    return NewMemory(
+        key=f"message:{message.id}",
+        kind=Kind.EPISODE,
+        text=message.text,
+        scope=episode_scope(origin, message.lane),
+        trust=trust_of_words(origin.trust, message.text),
+        lane=message.lane,
+        speaker=origin.name or origin.sender,
+        speaker_id=person_of(origin),
+        chat_of=chat_of((origin,)),
+        said_at=message.received_at,
+        sources=(Source("message", str(message.id)),),
+    )
+
+
+def _answered(work: EpisodeWork, turn_id: int) -> NewMemory:
+    """The reply: heard in its conversation only, trusted as its turn, and external when anything in its lane is.
+
+    Other lanes never show external words, and within a lane they live on in the replies to them: so the
+    model was shown some if any stood in the lane before.
+    """
+    lane = work.messages[0].lane
+    return NewMemory(
+        key=f"reply:{turn_id}",
+        kind=Kind.EPISODE,
+        text=work.reply,
+        scope=conversation_scope(lane),
+        trust=Trust.EXTERNAL if work.external else work.trust or Trust.KNOWN,
+        lane=lane,
+        speaker=ASSISTANT,
+        chat_of=chat_of([one.inbound.origin for one in work.messages]),
+        said_at=work.replied_at,
+        sources=(Source("reply", str(turn_id)),),
+    )
+
+
+KEPT_MAX = 20
+"""Results that are kept in one go."""
+
+WORKER = "worker"
+"""The speaker of results."""
+
+
+class Results:
+    """Follows the operational store: completed tasks whose results are not known to be in memory.
+
+    What a branch asked memory to do is done with its result. Each is named by its task: doing it again after a crash
+    changes nothing.
+    """
+
+    def __init__(
+        self,
+        view: TaskView,
+        operations: Operations,
+        memories: Memories,
+        clock: Clock,
+        redactor: Redactor,
+        deeds: Deeds,
+    ) -> None:
+        self._view = view
+        self._operations = operations
+        self._memories = memories
+        self._clock = clock
+        self._redactor = redactor
+        self._deeds = deeds
+
+    async def catch_up(self) -> int:
+        """Keep what is due, twenty at most; returns how many. Raises a StoreError: then it is still due."""
+        due = await self._view.results(KEPT_MAX)
+        if not due:
+            return 0
+        said = [episode_of(one) for one in due if one.task.result]
+        await self._memories.keep(await self._fit(said), self._clock.now_ms())
+        await self._deeds.do([one.wishes for one in due if one.wishes is not None], self._clock.now_ms())
+        point("results.kept")
+        await self._operations.apply(ResultsKept(tuple(one.task.id for one in due)))
+        return len(due)
+
+    async def _fit(self, said: Sequence[NewMemory]) -> Sequence[NewMemory]:
+        found = await marks_of(self._redactor, [one.text for one in said])
+        return [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
+
+
+def episode_of(work: TaskWork) -> NewMemory:
+    """The result of a task, derived from the messages or the turn it was made of, so that it is forgotten with them."""
+    task = work.task
+    behind = [Source("message", str(one)) for one in work.messages]
+    behind += [] if task.turn_id is None else [Source("turn", str(task.turn_id))]
+    return NewMemory(
+        key=f"task:{task.id}",
+        kind=Kind.EPISODE,
+        text=f"Task {show('task', task.id)}{f' ({task.rule})' if task.rule else ''}: {task.result}",
+        scope=scope_of(task),
+        trust=Trust.EXTERNAL if task.outside else Trust.KNOWN,
+        lane=task.lane,
+        speaker=WORKER,
+        said_at=task.ended_at or task.created_at,
+        sources=(Source(TASK, str(task.id)), *behind),
+        derived=True,
+    )
+
+
+def scope_of(task: Task) -> str:
+    """Who may hear it: its conversation, where a turn asked for it; else the owner."""
+    if task.turn_id is not None and task.lane is not None:
+        return conversation_scope(task.lane)
+    return person_scope(OWNER)
