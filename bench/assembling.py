@@ -11,7 +11,7 @@ from typing import cast
 
 from bench.disk import percentile
 from bench.turns import Vocabulary, fill
-from keepsaid.adapters.models.offline import OfflineResponder
+from keepsaid.adapters.models.choose import OfflineResponder
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import MemoryConfig

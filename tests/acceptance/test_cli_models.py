@@ -8,8 +8,7 @@ import pytest
 from tests.acceptance.program import Program
 from tests.unit.package_index import package_index, pip_asks, wheel_of
 
-from keepsaid.adapters.embedders.fetch import MINILM_WHEEL
-from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS
+from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, TOKENS, WEIGHTS
 
 
 @pytest.fixture

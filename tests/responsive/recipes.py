@@ -7,7 +7,7 @@ from typing import Any
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
-from keepsaid.interfaces.http.inbound import inbound_of
+from keepsaid.interfaces.http.messages import inbound_of
 from keepsaid.memory.gates import Relevance
 from keepsaid.text.normal import joined, parted
 from keepsaid.text.references import Names, Said, read
@@ -27,7 +27,7 @@ RECIPES: dict[str, Given] = {
     ),
     "keepsaid.text.normal.joined": _alone(lambda text: joined(":", text, text)),
     "keepsaid.text.normal.parted": _alone(lambda text: parted(":", text, 3)),
-    "keepsaid.interfaces.http.inbound.inbound_of": _alone(
+    "keepsaid.interfaces.http.messages.inbound_of": _alone(
         lambda text: inbound_of(Config(), {"text": text, "conversation": text}, text.encode("utf-8", "replace"), text)
     ),
     "keepsaid.adapters.redaction.redactor.PatternRedactor": _alone(
@@ -48,7 +48,7 @@ EXEMPT: dict[str, str] = {
     "keepsaid.adapters.redaction.formats._format": "it compiles the program's own table",
     "keepsaid.adapters.redaction.formats._token": "it compiles the program's own table",
     "keepsaid.adapters.sqlite.statements.many": "it writes the program's own SQL, as often as it is told",
-    "keepsaid.adapters.models.clients.build": "it makes a client from the owner's settings",
+    "keepsaid.adapters.models.provider.build": "it makes a client from the owner's settings",
     "keepsaid.interfaces.http.server._bind": "it opens a port at the owner's address",
     "keepsaid.extensions.manifest.read_manifest": "a manifest is the owner's, as the code beside it is",
 }

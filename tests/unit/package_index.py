@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from keepsaid.adapters.embedders.fetch import Wheel
+from keepsaid.adapters.embedders.minilm import Wheel
 
 
 def wheel_of(name: str, files: Mapping[str, bytes]) -> tuple[Wheel, bytes]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 
-from keepsaid.adapters.models.offline import OfflineResponder
+from keepsaid.adapters.models.choose import OfflineResponder
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Scene

@@ -12,10 +12,8 @@ from tests.unit.deaths import dying_at
 from tests.unit.turn_cast import staged
 from tests.waits import HANG_S
 
-from keepsaid.adapters.models.clients import build
-from keepsaid.adapters.models.offline import OfflineResponder
-from keepsaid.adapters.models.provider import ProviderChat
-from keepsaid.adapters.models.punctual import Punctual
+from keepsaid.adapters.models.choose import OfflineResponder, Punctual
+from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepStart, VoidLeases
 from keepsaid.domain.prompt import Json, Prompt

@@ -13,7 +13,7 @@ from tests.responsive.watched_loop import slowness
 from tests.unit.loop_cast import Longest, broken, holds
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.system.threads import TextThreads
+from keepsaid.adapters.system.resources import TextThreads
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, Cut, CutContext, boundary, due, piece
 from keepsaid.domain.context import LaneTail, Span

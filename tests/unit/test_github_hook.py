@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.channels.github import GitHubHook
-from keepsaid.adapters.channels.github_events import TEXT_CHARS_MAX
+from keepsaid.adapters.channels.github import TEXT_CHARS_MAX, GitHubHook
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound, Trust
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft, Sending

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from keepsaid.adapters.models.clients import build
-from keepsaid.adapters.models.provider import ProviderChat
+from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import CompactionTerms, Cut, CutContext

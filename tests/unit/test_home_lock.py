@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.system import names
+from keepsaid.adapters.system import lock
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.errors import HomeBusy, StoreGone
 
@@ -129,10 +129,10 @@ def test_a_lost_lock_file_is_noticed(lock_file: Path, harm: Callable[[Path], Non
 
 
 def test_a_name_is_held_once_and_then_free_again(tmp_path: Path) -> None:
-    name = names.name_of(tmp_path)
-    for take in (names.take, lambda named: names.take_file(named, tmp_path)):
+    name = lock.name_of(tmp_path)
+    for take in (lock.take, lambda named: lock.take_file(named, tmp_path)):
         release = take(name)
-        with pytest.raises(names.NameTaken) as taken:
+        with pytest.raises(lock.NameTaken) as taken:
             take(name)
         assert taken.value.pid == os.getpid()
         release()
@@ -142,6 +142,6 @@ def test_a_name_is_held_once_and_then_free_again(tmp_path: Path) -> None:
 def test_every_spelling_of_a_path_has_one_name(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
-    assert names.name_of(tmp_path / "link") == names.name_of(tmp_path / "there")
-    assert names.name_of(tmp_path / "there" / ".." / "there") == names.name_of(tmp_path / "there")
-    assert names.name_of(tmp_path) != names.name_of(tmp_path / "there")
+    assert lock.name_of(tmp_path / "link") == lock.name_of(tmp_path / "there")
+    assert lock.name_of(tmp_path / "there" / ".." / "there") == lock.name_of(tmp_path / "there")
+    assert lock.name_of(tmp_path) != lock.name_of(tmp_path / "there")

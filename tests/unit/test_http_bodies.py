@@ -15,8 +15,8 @@ from tests.unit.http_cast import Site, hang_up, refused, site
 
 from keepsaid.config import Config
 from keepsaid.interfaces.http.bodies import Readers, parsed
-from keepsaid.interfaces.http.inbound import inbound_of
-from keepsaid.interfaces.http.problems import BadRequest, Busy
+from keepsaid.interfaces.http.messages import inbound_of
+from keepsaid.interfaces.http.responses import BadRequest, Busy
 
 
 def seconds_to_refuse(body: bytes) -> float:

@@ -12,7 +12,7 @@ import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.errors import StoreFull
-from keepsaid.interfaces.http.delivered import Delivered
+from keepsaid.interfaces.http.responses import Delivered
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

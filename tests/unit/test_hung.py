@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.models.punctual import Punctual
+from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home

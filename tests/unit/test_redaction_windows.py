@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.redaction import cards, formats, placed, prefixed, spoken, words
+from keepsaid.adapters.redaction import contextual, formats
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.redaction.windows import WINDOW, matches
 
 PATTERNS = [
-    cards._NUMBER,
-    prefixed._TOKEN,
-    placed._LOGIN,
-    placed._ELEMENT,
-    placed._PAIR,
-    spoken._KEY,
-    spoken._BEARER,
-    spoken._SEED,
-    words.KEYWORD,
-    words.CAMEL,
-    words.CJK,
+    formats._NUMBER,
+    formats._TOKEN,
+    contextual._LOGIN,
+    contextual._ELEMENT,
+    contextual._PAIR,
+    contextual._KEY,
+    contextual._BEARER,
+    contextual._SEED,
+    contextual.KEYWORD,
+    contextual.CAMEL,
+    contextual.CJK,
     *(pattern for _, _, pattern in formats.FORMATS),
 ]
 PARTS = [

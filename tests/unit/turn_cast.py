@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.unit.deaths import dying_at
 
-from keepsaid.adapters.models.clients import build
-from keepsaid.adapters.models.provider import ProviderChat
+from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import VoidLeases

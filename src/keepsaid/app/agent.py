@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.adapters.system.codes import one_time_code
-from keepsaid.adapters.system.identity import IdentityFiles
-from keepsaid.adapters.system.skills import SkillFolder
+from keepsaid.adapters.system.agent_files import IdentityFiles, SkillFolder
+from keepsaid.adapters.system.clock import one_time_code
 from keepsaid.app.beside import SideTasks, WorkerTools
 from keepsaid.app.branching import hindsight_of
 from keepsaid.app.budget import budget_of

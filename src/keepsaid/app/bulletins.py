@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.adapters.models.editor import ModelEditor
+from keepsaid.adapters.models.judge import ModelEditor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.bulletin import MINUTE_MS

@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.deep import DeepLook, look_deep
 from keepsaid.adapters.sqlite.pair import accept_loss
 from keepsaid.adapters.sqlite.stores import check_stores
 from keepsaid.adapters.system.lock import FileLock, holder
-from keepsaid.adapters.system.space import DiskSpace
+from keepsaid.adapters.system.resources import DiskSpace
 from keepsaid.adapters.tools.pins import ACCEPTED_FILE
 from keepsaid.app.fences import FENCE_FILE
 from keepsaid.app.locations import folders_of, stores_of

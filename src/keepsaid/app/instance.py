@@ -9,15 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 
-from keepsaid.adapters.models.punctual import Punctual
+from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.files import FileWatch
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
-from keepsaid.adapters.system.space import DiskSpace
-from keepsaid.adapters.system.threads import TextThreads
+from keepsaid.adapters.system.resources import DiskSpace, TextThreads
 from keepsaid.app.agent import Agent, Faculties
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.bulletins import briefings_of

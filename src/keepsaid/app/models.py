@@ -6,8 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
-from keepsaid.adapters.models.choose import Found, LazyChat, chosen, found, served
-from keepsaid.adapters.models.offline import OfflineResponder
+from keepsaid.adapters.models.choose import Found, LazyChat, OfflineResponder, chosen, found, served
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config
 from keepsaid.domain.prompt import Prompt

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from keepsaid.adapters.system.systemd import Systemd
-from keepsaid.adapters.system.watchdog import Watchdog
+from keepsaid.adapters.system.watchdog import Systemd, Watchdog
 from keepsaid.config import Config
 
 

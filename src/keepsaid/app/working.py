@@ -9,7 +9,7 @@ from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.adapters.system.skills import SkillFolder
+from keepsaid.adapters.system.agent_files import SkillFolder
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import UNKEYED, Fence

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import Any
 
+from openai import AsyncOpenAI
+from openai.resources.chat import AsyncChat
+from openai.resources.chat.completions import AsyncCompletions
+from openai.types.chat import ChatCompletionMessageParam
 from pydantic_ai import direct, exceptions, messages
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models import Model as ProviderModel
-from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 
-from keepsaid.adapters.models.clients import BEGUN
-from keepsaid.adapters.models.tool_schemas import definition_of
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import (
@@ -27,7 +34,115 @@ from keepsaid.errors import (
     ModelUnavailable,
     ModelUnreachable,
 )
-from keepsaid.ports.model import Delta, ModelRequest
+from keepsaid.ports.model import Delta, ModelRequest, Tool, at_once
+
+BEGUN: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("begun", default=at_once)
+"""What a call waits for when its request is ready, before any of it is sent."""
+
+
+def build(provider: str, model: str, key: str, address: str | None) -> tuple[ProviderModel, AsyncExitStack]:
+    """A provider's model and what must be closed after it."""
+    resources = AsyncExitStack()
+    if provider == "anthropic":
+        return _anthropic(model, key, address, resources), resources
+    return _openai(model, key, address, resources), resources
+
+
+async def _on_record(_: object) -> None:
+    await BEGUN.get()()
+
+
+def _openai(model: str, key: str, address: str | None, resources: AsyncExitStack) -> ProviderModel:
+    from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - only the provider in use is imported
+    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
+
+    class Chat(TransformsOnce, OpenAIChatModel):
+        """Transforms tool schemas once."""
+
+    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
+    client = PlainOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
+    resources.push_async_callback(client.close)
+    return Chat(model, provider=OpenAIProvider(openai_client=client))
+
+
+def _anthropic(model: str, key: str, address: str | None, resources: AsyncExitStack) -> ProviderModel:
+    from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient  # noqa: PLC0415
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
+    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
+
+    class Chat(TransformsOnce, AnthropicModel):
+        """Transforms tool schemas once."""
+
+    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
+    client = AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=http)
+    resources.push_async_callback(client.close)
+    return Chat(model, provider=AnthropicProvider(anthropic_client=client))
+
+
+class PlainOpenAI(AsyncOpenAI):
+    """The library walks every message once for each type one could have, a quarter of a millisecond a message on the
+    event loop, and every tool's schema, to rename keys that have no other name. Sent as `extra_body` they are only
+    written as JSON."""
+
+    @cached_property
+    def chat(self) -> AsyncChat:
+        """The chat resource, with completions that skip the walk."""
+        return _Chat(self)
+
+
+class _Chat(AsyncChat):
+    @cached_property
+    def completions(self) -> AsyncCompletions:
+        return _Completions(self._client)
+
+
+class _Completions(AsyncCompletions):
+    async def create(
+        self,
+        *,
+        messages: Iterable[ChatCompletionMessageParam],
+        extra_body: object = None,
+        **rest: Any,
+    ) -> Any:
+        body = {"messages": list(messages), **(extra_body if isinstance(extra_body, Mapping) else {})}
+        if isinstance(rest.get("tools"), list):
+            body["tools"] = rest.pop("tools")
+        return await super().create(messages=[], extra_body=body, **rest)
+
+
+_KEPT_MAX = 1_024
+
+
+def definition_of(tool: Tool) -> ToolDefinition:
+    """Return a tool as the library takes it: the same object for each tool with the same name, text and schema."""
+    return _definition(tool.name, tool.description, json.dumps(dict(tool.schema)))
+
+
+@lru_cache(_KEPT_MAX)
+def _definition(name: str, description: str, schema: str) -> ToolDefinition:
+    return ToolDefinition(name=name, description=description, parameters_json_schema=json.loads(schema))
+
+
+class TransformsOnce(Model):
+    """A mixin for models of the library: a tool's schema is transformed for the provider once, not in each request."""
+
+    def customize_request_parameters(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
+        """Return the parameters of a request in the form that the provider takes."""
+        offered = model_request_parameters.function_tools
+        if len(self._transformed) > _KEPT_MAX:
+            self._transformed.clear()
+        new = [tool for tool in offered if id(tool) not in self._transformed]
+        made = super().customize_request_parameters(replace(model_request_parameters, function_tools=new))
+        for tool, transformed in zip(new, made.function_tools, strict=True):
+            self._transformed[id(tool)] = tool, transformed
+        return replace(made, function_tools=[self._transformed[id(tool)][1] for tool in offered])
+
+    @cached_property
+    def _transformed(self) -> dict[int, tuple[ToolDefinition, ToolDefinition]]:
+        """By the id of a definition: that definition, which keeps its id taken, and what it is transformed to."""
+        return {}
+
 
 _RETRY_AFTER_S_MAX = 3_600.0
 _MISSHAPEN = (IndexError, AttributeError, TypeError, KeyError, ValueError)

@@ -1,17 +1,117 @@
-"""Formats: tokens that say by their shape what they are, as their makers document them.
-
-A pattern is tried only on texts that hold its literal part, and no repetition is unbounded or stands in another,
-so that its time is linear in the text.
-"""
+"""Formats: secrets told by their shape: documented tokens, card numbers, and prefixes followed by a random rest."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+from math import log2
 from typing import NamedTuple
 
 from keepsaid.adapters.redaction.windows import matches
 from keepsaid.domain.redaction import Mark
+
+_MADE = re.compile(r"[A-Za-z0-9._~+/=-]+")
+_SEGMENT = re.compile(r"[A-Za-z0-9]{20,400}")
+
+
+def is_random(value: str, chars_min: int) -> bool:
+    """Whether a value has letters and digits as nothing written for people has them."""
+    if len(value) < chars_min or not any(one.isdigit() for one in value) or not any(one.isalpha() for one in value):
+        return False
+    return entropy(value) >= (3.0 if len(value) >= 16 else 2.5)
+
+
+def is_made(value: str) -> bool:
+    """Whether a value has a long random segment, such as a token whose parts are joined by dots."""
+    if _MADE.fullmatch(value) is None:
+        return False
+    return any(is_random(segment, 20) for segment in _SEGMENT.findall(value))
+
+
+def entropy(value: str) -> float:
+    """Bits a character, by how often each occurs."""
+    size = len(value)
+    return -sum(count / size * log2(count / size) for count in map(value.count, set(value)))
+
+
+_NUMBER = re.compile(
+    r"(?<![\w.+-])(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5})(?![\w-]|\.\d)", re.ASCII
+)
+_IBAN = re.compile(r"\b[A-Z]{2}\d\d(?: \d{4}){0,5} \Z")
+_LOOK_BACK = 40
+_ISSUED = re.compile(
+    r"4\d{15}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}"
+    r"|6(?:011|5\d\d|4[4-9]\d)\d{12}|35\d{14}|62\d{14}|3[47]\d{13}"
+)
+
+
+def card_marks(text: str) -> Iterator[Mark]:
+    """Every number that a credit card may have."""
+    for found in matches(_NUMBER, text):
+        digits = found.group().replace(" ", "").replace("-", "")
+        if (
+            _ISSUED.fullmatch(digits)
+            and _checks(digits)
+            and not _IBAN.search(text[max(0, found.start() - _LOOK_BACK) : found.start()])
+        ):
+            yield Mark(*found.span(), "card number")
+
+
+def _checks(digits: str) -> bool:
+    """The check digit, after Luhn."""
+    doubled = [int(one) * 2 if place % 2 else int(one) for place, one in enumerate(reversed(digits))]
+    return sum(one - 9 if one > 9 else one for one in doubled) % 10 == 0
+
+
+_TOKEN = re.compile(
+    r"(?<![\w/.+%@#-])(?P<beginning>[A-Za-z][A-Za-z0-9]{1,11}(?:[_-][A-Za-z0-9]{1,8}){0,3}[_-])"
+    r"(?P<rest>[A-Za-z0-9][A-Za-z0-9_-]{19,400}(?:-X)?)(?![\w/.@-]{1,2}[A-Za-z0-9])"
+)
+_HASHED = re.compile(
+    r"(?i)(?:.*[_-])?(?:sha\d*|md5|hash|commit|rev|git|etag|uuid|guid|id|img|image|file|video|npub\w*|note\w*|build"
+    r"|blob|chunk|asset|bundle|css|js|vendor|main|index|digest|cid|tx|block|version|v\d+)[_-]"
+)
+_HEX = re.compile(r"[0-9a-f]{32,128}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
+_PREFIX_LOOK_BACK = 300
+_SHORT = 4
+"""Characters of a beginning, with its separator, before which hex is more likely a hash."""
+
+_DIGITS_MIN = 2
+_TURNS_MIN = 6
+
+
+def prefixed_marks(text: str) -> Iterator[Mark]:
+    """Every token that looks made by a machine behind a short beginning."""
+    if "_" not in text and "-" not in text:
+        return
+    for found in matches(_TOKEN, text):
+        if _is_token(found["beginning"], found["rest"]) and not _in_address(text, found.start()):
+            yield Mark(*found.span(), "token")
+
+
+def _in_address(text: str, place: int) -> bool:
+    """Whether a place is inside an address: pictures and documents have such names."""
+    words = text[max(0, place - _PREFIX_LOOK_BACK) : place].split()
+    return bool(words) and not text[place - 1].isspace() and "://" in words[-1]
+
+
+def _is_token(beginning: str, rest: str) -> bool:
+    if _UUID.match(rest) or rest.startswith(("-", "_")):
+        return False
+    if _HEX.fullmatch(rest):
+        return len(beginning) > _SHORT and _HASHED.fullmatch(beginning) is None and is_random(rest, 32)
+    run = max(re.split(r"[_-]", rest), key=len)
+    return len(run) >= 12 and _is_mixed(rest) and _HASHED.fullmatch(beginning) is None
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether digits and both cases alternate as they do in nothing that a person names."""
+    classes = ["d" if one.isdigit() else "u" if one.isupper() else "l" for one in text if one.isalnum()]
+    turns = sum(one != other for one, other in pairwise(classes))
+    return len(set(classes)) == 3 and classes.count("d") >= _DIGITS_MIN and turns >= max(_TURNS_MIN, len(classes) // 4)
+
 
 _EDGE = r"(?<![A-Za-z0-9_-])"
 _END = r"(?![A-Za-z0-9])"

@@ -1,4 +1,4 @@
-"""The machine's clock, and identifiers made from it."""
+"""The machine's clock, identifiers made from it, and random codes that a person types."""
 
 from __future__ import annotations
 
@@ -82,3 +82,12 @@ class SystemIds:
         """Make every later number larger than this one, whatever the clock says."""
         stamp, counter = divmod(number >> _NODE_BITS, 1 << _COUNTER_BITS)
         self._last_ms, self._counter = max((self._last_ms, self._counter), (stamp, counter))
+
+
+_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+LENGTH = 8
+
+
+def one_time_code() -> str:
+    """A new code: 40 bits, in letters that are not mistaken for one another."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(LENGTH))

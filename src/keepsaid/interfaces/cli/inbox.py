@@ -185,6 +185,6 @@ def _sent_to(remote: Remote, body: bytes, key: str | None) -> dict[str, Any]:
 
 
 async def _received(instance: Instance, fields: dict[str, str], body: bytes, key: str | None) -> dict[str, Any]:
-    from keepsaid.interfaces.http.inbound import inbound_of  # noqa: PLC0415 - the same checks as over HTTP
+    from keepsaid.interfaces.http.messages import inbound_of  # noqa: PLC0415 - the same checks as over HTTP
 
     return receipt_shape(await instance.receive(inbound_of(instance.config, fields, body, key)))

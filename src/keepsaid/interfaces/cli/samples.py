@@ -131,7 +131,7 @@ async def _judged(
 
 def _inbound(config: Config, fields: dict[str, Any], event: str | None, line: int) -> Inbound | None:
     from keepsaid.app.channels import github_sample  # noqa: PLC0415
-    from keepsaid.interfaces.http.inbound import inbound_of  # noqa: PLC0415 - the same checks as over HTTP
+    from keepsaid.interfaces.http.messages import inbound_of  # noqa: PLC0415 - the same checks as over HTTP
 
     body = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
     try:

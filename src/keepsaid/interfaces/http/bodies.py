@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from starlette.requests import ClientDisconnect, Request
 
 from keepsaid.errors import TooLarge
-from keepsaid.interfaces.http.problems import BadRequest, Busy
+from keepsaid.interfaces.http.responses import BadRequest, Busy
 from keepsaid.text.json_reader import Abandoned, Unreadable, read_json, reads_at_once
 from keepsaid.text.normal import kind_of
 

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.gate import is_loopback
-from keepsaid.interfaces.http.problems import problem
+from keepsaid.interfaces.http.responses import problem
 
 _log = logging.getLogger("keepsaid.http")
 

@@ -15,8 +15,8 @@ from keepsaid.domain.ids import read
 from keepsaid.events.catalog import topics_of
 from keepsaid.interfaces.cloud import cloud_event
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound
-from keepsaid.interfaces.http.stages import RETRY_MS
+from keepsaid.interfaces.http.messages import RETRY_MS
+from keepsaid.interfaces.http.responses import BadRequest, NotFound
 
 _LINES_MAX = 200
 _LOOK_MS = 10_000

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import ConfigError
-from keepsaid.interfaces.http.problems import Refused, Unauthorised
+from keepsaid.interfaces.http.responses import Refused, Unauthorised
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _PASSED_ON = re.compile(

@@ -1,28 +1,186 @@
-"""Messages over HTTP: put one in, see what became of it, wait for the answer."""
+"""Routes for messages: put one in (JSON, or raw as its medium sent it), read what happened to it, await the answer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
+from keepsaid.app.media import MEDIA
+from keepsaid.config import Config
+from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.domain.commits import Intake
-from keepsaid.domain.ids import read
-from keepsaid.domain.message import Inbound, Message, Trust
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
 from keepsaid.domain.views import Story
-from keepsaid.interfaces.http.acknowledge import Acknowledgement
+from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in
-from keepsaid.interfaces.http.delivered import Delivered
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.inbound import inbound_of
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, Unauthorised
-from keepsaid.interfaces.http.stages import RETRY_MS, SETTLED, Told, event
-from keepsaid.interfaces.shapes import receipt_shape, story_shape
+from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, Delivered, NotFound, Unauthorised
+from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape, when
 from keepsaid.ports.channel import Progress
+from keepsaid.text.normal import cut, kind_of
+
+_TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
+_OPTIONAL = ("provider_id", "reply_to", "topic", "reply_url")
+_KNOWN = (*_TEXTS, *_OPTIONAL, "direct", "data")
+_KEY_CHARS_MAX = 512
+_QUOTED_MAX = 80
+"""Characters of a caller's own text that an answer quotes; a nearest name is looked for in no more."""
+
+
+def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: str | None) -> Inbound:
+    """The message in a JSON body; raises InputError naming the field that is wrong.
+
+    `text`, `sender` and `conversation` are needed; null in any other field is as if it were not there. `key` is
+    the Idempotency-Key. `data` may hold anything: it is kept with the raw body, and rules can read it.
+    """
+    for field in fields:
+        if field not in _KNOWN:
+            name = cut(field, _QUOTED_MAX)
+            near = get_close_matches(name, _KNOWN, 1)
+            raise BadRequest(f"unknown field {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    text = _text(fields, "text", None)
+    channel = _text(fields, "channel", "http")
+    settings = config.channels.get(channel)
+    if settings is None or not settings.enabled:
+        known = ", ".join(sorted(name for name, one in config.channels.items() if one.enabled))
+        raise UnknownChannel(f"there is no channel {cut(channel, _QUOTED_MAX)!r}; known: {known}")
+    if key is not None and not 0 < len(key) <= _KEY_CHARS_MAX:
+        raise InputError(f"the Idempotency-Key needs 1 to {_KEY_CHARS_MAX} characters")
+    said_by = _text(fields, "sender", None)
+    place = _text(fields, "account", "default"), _text(fields, "conversation", None)
+    origin = Origin(channel, *place, said_by, _text(fields, "name", ""), _flag(fields, "direct"))
+    trusted = Origin(channel, *place, said_by, origin.name, origin.direct, config.trust_of(origin))
+    provider_id, reply_to, topic, reply_url = (_optional(fields, name) for name in _OPTIONAL)
+    if reply_url is not None:
+        _check_url(reply_url, channel, settings.reply_hosts)
+    marks = Marks(key, provider_id, reply_to)
+    return Inbound(trusted, Content(body, text), marks, settings.priority, topic, reply_url)
+
+
+def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
+    value = fields.get(name)
+    value = default if value is None else value
+    if value is None:
+        raise InputError(f"the field {name!r} is missing")
+    if not isinstance(value, str):
+        raise InputError(f"the field {name!r} must be text, not {kind_of(value)}")
+    return value
+
+
+def _optional(fields: Mapping[str, object], name: str) -> str | None:
+    return None if fields.get(name) is None else _text(fields, name, None)
+
+
+def _flag(fields: Mapping[str, object], name: str) -> bool:
+    value = False if fields.get(name) is None else fields[name]
+    if not isinstance(value, bool):
+        raise InputError(f"the field {name!r} must be true or false")
+    return value
+
+
+def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:
+    from keepsaid.app.channels import url_refused  # noqa: PLC0415 - the rule belongs to the channel that pushes
+
+    reason = url_refused(url, hosts)
+    if reason is not None:
+        raise InputError(reason, hint=f"add the host to channels.{channel}.reply_hosts")
+
+
+RETRY_MS = 1_000
+"""How soon a browser comes back when the connection ends without a word."""
+
+SETTLED = ("done", "dropped", "review", "dead")
+"""States of a message of which there is nothing more to tell, unless a person queues it again."""
+
+_ORDER = ("received", "batched", "waiting", "settled")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One event; `id` names it over all connections: its kind, and which of several of that kind."""
+
+    id: str
+    data: Shape
+
+    @property
+    def kind(self) -> str:
+        """The name of the event."""
+        return self.id.partition("-")[0]
+
+    @property
+    def text(self) -> str:
+        """It as it is sent."""
+        return event(self.kind, self.data, self.id)
+
+
+def event(kind: str, data: object, stage: str = "") -> str:
+    """One server-sent event; without the id of a stage it does not count for who comes back."""
+    named = f"id: {stage}\n" if stage else ""
+    return f"event: {kind}\n{named}data: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+class Told:
+    """What has been told to one reader, who may come back with the id of the last stage that arrived."""
+
+    def __init__(self, last: str) -> None:
+        self._ids = {last}
+        kind = last.partition("-")[0]
+        self._before = _ORDER[: _ORDER.index(kind)] if kind in _ORDER else ()
+
+    def knows(self, stage: Stage) -> bool:
+        """Whether the reader has it."""
+        return stage.id in self._ids or (stage.kind in self._before and stage.kind != "waiting")
+
+    def news(self, story: Story) -> Iterator[str]:
+        """The stages the reader does not have, as they are sent."""
+        for stage in _stages(story):
+            if not self.knows(stage):
+                self._ids.add(stage.id)
+                yield stage.text
+
+    def has_all(self, story: Story) -> bool:
+        """Whether the message is settled and the reader knows."""
+        return story.state in SETTLED and self.knows(_settled(story))
+
+    def waits(self, story: Story, why: str) -> Iterator[str]:
+        """That the answer takes longer, before the store says so."""
+        stage = Stage(_waiting(story), {"text": why, "next_try_at": None})
+        if not self.knows(stage):
+            self._ids.add(stage.id)
+            yield stage.text
+
+
+def _stages(story: Story) -> Iterator[Stage]:
+    message, batch = story.message, story.batch
+    place: Shape = {"number": message.number, "conversation": message.lane.conversation, "lane": message.lane.key}
+    yield Stage("received", {"id": show("message", message.id), **place, "received_at": when(message.received_at)})
+    if batch is not None:
+        yield Stage("batched", batch_shape(batch))
+        again = next_try(batch)
+        if again is not None and batch.error:
+            data = {"text": f"{batch.error}; trying again at {when(again)}", "next_try_at": when(again)}
+            yield Stage(_waiting(story), data)
+    if story.state in SETTLED:
+        yield _settled(story)
+
+
+def _waiting(story: Story) -> str:
+    return f"waiting-{story.batch.fence if story.batch else 0}"
+
+
+def _settled(story: Story) -> Stage:
+    """Its end, of which there may be several: a person can queue it again."""
+    return Stage(f"settled-{story.state}-{story.batch.fence if story.batch else 0}", story_shape(story))
+
 
 _LOOK_S = 1.0
 """Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here.
@@ -143,3 +301,45 @@ class Messages:
         for reply in story.replies:
             if reply.state == "pending" and reply.draft.url is None:
                 await self._instance.shown(reply.id)
+
+
+_ASKED = ("channel", "account", "reply_url")
+
+
+class Media:
+    """The routes under /v1/media; what comes in there goes the way of all messages."""
+
+    def __init__(self, config: Config, messages: Messages) -> None:
+        self._config = config
+        self._messages = messages
+
+    async def put(self, request: Request) -> Response:
+        """Take the message of a raw object in; 200 with the reason where it holds none."""
+        body, fields = await self._messages.taken(request)
+        medium = request.path_params["medium"]
+        if medium not in MEDIA:
+            hint = "webhooks of GitHub go to /hooks/github" if medium == "github" else "see docs/reference/http.md"
+            raise NotFound(f"there is no medium {medium!r}; known: {', '.join(sorted(MEDIA))}", hint=hint)
+        for name in request.query_params:
+            if name not in _ASKED:
+                raise BadRequest(f"unknown parameter {name!r}; known: {', '.join(_ASKED)}")
+        posted = MEDIA[medium](fields)
+        if isinstance(posted, Unsaid):
+            return JSONResponse({"ignored": posted.reason})
+        return await self._messages.keep(request, self._inbound(request, posted, body))
+
+    def _inbound(self, request: Request, posted: Posted, body: bytes) -> Inbound:
+        fields: dict[str, object] = {
+            "text": posted.text,
+            "sender": posted.sender,
+            "conversation": posted.conversation,
+            "name": posted.name,
+            "direct": posted.direct,
+            "topic": posted.topic,
+            "provider_id": posted.provider_id,
+            "reply_to": posted.reply_to,
+            **request.query_params,
+        }
+        key = request.headers.get("idempotency-key", posted.delivery)
+        inbound = inbound_of(self._config, fields, body, key)
+        return replace(inbound, content=replace(inbound.content, event=posted.event))

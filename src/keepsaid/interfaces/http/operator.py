@@ -1,4 +1,4 @@
-"""The operator's routes: what the owner's commands ask of a running instance."""
+"""Routes for the owner's commands on a running instance: settings, lanes, extraction."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound
+from keepsaid.interfaces.http.responses import BadRequest, NotFound
 from keepsaid.interfaces.notes import note
-from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reply_shape
+from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.text.normal import normalise
 
 _BODY_BYTES_MAX = 1_000_000
@@ -100,3 +101,78 @@ class OperatorRoutes:
         lifted = await self._instance.memories.echoes.in_memory(memory)
         number = show("memory", await self._instance.remember(memory))
         return JSONResponse({"id": number, "redacted": left_out, "lifted": lifted}, 201)
+
+
+_LANE_BYTES_MAX = 100_000
+_FIND = "keepsaid lanes ls"
+_PARTS = ("channel", "account", "conversation", "key")
+
+
+class LaneRoutes:
+    """What the owner does to a lane."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+
+    async def reset(self, request: Request) -> Response:
+        """Begin a lane anew; what was said stays stored."""
+        lane, _ = await self._lane(request)
+        return JSONResponse({"records": await self._instance.reset(lane)})
+
+    async def compact(self, request: Request) -> Response:
+        """Summarise a lane if it is due; with `now`, all but its newest messages."""
+        lane, at_once = await self._lane(request)
+        return JSONResponse({"told": await self._instance.compactor.asked(lane, at_once=at_once)})
+
+    async def _lane(self, request: Request) -> tuple[Lane, bool]:
+        """The lane a call names, and whether it is in a hurry; raises BadRequest, NotFound for one nobody spoke in."""
+        self._gate.operator(request)
+        fields = await fields_of(request, _LANE_BYTES_MAX)
+        given = [fields.get(part) for part in _PARTS]
+        names = [part for part in given if isinstance(part, str) and part]
+        if len(names) != len(_PARTS):
+            raise BadRequest(f"a lane is named by {', '.join(_PARTS)}, each a text")
+        lane = Lane(*names)
+        if await self._instance.operations.line(lane) is None:
+            place = f"{lane.conversation} on {lane.channel}, account {lane.account}"
+            raise NotFound(f"there is no lane {lane.key} of {place}", safe="Nothing was changed.", hint=_FIND)
+        return lane, fields.get("now") is True
+
+
+_EXTRACTION_BYTES_MAX = 10_000
+
+
+class CollectionRoutes:
+    """What the owner says of collection."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+
+    async def run(self, request: Request) -> Response:
+        """Mark one session, or every one with unread records; the collector reads them next."""
+        self._gate.operator(request)
+        named = (await fields_of(request, _EXTRACTION_BYTES_MAX)).get("session")
+        session_id = None if named is None else _number(str(named))
+        marked = await self._instance.collecting.mark(session_id)
+        return JSONResponse({"marked": marked, "stopping": self._instance.halt.asked})
+
+    async def requeue(self, request: Request) -> Response:
+        """Read a parked session again."""
+        self._gate.operator(request)
+        session_id = _number(request.path_params["id"])
+        return JSONResponse({"requeued": await self._instance.collecting.requeue(session_id)})
+
+
+def _number(named: str) -> int:
+    number = read("session", named)
+    if number is None:
+        raise NotFound(f"there is no session {named}", safe="Nothing was changed.", hint="keepsaid collect ls")
+    return number
+
+
+async def reload(instance: Instance, gate: Gate, request: Request) -> Response:
+    """Read the config again; what is wrong with it is the answer, and nothing was changed then."""
+    gate.operator(request)
+    return JSONResponse(reloaded_shape(await instance.reloading.reload()))

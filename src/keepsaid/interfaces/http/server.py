@@ -1,4 +1,4 @@
-"""The server: routes on Starlette, served by uvicorn on the instance's own loop."""
+"""Stopping: a request that takes long is answered before the server goes, whatever it was at."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ from starlette.routing import Route
 from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
-from keepsaid.errors import HomeError, StoreFull
-from keepsaid.interfaces.http.acknowledge import Acknowledgement
+from keepsaid.errors import HomeError, Stopping, StoreFull
 from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, read_aside
-from keepsaid.interfaces.http.bundles import take_records
-from keepsaid.interfaces.http.collection import CollectionRoutes
 from keepsaid.interfaces.http.connections import (
     ACCEPTED_AT_ONCE,
     HEAD_BYTES_MAX,
@@ -38,20 +35,48 @@ from keepsaid.interfaces.http.connections import (
     protocol_of,
 )
 from keepsaid.interfaces.http.events import EventRoutes
-from keepsaid.interfaces.http.forgetting import forget, settled, undo
 from keepsaid.interfaces.http.gate import Gate, client_token
-from keepsaid.interfaces.http.lanes import LaneRoutes
-from keepsaid.interfaces.http.media import Media
-from keepsaid.interfaces.http.messages import Messages
-from keepsaid.interfaces.http.operator import OperatorRoutes
-from keepsaid.interfaces.http.people import PeopleRoutes
-from keepsaid.interfaces.http.problems import Endpoint, NotFound, guarded, unrouted
-from keepsaid.interfaces.http.receipts import ReceiptRoutes
-from keepsaid.interfaces.http.reload import reload
-from keepsaid.interfaces.http.schedules import ScheduleRoutes
-from keepsaid.interfaces.http.stopping import ending
-from keepsaid.interfaces.http.tasks import task_routes
-from keepsaid.interfaces.http.versions import VersionRoutes
+from keepsaid.interfaces.http.memories import (
+    PeopleRoutes,
+    ReceiptRoutes,
+    VersionRoutes,
+    forget,
+    settled,
+    take_records,
+    undo,
+)
+from keepsaid.interfaces.http.messages import Media, Messages
+from keepsaid.interfaces.http.operator import CollectionRoutes, LaneRoutes, OperatorRoutes, reload
+from keepsaid.interfaces.http.responses import Acknowledgement, Endpoint, NotFound, guarded, unrouted
+from keepsaid.interfaces.http.tasks import ScheduleRoutes, task_routes
+from keepsaid.ports.runtime import Halt
+
+_GRACE_S = 0.5
+"""So long a request has to end by itself once a stop has begun; the server waits for twice that."""
+
+
+def ending(endpoint: Endpoint, halt: Halt) -> Endpoint:
+    """An endpoint that is broken off soon after a stop has begun, with an answer that says so.
+
+    What works in steps looks at `halt` by itself and tells how far it came; this is for the rest.
+    """
+
+    async def wrapped(request: Request) -> Response:
+        work = asyncio.ensure_future(endpoint(request))
+        stop = asyncio.ensure_future(halt.wait())
+        try:
+            await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                await asyncio.wait((work,), timeout=_GRACE_S)
+            if work.done():
+                return work.result()
+            raise Stopping(f"the runtime is stopping; {request.url.path} was broken off")
+        finally:
+            stop.cancel()
+            work.cancel()
+
+    return wrapped
+
 
 _REFUSING_S = 10.0
 """Seconds after a full store refused a message in which the server is not ready, unless it takes another before."""

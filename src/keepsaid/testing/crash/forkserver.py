@@ -32,9 +32,9 @@ _GARBAGE = (20_000, 20, 20)
 LIBRARIES = (
     "anyio._backends._asyncio",
     "genai_prices.data",
-    "keepsaid.adapters.channels.push",
-    "keepsaid.adapters.models.clients",
-    "keepsaid.adapters.models.plain_openai",
+    "keepsaid.adapters.channels.replies",
+    "keepsaid.adapters.models.provider",
+    "keepsaid.adapters.models.provider",
     "keepsaid.adapters.models.provider",
     "keepsaid.adapters.sqlite.memory_codes",
     "numpy.typing",

@@ -1,4 +1,4 @@
-"""Problems: every error as `application/problem+json` (RFC 9457), with what happened, data safety and a hint."""
+"""Responses: errors as `application/problem+json` (RFC 9457), and responses that act once their body was sent."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from keepsaid.errors import (
     ConfigError,
@@ -23,6 +25,7 @@ from keepsaid.errors import (
     StoreFull,
     TooLarge,
 )
+from keepsaid.ports.failpoints import point
 from keepsaid.text.normal import cut
 
 _log = logging.getLogger("keepsaid.http")
@@ -142,3 +145,32 @@ def guarded(endpoint: Endpoint) -> Endpoint:
                 claim.release()
 
     return wrapped
+
+
+class Acknowledgement(JSONResponse):
+    """A receipt on its way out."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        point("acknowledge.before")
+        await super().__call__(scope, receive, send)
+        point("acknowledge.after")
+
+
+class Delivered(JSONResponse):
+    """A JSON response; `then` is awaited after its body was sent, never when the client left before."""
+
+    def __init__(self, content: Any, then: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(content)
+        self._then = then
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, all but the last byte before `then`, so that whoever has the whole body sees what `then` did."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body[:-1], "more_body": True})
+        # the server lets this wait until the client has read most of the body
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        if await Request(scope, receive).is_disconnected():
+            return
+        await self._then()
+        await send({"type": "http.response.body", "body": self.body[-1:], "more_body": False})

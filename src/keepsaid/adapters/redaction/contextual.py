@@ -1,15 +1,65 @@
-"""Spoken: secrets that only the words before them give away, in several languages."""
+"""Contextual secrets: those that only the words or the syntax before them give away, in several languages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from keepsaid.adapters.redaction.masks import Masks
-from keepsaid.adapters.redaction.randomness import is_made, is_random
-from keepsaid.adapters.redaction.windows import matches
-from keepsaid.adapters.redaction.words import CAMEL, CJK, COMMON, KEYWORD, STEMS
+from keepsaid.adapters.redaction.formats import is_made, is_random
+from keepsaid.adapters.redaction.windows import Masks, matches
 from keepsaid.domain.redaction import MASK, Mark
+
+_STRONG = (
+    r"pass(?:word|wort|wd|phrase|code|word_hash)?s?|pwd|pw|kennw(?:ort|oerter)|zugangscode"
+    r"|contrase(?:ñ|n)a|clave|mot de passe|mdp|senha|palavra-passe|password d[ie] \w{1,20}|parola(?: d'ordine)?"
+    r"|wachtwoord|lösenord|losenord|adgangskode|passord|salasana|heslo|hasło|haslo|jelsz[oó]|şifre|sifre"
+    r"|парол[ьяюе]м?|كلمة (?:المرور|السر)|סיסמ[הא]|पासवर्ड|mật khẩu"
+)
+"""What a password is called."""
+
+_WEAK = (
+    r"(?:api|access|secret|private|master|account|encryption|signing|license|auth|app|bot|shared|service)[ _.-]?keys?"
+    r"|(?:(?:access|auth|api|bot|refresh|bearer|session|id|client|app|personal access|deploy|webhook|login)[ _.-]?)?"
+    r"tokens?|(?:(?:client|app|api|webhook|shared|consumer|signing|jwt|oauth)[ _.-]?)?secrets?|credentials?|creds"
+    r"|apikey|geheimnis|schlüssel|zugangsdaten|jeton|clé(?: api| secrète)?|llave|secreto|segredo|chave(?: de api)?"
+    r"|токен[а-я]{0,2}|ключ[а-я]{0,2}|секрет[а-я]{0,2}|authorization|auth"
+)
+"""What a token or a key is called."""
+
+_FIRST = "pkzcmswlahjşebridtogпткскסप"
+KEYWORD = re.compile(
+    rf"(?<![^\W_])(?=[{_FIRST}])(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK}))(?![^\W\d_])", re.IGNORECASE
+)
+CJK = re.compile(
+    r"(?P<strong>密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)|(?P<weak>令牌|密钥|密鑰|秘钥|トークン|토큰)"
+)
+CAMEL = re.compile(
+    r"(?<=[a-z])(?:(?P<strong>Password|Passwd|Passphrase)|(?P<weak>Token|Secret|ApiKey|AccessKey|SecretKey))(?![a-z])"
+)
+
+_STEMS_TEXT = """
+pass pw kennw zugang contrase clave mdp senha palavra parol wachtwoord senord adgangs salasana hesl hasł haslo
+jelsz ifre парол كلمة סיסמ पासवर्ड mật key token secret cred geheim schlüssel jeton clé llave secreto segredo
+chave токен ключ секрет auth
+"""
+STEMS = tuple(_STEMS_TEXT.split())
+"""No text without any of these holds a word for a secret."""
+
+_COMMON_TEXT = """
+a abgelaufen admin-only also always an and any authentication available bad based bool budget but bytes change
+changed correct correcta count counts default demo disabled easy empty enabled encrypted example expired
+falsch falsche false field fine forgotten from geheim generated good hard hashed here hidden how immer
+incorrect incorrecta input int into invalid invalide it key keys leaked limit limits login long lost manager
+managers masked missing needed never nicht nil noch none not now null obligatoire ok only optional or pas
+passwd password passwort policies policy private prompt protected public que redacted required requis reset
+revoked richtig right rotated same sample saved schon secret secure set shared short sicher stolen stored str
+string strong test testing text that the there this token too true unavailable undefined unknown unsafe unset
+unused usage used valid value values very weak what when where which who with without word words wrong был для
+забыл не неверный это
+"""
+COMMON = frozenset(_COMMON_TEXT.split())
+"""Words that follow a word for a secret in sentences and code, and are none."""
+
 
 _LINK = re.compile(
     r"""(?P<quote>["'`*\])]{0,3})[ \t]{0,3}(?:\([^)\n]{1,40}\)[ \t]?)?
@@ -186,3 +236,65 @@ def is_secret(value: str, *, quoted: bool, sure: bool, said: bool) -> bool:
     if said:
         return len(value) >= 6 and letters and (digits or (quoted and signs))
     return is_random(value, 8)
+
+
+_ELEMENT = re.compile(
+    r"<(?P<name>[A-Za-z][\w.:-]{1,60})(?:\s[^<>]{0,200})?>(?:\s{0,20}<!\[CDATA\[)?\s{0,40}(?P<value>[^<>\s\]]{4,4000})"
+    r"(?:\]\]>)?\s{0,40}</"
+)
+_PAIR = re.compile(
+    r"""(?:key|name|id)=["'](?P<name>[^"'<>\n]{2,80})["']\s{1,20}value=["'](?P<value>[^"'<>\n]{4,4000})["']"""
+)
+_KIND = re.compile(r"""(?m)^["' \t-]{0,20}kind["']?:[ \t]{1,4}["']?Secret\b""")
+_SECTION = re.compile(r"(?P<indent>[ \t]{0,20})(?:data|stringData):[ \t]{0,4}$")
+_ENTRY = re.compile(
+    r"""(?P<indent>[ \t]{1,40})["']?[\w.-]{1,200}["']?:[ \t]{1,4}["']?(?P<value>[^\s"'|>][^\s"']{3,8000})"""
+)
+_LOGIN = re.compile(
+    r"""(?:(?<=\s)-u|(?<=\s)--user|(?<=\s)--proxy-user)[ =]{0,2}["']?[^\s:"']{1,100}:(?P<value>[^\s"']{3,200})"""
+)
+_LOOK_BACK = 400
+
+
+def placed_marks(text: str) -> Iterator[Mark]:
+    """Every secret that stands where its syntax says that one does."""
+    if "</" in text or "value=" in text:
+        for pattern in (_ELEMENT, _PAIR):
+            for found in matches(pattern, text):
+                yield from _named(found)
+    if "Secret" in text and _KIND.search(text):
+        yield from _of_kubernetes(text)
+    if "curl" in text:
+        yield from _of_curl(text)
+
+
+def _named(found: re.Match[str]) -> Iterator[Mark]:
+    """The value, if its name is one for a secret and the value can be one."""
+    keyword = KEYWORD.search(found["name"]) or CAMEL.search(found["name"])
+    if keyword is None:
+        return
+    strong = keyword.lastgroup == "strong"
+    if is_secret(found["value"], quoted=True, sure=strong, said=not strong):
+        yield Mark(*found.span("value"), "password" if strong else "credential")
+
+
+def _of_kubernetes(text: str) -> Iterator[Mark]:
+    """Every value below `data` and `stringData` of a text that declares a Secret."""
+    at, inside = 0, -1
+    for line in text.splitlines(keepends=True):
+        section, entry = _SECTION.match(line.rstrip("\r\n")), _ENTRY.match(line)
+        if section is not None:
+            inside = len(section["indent"])
+        elif entry is not None and 0 <= inside < len(entry["indent"]):
+            yield Mark(at + entry.start("value"), at + entry.end("value"), "credential")
+        elif line.strip():
+            inside = -1
+        at += len(line)
+
+
+def _of_curl(text: str) -> Iterator[Mark]:
+    """The password of `curl -u user:password`."""
+    for found in matches(_LOGIN, text):
+        before = text[max(0, found.start() - _LOOK_BACK) : found.start()].rpartition("\n")[2]
+        if "curl" in before and not found["value"].startswith(("$", "<", "{")):
+            yield Mark(*found.span("value"), "password")

@@ -1,11 +1,31 @@
-"""Threads for pure work over long texts, so that it does not hold up the event loop."""
+"""Resources of the machine: free disk space, and threads for pure work over long texts."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
+
+
+class DiskSpace:
+    """Looks at the disks; a directory that is not there yet will be made on that of its nearest parent."""
+
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
+
+    def free_bytes(self) -> int:
+        """Bytes that this user may still write on the fullest of the disks."""
+        return min(shutil.disk_usage(standing(folder)).free for folder in self._folders)
+
+
+def standing(folder: Path) -> Path:
+    """The directory, or the nearest above it that is there."""
+    folder = folder.absolute()
+    return next(place for place in (folder, *folder.parents) if place.exists())
+
 
 T = TypeVar("T")
 

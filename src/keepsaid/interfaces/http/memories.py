@@ -1,0 +1,277 @@
+"""Routes for memory: imports, forgetting, revisions, people, and receipts of turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.bundle import RECORDS_MAX, Entry, Record, Verdict
+from keepsaid.domain.bundle_lines import Misfit, record_in
+from keepsaid.domain.ids import read, show
+from keepsaid.domain.memory import Listener, Memory
+from keepsaid.interfaces import people
+from keepsaid.interfaces.absence import absence, listened
+from keepsaid.interfaces.forgetting import asked_in, forgotten, undone, would_go
+from keepsaid.interfaces.http.bodies import fields_of
+from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.responses import BadRequest, NotFound
+from keepsaid.interfaces.importing import Here
+from keepsaid.interfaces.judging import judge
+from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, person_shape, turn_shape, widened_shape
+from keepsaid.interfaces.versions import edit, merge, pin, put_away
+
+_BODY_BYTES_MAX = 64_000_000
+
+
+async def take_records(instance: Instance, gate: Gate, request: Request) -> Response:
+    """Say what becomes of records (`look`), take them over (`take`), or learn what they say (`learn`).
+
+    `key` tells which key the tombstones are made with, and takes one over where there is none.
+    """
+    gate.operator(request)
+    fields = await fields_of(request, _BODY_BYTES_MAX)
+    here, do = Here(instance), fields.get("do")
+    if do == "key":
+        given = _hex(fields.get("key", ""), "key")
+        return JSONResponse(
+            {"adopted": bool(given) and await here.adopt_key(given), "key_print": await here.key_print()}
+        )
+    records = _records(fields.get("records"))
+    if do == "look":
+        return _told(await here.look(records))
+    if do == "take":
+        contested = fields.get("contested", [])
+        if not isinstance(contested, list):
+            raise BadRequest("contested must be a list of texts in hexadecimal")
+        return _told(await here.take(records, [_hex(one, "contested") for one in contested]))
+    if do == "learn":
+        return _told(await here.learn([one for one in records if isinstance(one, Entry)]))
+    raise BadRequest("do must be look, take, learn or key")
+
+
+def _records(given: Any) -> list[Record]:
+    if not isinstance(given, list) or len(given) > RECORDS_MAX:
+        raise BadRequest(f"records must be a list of at most {RECORDS_MAX}")
+    records = []
+    for n, one in enumerate(given):
+        try:
+            records.append(record_in(one))
+        except Misfit as error:
+            raise BadRequest(f"record {n}: {error}") from error
+    return records
+
+
+def _hex(given: Any, name: str) -> bytes:
+    try:
+        return bytes.fromhex(given)
+    except (TypeError, ValueError) as error:
+        raise BadRequest(f"{name} must be text in hexadecimal") from error
+
+
+def _told(verdicts: Sequence[Verdict]) -> Response:
+    told = [
+        {"outcome": str(one.outcome), "why": one.why, "beside": list(one.beside), "like": list(one.like)}
+        for one in verdicts
+    ]
+    return JSONResponse({"verdicts": told})
+
+
+_FORGETTING_BYTES_MAX = 1_000_000
+_WAIT_S_MAX = 60.0
+
+
+async def forget(instance: Instance, gate: Gate, request: Request) -> Response:
+    """Count what would go; with `yes` forget it: nobody is told it when this is answered."""
+    gate.operator(request)
+    fields = await fields_of(request, _FORGETTING_BYTES_MAX)
+    yes = fields.get("yes", False)
+    if not isinstance(yes, bool):
+        raise BadRequest("yes must be true or false")
+    told = await (forgotten if yes else would_go)(instance, asked_in(fields))
+    return JSONResponse({**told, "stopping": instance.halt.asked})
+
+
+async def settled(instance: Instance, gate: Gate, request: Request) -> Response:
+    """Wait until nothing is left to be forgotten, `wait_s` seconds at most; say whether."""
+    gate.operator(request)
+    wait_s = (await fields_of(request, _FORGETTING_BYTES_MAX)).get("wait_s", _WAIT_S_MAX)
+    if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s <= _WAIT_S_MAX:
+        raise BadRequest(f"wait_s must be a number of at most {_WAIT_S_MAX:.0f}")
+    return JSONResponse({"settled": await instance.forgetter.settled(wait_s * 1_000)})
+
+
+async def undo(instance: Instance, gate: Gate, request: Request) -> Response:
+    """Put back what a request took, while it can be undone."""
+    gate.operator(request)
+    name = (await fields_of(request, _FORGETTING_BYTES_MAX)).get("id")
+    if not isinstance(name, str):
+        raise BadRequest("id must name a request to forget: fgt_...")
+    return JSONResponse(await undone(instance, name))
+
+
+_REVISION_BYTES_MAX = 100_000
+
+
+class VersionRoutes:
+    """The owner's hand on memories."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+
+    async def edit(self, request: Request) -> Response:
+        """Put a memory right; answers with the one that took its place."""
+        memory_id, fields = await self._asked(request)
+        text, value = fields.get("text"), fields.get("value") or ""
+        if not isinstance(text, str) or not isinstance(value, str):
+            raise BadRequest("say the new text, and its value, as text")
+        done = await edit(self._instance, memory_id, text, value)
+        return JSONResponse({"id": show("memory", done.memory_id), "how": str(done.how)})
+
+    async def pin(self, request: Request) -> Response:
+        """Pin a memory, or take the pin out."""
+        memory_id, fields = await self._asked(request)
+        pinned = fields.get("pinned", True)
+        if not isinstance(pinned, bool):
+            raise BadRequest("pinned must be true or false")
+        await pin(self._instance, memory_id, pinned=pinned)
+        return JSONResponse({"id": show("memory", memory_id), "pinned": pinned})
+
+    async def put_away(self, request: Request) -> Response:
+        """Archive memories, or bring them back."""
+        self._gate.operator(request)
+        fields = await fields_of(request, _REVISION_BYTES_MAX)
+        back = fields.get("back", False)
+        if not isinstance(back, bool):
+            raise BadRequest("back must be true or false")
+        done = await put_away(self._instance, _named(fields.get("ids"), "ids"), back=back)
+        return JSONResponse({"ids": [show("memory", one) for one in done], "back": back})
+
+    async def merge(self, request: Request) -> Response:
+        """Have a memory stand for others that say the same."""
+        memory_id, fields = await self._asked(request)
+        known = _named(fields.get("others"), "others")
+        await merge(self._instance, memory_id, known)
+        return JSONResponse({"id": show("memory", memory_id), "merged": [show("memory", one) for one in known]})
+
+    async def _asked(self, request: Request) -> tuple[int, dict[str, object]]:
+        self._gate.operator(request)
+        fields = await fields_of(request, _REVISION_BYTES_MAX)
+        memory_id = read("memory", request.path_params["id"])
+        if memory_id is None:
+            raise NotFound("there is no such memory", hint="keepsaid memory ls")
+        return memory_id, dict(fields)
+
+
+def _named(given: object, field: str) -> list[int]:
+    """The memories that a list names."""
+    named = given if isinstance(given, list) else []
+    known = [number for one in named if isinstance(one, str) and (number := read("memory", one)) is not None]
+    if not known or len(known) < len(named):
+        raise BadRequest(f"{field} must be a list of memories: mem_...")
+    return known
+
+
+_PEOPLE_BYTES_MAX = 100_000
+
+
+class PeopleRoutes:
+    """Who is who, and who hears what, by the owner's word."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+
+    async def join(self, request: Request) -> Response:
+        """Make one person of several identities."""
+        self._gate.operator(request)
+        names = (await fields_of(request, _PEOPLE_BYTES_MAX)).get("names")
+        if not isinstance(names, list):
+            raise BadRequest("names must be a list of texts: CHANNEL:ACCOUNT:SENDER, or owner")
+        told = [name for name in names if isinstance(name, str)]
+        if len(told) < len(names):
+            raise BadRequest("names must be texts: CHANNEL:ACCOUNT:SENDER, or owner")
+        return JSONResponse({"person": person_shape(await people.join(self._instance, told))})
+
+    async def split(self, request: Request) -> Response:
+        """Let one identity be a person alone again."""
+        self._gate.operator(request)
+        name = (await fields_of(request, _PEOPLE_BYTES_MAX)).get("name")
+        if not isinstance(name, str):
+            raise BadRequest("name must be text: CHANNEL:ACCOUNT:SENDER, or owner")
+        return JSONResponse({"split": await people.split(self._instance, name)})
+
+    async def widen(self, request: Request) -> Response:
+        """Let a memory be heard more widely."""
+        self._gate.operator(request)
+        fields = await fields_of(request, _PEOPLE_BYTES_MAX)
+        memory_id, to, reason = read("memory", request.path_params["id"]), fields.get("to"), fields.get("reason")
+        if memory_id is None:
+            raise NotFound("there is no such memory", hint="keepsaid memory ls")
+        if not isinstance(to, str) or not isinstance(reason, str):
+            raise BadRequest("say how far as `to` and why as `reason`, both as text")
+        done = await people.widen(self._instance, memory_id, to, reason)
+        return JSONResponse({"memory": show("memory", memory_id), "widened": widened_shape(done)})
+
+
+_RECEIPT_BYTES_MAX = 10_000
+_OWNER = Listener(None, everything=True)
+
+
+class ReceiptRoutes:
+    """Why a turn was shown what it was shown, and a person's word on that."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._instance = instance
+        self._gate = gate
+
+    async def turn(self, request: Request) -> Response:
+        """One turn with its context, steps and receipts."""
+        self._gate.operator(request)
+        turn_id = read("turn", request.path_params["id"])
+        story = None if turn_id is None else await self._instance.operations.turn(turn_id)
+        if story is None:
+            raise NotFound("there is no such turn", hint="keepsaid why")
+        return JSONResponse({"turn": turn_shape(story)})
+
+    async def absent(self, request: Request) -> Response:
+        """Why a turn was not shown a memory."""
+        self._gate.operator(request)
+        turn_id = read("turn", request.path_params["id"])
+        story = None if turn_id is None else await self._instance.operations.turn(turn_id)
+        if story is None:
+            raise NotFound("there is no such turn", hint="keepsaid why")
+        memory = await self._memory(request.path_params["memory"])
+        heard = await self._instance.memories.get(listened(story), memory.id) is not None
+        return JSONResponse(absent_shape(story, memory, absence(story, memory, heard=heard)))
+
+    async def came_up(self, request: Request) -> Response:
+        """The turns a memory was shown to, opened in or left out of, and what was said of that."""
+        self._gate.operator(request)
+        memory = await self._memory(request.path_params["id"])
+        uses = await self._instance.operations.uses(memory.id, USES_MAX)
+        return JSONResponse(came_up_shape(memory, uses, await self._instance.operations.feedback(memory.id)))
+
+    async def _memory(self, name: str) -> Memory:
+        memory_id = read("memory", name)
+        memory = None if memory_id is None else await self._instance.memories.get(_OWNER, memory_id)
+        if memory is None:
+            raise NotFound("there is no such memory", hint="keepsaid memory ls")
+        return memory
+
+    async def wrong(self, request: Request) -> Response:
+        """A memory was wrong for a turn, or that is withdrawn."""
+        self._gate.operator(request)
+        fields = await fields_of(request, _RECEIPT_BYTES_MAX)
+        memory_id, turn, undo = read("memory", request.path_params["id"]), fields.get("turn"), fields.get("undo", False)
+        if memory_id is None:
+            raise NotFound("there is no such memory", hint="keepsaid memory ls")
+        turn_id = read("turn", turn) if isinstance(turn, str) else None
+        if turn_id is None or not isinstance(undo, bool):
+            raise BadRequest("say the turn that was shown the memory as text, and undo as true or false")
+        done = await judge(self._instance, memory_id, turn_id, undo=undo)
+        return JSONResponse({"memory": show("memory", memory_id), "turn": show("turn", turn_id), "done": done})
