@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.app.media import MEDIA
+from keepsaid.app.channels import MEDIA
 from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.errors import InputError
 

@@ -9,7 +9,7 @@ import apsw
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex
-from keepsaid.app.reading import PATIENT_MS, recollection
+from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation, Seed
 from keepsaid.domain.memory import Found, NewMemory, Recalled
 from keepsaid.domain.message import Trust

@@ -15,8 +15,8 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemIds
-from keepsaid.app.early import Early
-from keepsaid.app.reading import PATIENT_MS, recollection
+from keepsaid.app.agent import Early
+from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.config import Config
 from keepsaid.domain.commits import Intake, Received
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Recalled, episode_scope

@@ -9,7 +9,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.adapters.system.clock import SystemIds
-from keepsaid.app.reading import PATIENT_MS, recollection
+from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust

@@ -13,8 +13,8 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sqlite.operations import SqliteOperations
-from keepsaid.app.care import accept_stores
 from keepsaid.app.instance import Instance, Outside, opened
+from keepsaid.app.stores import accept_stores
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.forgetting import DropAside, Forgetting, Wish

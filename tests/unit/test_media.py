@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keepsaid.app.media import MEDIA
+from keepsaid.app.channels import MEDIA
 from keepsaid.domain.attachment import EDITED, Posted, Unsaid
 from keepsaid.errors import InputError
 

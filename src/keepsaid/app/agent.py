@@ -1,38 +1,44 @@
-"""The agent of an instance: who answers, what comes to mind, which tools a turn has, and the road it is joined to."""
+"""The agent of an instance: who answers, what is recalled, which tools a turn has, and side work and branches."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.agent_files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.clock import one_time_code
-from keepsaid.app.beside import SideTasks, WorkerTools
-from keepsaid.app.branching import hindsight_of
-from keepsaid.app.budget import budget_of
-from keepsaid.app.compaction import guard_of, overview_of
-from keepsaid.app.reading import archive_of
+from keepsaid.app.models import budget_of, guard_of, overview_of
+from keepsaid.app.stores import archive_of
 from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
+from keepsaid.domain.commits import Intake, Received
 from keepsaid.domain.fence import UNKEYED, Fence
+from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
-from keepsaid.domain.task import Task
+from keepsaid.domain.message import SYSTEM, Inbound, Trusted
+from keepsaid.domain.scene import Scene
+from keepsaid.domain.staged import Deed
+from keepsaid.domain.taint import taint_of
+from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.engine.progress import ProgressHub
+from keepsaid.errors import TaskImpossible
 from keepsaid.extensions.contributions import Streams, TurnOffers
 from keepsaid.memory.bulletins import Briefings
 from keepsaid.memory.forgetting import memory_forget
 from keepsaid.memory.gates import InjectionSettings
-from keepsaid.memory.injection import Injector, listener_of
-from keepsaid.memory.recall.recollection import Recollection
+from keepsaid.memory.injection import Injector, listener_of, listening
+from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, Ahead, Recollection
 from keepsaid.memory.recording import Recorder
 from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.tools import memory_open, memory_search
 from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.pipeline.intake import storable
+from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.prompt.sources import Sources
 from keepsaid.pipeline.tools.dialogue import ask_for
 from keepsaid.pipeline.tools.schedules import TimelyTerms, schedule_tools
@@ -41,11 +47,126 @@ from keepsaid.pipeline.turn.authorization import Approvals, ApprovalTerms
 from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.memory_commands import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.worker import Hindsight
+from keepsaid.pipeline.turn.worker import Hindsight, Past
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Ids, Offload, inline
 from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import TaskView
+from keepsaid.text.normal import cut
+from keepsaid.text.words import leans
+
+_LISTED = 20
+_LINE_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class SideTasks:
+    """Tasks that turns of a lane made and that have not ended; never what a rule spawned (seed 000, Isolation)."""
+
+    view: TaskView
+
+    async def lines(self, lane: Lane) -> tuple[str, ...]:
+        """One line for each, newest first."""
+        return tuple(Trusted(_line(one), trust_of_task(one)) for one in await self.view.beside(lane, _LISTED))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTools:
+    """What work can be given to a worker for: the tools that it would have, by name."""
+
+    tools: Callable[[], Sequence[Tool]]
+
+    def lines(self) -> tuple[str, ...]:
+        """One line for each, in the order of their names."""
+        known = {tool.name: tool for tool in reversed(self.tools())}
+        return tuple(f"{name}: {cut(_first(known[name].description), _LINE_CHARS)}" for name in sorted(known))
+
+
+def _first(text: str) -> str:
+    """The first sentence or line of a text."""
+    return " ".join(text.split("\n", 1)[0].split()).partition(". ")[0]
+
+
+def _line(task: Task) -> str:
+    said = " ".join((task.status or task.description).split())
+    return f"{task.kind} {show('task', task.id)} {task.state}: {cut(said, _LINE_CHARS)}"
+
+
+_OF_MEMORY = ("memory_search", "memory_open", *Deed)
+
+
+def hindsight_of(
+    config: Config,
+    store: Store,
+    ids: Ids,
+    memory_tools: Callable[[Claimed], Sequence[Tool]],
+    fence: Fence,
+) -> Hindsight:
+    """What is known where a task was begun: what the lane remembers, and memory, heard as its turn heard it.
+
+    A branch has work done as its turn could, while work may make work (design: section 4.4, depth 3).
+    """
+    budget = budget_of(config)
+
+    async def past(branch: TaskStory) -> Past:
+        task = branch.task
+        story = None if task.turn_id is None else await store.turn(task.turn_id)
+        if story is None or not story.messages:
+            raise TaskImpossible("the turn that began it is not kept any more")
+        claimed = Claimed(story.batch, story.turn_id, story.messages)
+        tail = fitted(await store.context(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
+        scene = Scene(claimed, tail)
+        records, _ = recent(scene, fence)
+        tools = tuple(tool for tool in memory_tools(claimed) if tool.name in _OF_MEMORY)
+        if task.depth < DEPTH_MAX:
+            tools += Tasking(claimed, store.tasks, ids, branch.steps, fence).making()
+        return Past(records, summary(scene, budget.summary_chars).text, tools, taint_of(scene))
+
+    return past
+
+
+_COMMAND = "/"
+
+
+class Early:
+    """Begins to recall for messages that nothing is waited for with: no window, no words of others.
+
+    `expecting` is set while there is somebody here who answers.
+    """
+
+    def __init__(
+        self, config: Config, recall: Recollection, memories: SqliteMemories, recorder: Recorder, clock: Clock
+    ) -> None:
+        self.recall = Ahead(recall, lambda: memories.news.changes, clock)
+        self.expecting = False
+        self._recorder = recorder
+        windows = {name: one.window(config.buffer) for name, one in config.channels.items()}
+        self._at_once = {name for name, one in windows.items() if not one.window_ms and not one.quiet_ms}
+        self._wanted = config.memory.injection == "auto"
+        self._per_leg = config.memory.per_leg
+        self._cross = config.lanes.cross == "always"
+
+    def expect(self, inbound: Inbound, received: Received) -> Received:
+        """A message was taken in: most likely its turn will ask for its words alone. Returns the receipt."""
+        short = len(inbound.content.text) < QUERY_CHARS_MAX
+        if short and self._comes_at_once(inbound, received) and not self.recall.rests:
+            inbound = storable(inbound)
+            text = inbound.content.text
+            if not text.startswith(_COMMAND) and not leans(text) and self._recorder.caught_up:
+                listener = listening(received.lane, [inbound.origin], cross=self._cross)
+                self.recall.begin(listener, text, self._per_leg)
+        return received
+
+    def _comes_at_once(self, inbound: Inbound, received: Received) -> bool:
+        origin = inbound.origin
+        alone = inbound.marks.reply_to is None and origin.channel in self._at_once and origin.sender != SYSTEM
+        return alone and self.expecting and self._wanted and received.intake is Intake.STORED
+
+    def stop(self) -> None:
+        """Nothing is expected any more."""
+        self.expecting = False
+        self.recall.stop()
 
 
 class NoReminder:

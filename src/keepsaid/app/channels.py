@@ -1,15 +1,26 @@
-"""Channels: every enabled one, made from its settings."""
+"""Channels: every enabled one, made from its settings, and the media whose raw messages can be read."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from keepsaid.adapters.channels.github import GitHubHook
+from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
 from keepsaid.adapters.channels.replies import PullChannel, allowed
 from keepsaid.config import Config
+from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.domain.message import Inbound
 from keepsaid.ports.channel import Channel, Hook
+
+MEDIA: Mapping[str, Callable[[Mapping[str, object]], Posted | Unsaid]] = {
+    "telegram": telegram.read,
+    "discord": discord.read,
+    "nostr": nostr.read,
+    "slack": slack.read,
+}
+"""Every medium whose bots can hand over what they were sent."""
+
 
 _SAMPLE = "sample"
 """Secret and delivery of a webhook that is only tried."""

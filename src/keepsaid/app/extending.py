@@ -1,32 +1,122 @@
-"""Extending: the extensions of one instance, from what is found of them to what they bring to its turns."""
+"""Extensions of one instance, joined: found, loaded, given the runtime, scheduled, and reloaded with their settings."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
-from keepsaid.app.hosting import Host
+from keepsaid.app.events import Telling
+from keepsaid.app.reload import IN_FORCE, Character, Prepared, Reloading, Rules
+from keepsaid.app.work import Scheduling
 from keepsaid.config import Config, Home
+from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ChannelConfig
+from keepsaid.domain.commits import Intake, Received
+from keepsaid.domain.commits import Tell as Told
+from keepsaid.domain.event import Event
+from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.process import NotifyOwner
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.schedule import NewSchedule, Run, Schedule, What
+from keepsaid.engine.errands import Errand
 from keepsaid.engine.supervisor import Stage
-from keepsaid.errors import ExtensionError
+from keepsaid.errors import ConfigError, ExtensionError, InputError
+from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.extensions import loaded
 from keepsaid.extensions.agent import DeclaredAgent
 from keepsaid.extensions.context import GuestContext, settings_of
 from keepsaid.extensions.contributions import Listeners, TurnOffers
 from keepsaid.extensions.discovery import Found, Source, in_folder, in_packages, unique
-from keepsaid.extensions.lifecycle import Lifecycle, Surroundings
+from keepsaid.extensions.lifecycle import Lifecycle, Surroundings, Wanted
 from keepsaid.extensions.loaded import Guest, State
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
-from keepsaid.ports.channel import Channel, Hook
+from keepsaid.pipeline.flow import Flow
+from keepsaid.ports.channel import Channel, Hook, Incoming
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import normalise
+
+_KNOWN_MS = 30 * 86_400_000
+"""So long it is known what the owner was told."""
+
+_SAID = ("text", "user_id", "channel_id", "conversation_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The runtime as its extensions may use it; `ours` are the channels that belong to extensions."""
+
+    config: Config
+    store: Operations
+    telling: Telling
+    receiving: Callable[[Inbound], Awaitable[Received]]
+    clock: Clock
+    ids: Ids
+    hints: Hints
+    ours: frozenset[str] = frozenset()
+
+    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
+        """Tell of a fact; what somebody said goes into the buffer like any other message."""
+        if topic == USER_MESSAGE:
+            await self._said(extension, payload, correlation_id)
+        else:
+            await self.telling.emit(topic, payload, correlation_id)
+
+    async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
+        """Tell somebody of a topic."""
+        await self.telling.subscribe(name, (topic,), tell)
+
+    async def notify(self, extension: str, text: str, about: str) -> None:
+        """Put a notice to the owner in the outbox."""
+        now = self.clock.now_ms()
+        draft = ReplyDraft(self.ids.next(), normalise(text), notice=True)
+        name = f"notice:{extension}:{about}" if about else f"notice:{extension}:{draft.id:x}"
+        if not await self.store.apply(NotifyOwner(draft, normalise(name), now + _KNOWN_MS, now)):
+            raise ExtensionError(f"{extension} has something to tell, and the owner has not written here yet")
+        self.hints.deliver.set()
+
+    async def receive(self, channel: str, incoming: Incoming) -> bool:
+        """Take in a message that an extension's channel brought."""
+        settings = self.config.channels.get(channel)
+        if settings is None or channel not in self.ours:
+            raise InputError(f"{channel} is no channel of an extension", hint="keepsaid ext ls")
+        origin = Origin(channel, "default", incoming.conversation, incoming.sender, incoming.name, incoming.direct)
+        origin = Origin(*_who(origin), incoming.direct, self.config.trust_of(origin))
+        marks = Marks(incoming.external_id, incoming.provider_id, incoming.reply_to)
+        payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
+        content = Content(payload, incoming.text)
+        received = await self.receiving(Inbound(origin, content, marks, settings.priority, incoming.topic))
+        return received.intake is Intake.STORED
+
+    async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+        """Tell of what became of an extension."""
+        await self.store.apply(Told(topic, json.dumps(dict(payload)), self.clock.now_ms(), about))
+
+    async def _said(self, extension: str, payload: Mapping[str, Json], correlation_id: str) -> None:
+        """A `user.message` {text, user_id, channel_id}: told twice under one correlation id, it is kept once."""
+        text, user, channel, conversation = (payload.get(name) for name in _SAID)
+        if not isinstance(text, str) or not isinstance(user, str) or not user:
+            raise InputError(f"{USER_MESSAGE} needs text and user_id, both texts")
+        external = f"{extension}:{correlation_id}" if correlation_id else None
+        where = str(conversation or user)
+        incoming = Incoming(text, user, where, external, direct=conversation is None)
+        await self.receive(str(channel or extension), incoming)
+
+
+def _who(origin: Origin) -> tuple[str, str, str, str, str]:
+    return origin.channel, origin.account, origin.conversation, origin.sender, origin.name
+
 
 _log = logging.getLogger("keepsaid.extensions")
 _HEALTH_MS = 30_000
@@ -173,3 +263,75 @@ def _loops(guest: Guest) -> Sequence[Stage]:
     if guest.found.source is not Source.BUILT_IN or not hasattr(guest.made, "loops"):
         return ()
     return tuple(guest.made.loops())
+
+
+Work = Callable[[], Awaitable[str | None]]
+
+
+async def join_calendars(extending: Extending, scheduling: Scheduling, zone: str) -> None:
+    """Let the schedules of extensions come; those of one that is off come no more. Before the scheduler starts."""
+    wanted: dict[str, list[NewSchedule]] = {
+        id_: []
+        for id_, guest in extending.lifecycle.guests.items()
+        if guest.state in (State.ACTIVE, State.OFF) and guest.found.source is not Source.BUILT_IN
+    }
+    for id_, entry, work in extending.schedules():
+        name = f"ext:{id_}:{entry.name}"
+        scheduling.learn(name, Errand(_errand(extending, id_, work)))
+        timing = entry.timing(zone)
+        wanted[id_].append(NewSchedule(extending.host.ids.next(), f"ext:{id_}", entry.name, timing, What.RUN, name))
+    for id_, schedules in wanted.items():
+        await scheduling.replace(f"ext:{id_}", schedules)
+
+
+def _errand(extending: Extending, id_: str, work: Work) -> Callable[[Schedule, Run], Awaitable[bool]]:
+    async def do(schedule: Schedule, run: Run) -> bool:
+        said = await work()
+        if said:
+            await extending.host.notify(id_, said, f"{schedule.new.name}:{run.due_at}")
+        return True
+
+    return do
+
+
+def with_sections(config: Config, found: Iterable[Found]) -> Config:
+    """The config as it is with these extensions: each has a section, as if the file had named it, and its channels."""
+    found = tuple(found)
+    unnamed = {one.id: ExtensionConfig(enabled=one.enabled) for one in found if one.id not in config.extensions}
+    return with_channels(config.model_copy(update={"extensions": {**config.extensions, **unnamed}}), found)
+
+
+class Refitting:
+    """The settings of extensions that have a method `reconfigure`. They are put in force first: one may refuse."""
+
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        self._lifecycle = lifecycle
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The settings of those that follow."""
+        return tuple(f"extensions.{guest.id}.config" for guest in self._lifecycle.followers)
+
+    async def prepare(self, config: Config) -> Prepared:
+        """Check settings against the manifests; raises ConfigError."""
+        wanted: Wanted = {}
+        for guest in self._lifecycle.followers:
+            given = config.extensions.get(guest.id)
+            try:
+                wanted[guest.id] = settings_of(guest.manifest, given.config if given else {})
+            except ExtensionError as error:
+                raise ConfigError(error.what, hint=error.hint) from error
+        return Prepared(partial(self._apply, wanted))
+
+    async def _apply(self, wanted: Wanted) -> None:
+        refused = await self._lifecycle.refit(wanted)
+        if refused:
+            raise ConfigError(refused, safe=IN_FORCE, hint="keepsaid config show extensions")
+
+
+def reloading_of(
+    home: Home, config: Config, flow: Flow, told: tuple[Operations, Clock], found: Iterable[Found]
+) -> Reloading:
+    """What reads the settings of an instance again: its rules and its character follow them."""
+    adjusted = partial(with_sections, found=tuple(found))
+    return Reloading(home, adjusted(config), (Rules(flow), Character(home, flow)), told, adjusted)

@@ -17,30 +17,28 @@ from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.resources import DiskSpace, TextThreads
-from keepsaid.app.agent import Agent, Faculties
+from keepsaid.app.agent import Agent, Early, Faculties
 from keepsaid.app.builtin.parts import Parts
-from keepsaid.app.bulletins import briefings_of
-from keepsaid.app.calendar import join_calendars
 from keepsaid.app.channels import close_channels, given_up
-from keepsaid.app.collection import collecting_of
-from keepsaid.app.compaction import compaction_of, copier_of
-from keepsaid.app.early import Early
-from keepsaid.app.embedders import embedder_of, former_of
-from keepsaid.app.extending import Extending, found_in, ours_of, secrets_of, with_channels
-from keepsaid.app.fences import fence_of
+from keepsaid.app.events import Telling
+from keepsaid.app.extending import (
+    Extending,
+    Host,
+    Refitting,
+    found_in,
+    join_calendars,
+    ours_of,
+    reloading_of,
+    secrets_of,
+    with_channels,
+)
 from keepsaid.app.forgetting import forgetter_of
-from keepsaid.app.hosting import Host
-from keepsaid.app.locations import folders_of, in_use, stores_of
-from keepsaid.app.maintenance import maintenance_of
-from keepsaid.app.models import loading_of, model_of
-from keepsaid.app.reading import PATIENT_MS, recollection
-from keepsaid.app.recording import recorder_of
+from keepsaid.app.memory import collecting_of, maintenance_of, recorder_of
+from keepsaid.app.models import briefings_of, compaction_of, copier_of, embedder_of, former_of, loading_of, model_of
 from keepsaid.app.redaction import redactor_of
-from keepsaid.app.refitting import Refitting, reloading_of
-from keepsaid.app.scheduling import Scheduling
-from keepsaid.app.telling import Telling
-from keepsaid.app.tools import toolbox_of
-from keepsaid.app.working import Site, Working
+from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, stores_of
+from keepsaid.app.tools import fence_of, toolbox_of
+from keepsaid.app.work import Scheduling, Site, Working
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
 from keepsaid.domain.compaction import Cut, CutContext

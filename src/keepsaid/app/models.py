@@ -1,18 +1,67 @@
-"""Models: which one a config means, and whether it really answers."""
+"""Models and embedders that a config means, and what uses them: compaction, bulletins, the budget of a prompt."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import cache
+from pathlib import Path
 
+from keepsaid.adapters.embedders.endpoint import Endpoint, revision_of
+from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
+from keepsaid.adapters.embedders.hashed import Hashed
+from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, MODEL, Came, MiniLM, fetch, is_there
+from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
 from keepsaid.adapters.models.choose import Found, LazyChat, OfflineResponder, chosen, found, served
+from keepsaid.adapters.models.judge import ModelEditor
+from keepsaid.adapters.models.summariser import ModelSummariser
+from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.system.clock import SystemClock
-from keepsaid.config import Config
+from keepsaid.config import Config, Home
+from keepsaid.domain.bulletin import MINUTE_MS
 from keepsaid.domain.prompt import Prompt
+from keepsaid.domain.search import VectorSpace
 from keepsaid.domain.turn import NO_MODEL
-from keepsaid.errors import ConfigError, ModelMalformed
+from keepsaid.engine.compactor import Compactor
+from keepsaid.errors import ConfigError, EmbedderError, ModelMalformed
+from keepsaid.memory.bulletins import Briefings, BulletinTerms
+from keepsaid.memory.summaries import (
+    Compaction,
+    CompactionStore,
+    Extractor,
+    OtherLanes,
+    Summaries,
+    SummaryCopier,
+    SummaryStore,
+    WholeTerms,
+)
+from keepsaid.pipeline.prompt.assemble import Budget
+from keepsaid.pipeline.prompt.guard import Guard, Windows
+from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Loadable, Model, ModelRequest, at_once
+from keepsaid.ports.recall import Embedder
+from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Clock, Offload
+from keepsaid.ports.store_views import ContextView, ConversationLanes
+
+
+def budget_of(config: Config) -> Budget:
+    """What the layers of a prompt may cost, and their order."""
+    context = config.context
+    return Budget(
+        recent_records=context.recent_messages,
+        recent_tokens=context.recent_tokens,
+        identity_chars=context.identity_chars,
+        skills_chars=context.skills_chars,
+        bulletin_chars=config.bulletin.chars,
+        summary_chars=context.summary_chars,
+        session_summary_chars=context.session_summary_chars,
+        extensions_chars=context.extensions_chars,
+        quoted_chars=context.quoted_chars,
+        order=context.order,
+    )
+
 
 _TRIAL_S_MAX = 30.0
 """Seconds a model may take to prove that it answers."""
@@ -62,3 +111,140 @@ async def try_model(config: Config, name: str) -> float:
     if not answer.text.strip():
         raise ModelMalformed(f"{name} answered with nothing")
     return (clock.monotonic_ms() - started) / 1_000
+
+
+LOCAL = "minilm"
+_TRIES = 9
+_FOLDER = "all-MiniLM-L6-v2"
+
+
+def model_folder(home: Home, config: Config) -> Path:
+    """Where the files of the local model are, or will be."""
+    return home.store(config.memory.models) / _FOLDER
+
+
+def embedder_of(home: Home, config: Config, closing: AsyncExitStack) -> Embedder | None:
+    """The embedder a config means; None where there is none. `closing` closes it."""
+    found = _chosen(home, config)
+    if found is not None:
+        closing.push_async_callback(found.close)
+    return found
+
+
+def _chosen(home: Home, config: Config) -> MiniLM | Hashed | Endpoint | None:
+    name, folder = config.memory.embedder, model_folder(home, config)
+    if name == LOCAL or (name == "auto" and is_there(folder)):
+        return MiniLM(folder)
+    if name == "hashed":
+        return Hashed()
+    if name == "endpoint":
+        return Endpoint(config.memory.embedder_url, config.memory.embedder_model, _key(config))
+    return None
+
+
+def former_of(home: Home, config: Config, closing: AsyncExitStack) -> Callable[[VectorSpace], Embedder | None]:
+    """Finds the embedder that filled a space, while its weights or its endpoint are at hand; `closing` closes it."""
+    folder, memory = model_folder(home, config), config.memory
+
+    @cache
+    def former(space: VectorSpace) -> Embedder | None:
+        found: MiniLM | Hashed | Endpoint | None = None
+        if space == MINILM_SPACE and is_there(folder):
+            found = MiniLM(folder)
+        elif space.model == HASHED_MODEL:
+            found = Hashed(space.revision)
+        elif space.revision == revision_of(memory.embedder_url):
+            found = Endpoint(memory.embedder_url, space.model, _key(config))
+        if found is not None:
+            closing.push_async_callback(found.close)
+        return found
+
+    return former
+
+
+def _key(config: Config) -> str | None:
+    key = config.memory.embedder_key
+    return key.get_secret_value() if key else None
+
+
+def local_model(home: Home, config: Config) -> tuple[str, Path, int, bool]:
+    """The model that can run here: name, folder, megabytes to download, and whether it is there."""
+    folder = model_folder(home, config)
+    return MODEL, folder, MINILM_WHEEL.megabytes, is_there(folder)
+
+
+def pull_local(home: Home, config: Config, came: Came) -> None:
+    """Download the local model; `came` hears how many megabytes did. Raises EmbedderError with nothing changed."""
+    fetch(model_folder(home, config), came)
+
+
+def wants_local(config: Config) -> bool:
+    """Whether the local model would be used if it were there."""
+    return config.memory.embedder in {"auto", LOCAL}
+
+
+async def try_embedder(home: Home, config: Config) -> tuple[str, float]:
+    """The space of the embedder a config means, and how long a query takes, in milliseconds. Raises EmbedderError."""
+    async with AsyncExitStack() as closing:
+        embedder, clock = embedder_of(home, config, closing), SystemClock()
+        if embedder is None:
+            raise EmbedderError("there is no embedder: memories are found by their words")
+        space = await embedder.space()
+        await embedder.query("Where did we leave the brass lantern?")
+        took: list[float] = []
+        for _ in range(_TRIES):
+            began = clock.monotonic_ms()
+            await embedder.query("Where did we leave the brass lantern, and who had it last in the summer?")
+            took.append(clock.monotonic_ms() - began)
+        return str(space), sorted(took)[_TRIES // 2]
+
+
+def compaction_of(
+    config: Config, store: CompactionStore, model: Model, clock: Clock, reading: tuple[Redactor, Offload]
+) -> Compaction:
+    """What summarises one lane, by the chat model or, where none is set, word for word.
+
+    `reading` is the redactor, and what runs work over long texts.
+    """
+    settings = config.compaction
+    redactor, offload = reading
+    summariser = Extractor(offload) if model.name == NO_MODEL else ModelSummariser(model)
+    summaries = Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
+    return Compaction(store, summariser, clock, redactor.redacted, settings.terms(), summaries, offload)
+
+
+def copier_of(config: Config, store: SummaryStore, memories: Memories, clock: Clock) -> SummaryCopier:
+    """What copies summaries to memory."""
+    return SummaryCopier(store, memories, clock, _whole(config))
+
+
+def overview_of(config: Config, store: ContextView) -> ConversationLanes | None:
+    """What tells of a conversation's other lanes, where the config wants that in the prompt."""
+    return OtherLanes(store, _whole(config)) if config.compaction.session_in_prompt else None
+
+
+def _whole(config: Config) -> WholeTerms:
+    settings = config.compaction
+    return WholeTerms(
+        settings.session_messages, settings.session_tokens, settings.session_keep, settings.summary_tokens
+    )
+
+
+def guard_of(config: Config, store: CompactionStore, clock: Clock, compactor: Compactor) -> Guard:
+    """What watches prompts, and names the lanes that are due."""
+    settings = config.compaction
+    windows = Windows(
+        settings.window_tokens, settings.windows, settings.background, settings.aggressive, settings.emergency
+    )
+    return Guard(store, store, clock, compactor.name, windows, settings.terms())
+
+
+def briefings_of(config: Config, memories: SqliteMemories, model: Model, clock: Clock) -> Briefings | None:
+    """What briefs turns, where the config wants that."""
+    settings = config.bulletin
+    if not settings.enabled:
+        return None
+    editor = ModelEditor(model) if settings.model and model.name != NO_MODEL else None
+    every_ms = int(settings.every_min * MINUTE_MS)
+    terms = BulletinTerms(every_ms, settings.words, settings.timeout_s, config.memory.deadline_ms)
+    return Briefings(memories.bulletins, memories, clock, editor, terms)

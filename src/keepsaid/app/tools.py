@@ -1,8 +1,9 @@
-"""Tools that others serve, joined to an instance, and what the owner accepted of what their servers say of them."""
+"""Tools of MCP servers, joined to an instance, their accepted texts; and the key that numbers outside text."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,11 +11,36 @@ from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.adapters.tools.pins import ACCEPTED_FILE, WAITING_FILE, ToolPins
 from keepsaid.config import Config, Home
+from keepsaid.config.durable import write_file
+from keepsaid.domain.fence import Fence
 from keepsaid.domain.pin import Described, Standing
 from keepsaid.engine.supervisor import Stage
-from keepsaid.errors import ConfigError, ToolError
+from keepsaid.errors import ConfigError, HomeError, ToolError
 from keepsaid.ports.model import Served, Tool, ToolSource
 from keepsaid.ports.runtime import Clock
+
+FENCE_FILE = "fence.key"
+_KEY_BYTES = 32
+
+
+def fence_of(home: Home) -> Fence:
+    """The fence of a home, with the key in its data directory, which is made (mode 0600) if there is none.
+
+    A file of another size is replaced: only the numbers in later prompts change. Raises HomeError.
+    """
+    file = home.data / FENCE_FILE
+    try:
+        key = file.read_bytes() if file.exists() else b""
+        if len(key) != _KEY_BYTES:
+            key = secrets.token_bytes(_KEY_BYTES)
+            write_file(file, key)
+    except OSError as error:
+        what = f"{file} cannot be read or written ({error.strerror})"
+        raise HomeError(
+            what, safe="What is stored is untouched.", hint="make its directory yours and writable"
+        ) from error
+    return Fence(key)
+
 
 _AGAIN_MS = 60_000
 

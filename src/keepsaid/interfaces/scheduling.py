@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from keepsaid.app.scheduling import one_of, refused
+from keepsaid.app.work import one_of, refused
 from keepsaid.config.services import ScheduleConfig
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule

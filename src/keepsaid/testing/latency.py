@@ -23,7 +23,7 @@ from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_reader
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
-from keepsaid.app.reading import PATIENT_MS, recollection
+from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Listener, NewMemory, conversation_scope

@@ -203,7 +203,7 @@ class LazyChat:
         return self._chat
 
     def _open(self) -> ProviderChat:
-        from keepsaid.adapters.models.provider import ProviderChat, build  # noqa: PLC0415 - 1 s, for the first call
+        from keepsaid.adapters.models.provider import ProviderChat, build  # noqa: PLC0415 - half a second to import
 
         provider, _, model = self._name.partition("/")
         key = (

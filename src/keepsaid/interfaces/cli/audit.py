@@ -15,7 +15,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.memory.audit import UNUSED_DAYS, Report
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.ports.redactor import Redactor
 
 

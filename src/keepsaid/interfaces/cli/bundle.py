@@ -24,7 +24,7 @@ from keepsaid.interfaces.people import person_in
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 _PATH = "/v1/memories/import"
 _SHOWN_MAX = 20

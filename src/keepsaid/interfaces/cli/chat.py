@@ -134,7 +134,7 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
 
 async def _greet(config: Config, conversation: str, model: str) -> None:
     """The first line: lane, the runtime's model, memory and where help is."""
-    from keepsaid.app.reading import reading  # noqa: PLC0415
+    from keepsaid.app.stores import reading  # noqa: PLC0415
     from keepsaid.domain.lane import lane_key  # noqa: PLC0415
 
     async with reading(session().home, config) as stores:

@@ -20,7 +20,7 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 _SHOWN_MAX = 10
 

@@ -18,7 +18,7 @@ from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.domain.collection import CollectionLine
 
 app = typer.Typer(help="What was said becomes memory: sessions that wait to be read.", rich_markup_mode=None)

@@ -68,7 +68,7 @@ async def obey(command: Command, conversation: str) -> bool:
 
 
 async def _why(conversation: str) -> None:
-    from keepsaid.app.reading import reading  # noqa: PLC0415
+    from keepsaid.app.stores import reading  # noqa: PLC0415
     from keepsaid.interfaces.cli.why import explained, turn_named  # noqa: PLC0415
 
     lane = Lane("terminal", "default", conversation, lane_key(conversation))

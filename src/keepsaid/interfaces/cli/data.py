@@ -52,8 +52,8 @@ def backup(
     made = (target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))).absolute()
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
-    from keepsaid.app.care import beside_stores, copy_stores  # noqa: PLC0415
     from keepsaid.app.forgetting import note_backup  # noqa: PLC0415
+    from keepsaid.app.stores import beside_stores, copy_stores  # noqa: PLC0415
 
     with whole(made) as partial:
         note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
@@ -81,8 +81,8 @@ def restore(
     to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
 ) -> None:
     """Make a fresh home from a backup, after checking every file of it."""
-    from keepsaid.app.care import examined  # noqa: PLC0415
     from keepsaid.app.forgetting import carry_graves  # noqa: PLC0415
+    from keepsaid.app.stores import examined  # noqa: PLC0415
     from keepsaid.config import Home  # noqa: PLC0415
 
     to = to.absolute()

@@ -22,7 +22,7 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.status import life_of
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.config import Config, Home
     from keepsaid.domain.views import Overview
 
@@ -96,7 +96,7 @@ def _findings(*, offline: bool) -> Iterator[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
-    from keepsaid.app.care import store_version  # noqa: PLC0415
+    from keepsaid.app.stores import store_version  # noqa: PLC0415
 
     python = platform.python_version()
     if sys.version_info < _PYTHON_OLDEST:
@@ -127,7 +127,7 @@ def _too_open(places: list[Path], mode: str) -> Iterator[Finding]:
 
 
 def _stores(home: Home, config: Config) -> Iterator[Finding]:
-    from keepsaid.app.care import integrity, pair_trouble  # noqa: PLC0415
+    from keepsaid.app.stores import integrity, pair_trouble  # noqa: PLC0415
 
     trouble = pair_trouble(home, config)
     if trouble is not None:
@@ -166,7 +166,7 @@ async def _overview(stores: Reading) -> Overview:
 
 
 def _deep() -> Iterator[Finding]:
-    from keepsaid.app.care import alone, deep_looks, pair_trouble  # noqa: PLC0415
+    from keepsaid.app.stores import alone, deep_looks, pair_trouble  # noqa: PLC0415
 
     home, config = session().home, session().config()
     if not home.data.exists() or pair_trouble(home, config) is not None:
@@ -197,7 +197,7 @@ def _deep() -> Iterator[Finding]:
 
 
 def _space(home: Home, config: Config) -> Iterator[Finding]:
-    from keepsaid.app.care import free_space  # noqa: PLC0415
+    from keepsaid.app.stores import free_space  # noqa: PLC0415
 
     free, floor = free_space(home, config), config.buffer.disk_floor_mb * _MEGABYTE
     level: Level = "fail" if free < max(floor, _FREE_FAIL) else "warn" if free < _FREE_WARN else "ok"

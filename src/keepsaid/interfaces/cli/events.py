@@ -21,7 +21,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cloud import cloud_event, delivery_shape, subscriber_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 
 app = typer.Typer(help="What happened, and who is told of it.", rich_markup_mode=None)

@@ -18,7 +18,7 @@ from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.domain.forgetting import Forgetting
 
 _WAIT_S = 20.0

@@ -25,7 +25,7 @@ from keepsaid.interfaces.shapes import next_try, receipt_shape, story_shape, tur
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 app = typer.Typer(help="Messages, and what became of them.", rich_markup_mode=None)
 _STATES = ("received", "batched", "done", "dropped", "review", "dead")

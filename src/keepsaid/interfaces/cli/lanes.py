@@ -21,7 +21,7 @@ from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.domain.context import LaneTail
     from keepsaid.domain.session import Session
     from keepsaid.domain.slot import Slot

@@ -19,7 +19,7 @@ def accept_loss(
     Names what is lost and, with --yes, accepts the files as they are. A missing file is created
     empty; nothing is deleted. If you have the lost file or a backup, use that instead.
     """
-    from keepsaid.app.care import accept_stores, alone, pair_trouble  # noqa: PLC0415
+    from keepsaid.app.stores import accept_stores, alone, pair_trouble  # noqa: PLC0415
 
     home, config = session().home, session().config()
     trouble = pair_trouble(home, config)

@@ -28,7 +28,7 @@ from keepsaid.interfaces.shapes import memory_shape, widened_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
 app.command("wrong")(wrong)

@@ -22,7 +22,7 @@ app = typer.Typer(help="The local model that finds memories by meaning.", rich_m
 @app.command("ls")
 def ls() -> None:
     """List local models, their size, and whether they are there."""
-    from keepsaid.app.embedders import local_model  # noqa: PLC0415
+    from keepsaid.app.models import local_model  # noqa: PLC0415
 
     name, folder, megabytes, is_there = local_model(session().home, session().config())
     state = "ready" if is_there else "not downloaded"
@@ -43,7 +43,7 @@ def pull(
 
     After a failure nothing has changed, and it may be run again.
     """
-    from keepsaid.app.embedders import local_model  # noqa: PLC0415
+    from keepsaid.app.models import local_model  # noqa: PLC0415
 
     home, config = session().home, session().config()
     if offer:
@@ -61,7 +61,7 @@ def pull(
 
 def offered(home: Home, config: Config, *, ask: bool) -> None:
     """Ask whether to download the local model where it is wanted and not there; without asking, say how."""
-    from keepsaid.app.embedders import local_model, wants_local  # noqa: PLC0415
+    from keepsaid.app.models import local_model, wants_local  # noqa: PLC0415
 
     name, folder, megabytes, is_there = local_model(home, config)
     if is_there or not wants_local(config):
@@ -80,7 +80,7 @@ def offered(home: Home, config: Config, *, ask: bool) -> None:
 
 
 def _download(home: Home, config: Config) -> None:
-    from keepsaid.app.embedders import local_model, pull_local  # noqa: PLC0415
+    from keepsaid.app.models import local_model, pull_local  # noqa: PLC0415
 
     name, _, megabytes, _ = local_model(home, config)
     say(f"downloading {name}, {megabytes} MB")
@@ -91,7 +91,7 @@ def _download(home: Home, config: Config) -> None:
 @app.command("test")
 def tried() -> None:
     """Embed two sentences, and show how long it takes."""
-    from keepsaid.app.embedders import try_embedder  # noqa: PLC0415
+    from keepsaid.app.models import try_embedder  # noqa: PLC0415
 
     name, milliseconds = asyncio.run(try_embedder(session().home, session().config()))
     show({"model": name, "query_ms": round(milliseconds, 1)}, f"{name}: a query takes {milliseconds:.1f} ms")

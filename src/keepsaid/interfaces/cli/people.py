@@ -16,7 +16,7 @@ from keepsaid.interfaces.shapes import person_shape, seen_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
 _ROWS_MAX = 10_000

@@ -19,7 +19,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.domain.message import Message
     from keepsaid.domain.route import Routes, Verdict
     from keepsaid.domain.views import Decided

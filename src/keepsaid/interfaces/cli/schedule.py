@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 app = typer.Typer(help="What comes at a time: said, asked or run.", rich_markup_mode=None)
 _ENDED = ("done", "cancelled")

@@ -14,7 +14,7 @@ from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.escapes import visible
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.config import Config, Home
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Session:
         """
         import asyncio  # noqa: PLC0415
 
-        from keepsaid.app.reading import reading  # noqa: PLC0415
+        from keepsaid.app.stores import reading  # noqa: PLC0415
 
         home, config = self.home, self.config()
         if not self.stored():

@@ -11,7 +11,7 @@ from keepsaid.interfaces.cli.remote import Remote, running
 from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
     from keepsaid.config import Home
     from keepsaid.domain.retention import Backlog, PruneHistory
     from keepsaid.domain.views import Overview
@@ -82,7 +82,7 @@ def _pruned_shape(history: PruneHistory) -> dict[str, Any]:
 
 
 def _disk_shape() -> dict[str, Any]:
-    from keepsaid.app.care import free_space  # noqa: PLC0415
+    from keepsaid.app.stores import free_space  # noqa: PLC0415
 
     home, config = session().home, session().config()
     floor = config.buffer.disk_floor_mb * _MEGABYTE
@@ -124,7 +124,7 @@ class Life:
 
 def life_of(home: Home) -> Life:
     """Who works in a home now."""
-    from keepsaid.app.care import held_by  # noqa: PLC0415
+    from keepsaid.app.stores import held_by  # noqa: PLC0415
 
     remote = running(home)
     return Life(remote, remote.pid if remote else held_by(home))

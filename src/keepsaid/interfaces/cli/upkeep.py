@@ -14,7 +14,7 @@ from keepsaid.interfaces.shapes import holdings_shape, maintained_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 _LIMIT_MS = 5_000
 _WHAT = {
@@ -71,7 +71,7 @@ def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
 
 def _would() -> None:
     async def found(stores: Reading) -> Outstanding:
-        from keepsaid.app.maintenance import maintenance_of  # noqa: PLC0415
+        from keepsaid.app.memory import maintenance_of  # noqa: PLC0415
 
         return await maintenance_of(
             session().config(), stores.memories, stores.clock, (stores.embedding, None)

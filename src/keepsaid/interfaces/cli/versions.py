@@ -21,7 +21,7 @@ from keepsaid.interfaces.versions import edit, merge, pin, put_away
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 _OWNER = Listener(None, everything=True)
 Named = Annotated[str, typer.Argument(help="A memory: mem_...")]

@@ -29,7 +29,7 @@ from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
 from keepsaid.pipeline.tools.dialogue import questions_in
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 _SEARCHED_MAX = 1_000
 _ENDED = {"fill": "answered", "clear": "cleared", "expire": "expired"}

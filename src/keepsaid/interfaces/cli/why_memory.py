@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, when
 
 if TYPE_CHECKING:
-    from keepsaid.app.reading import Reading
+    from keepsaid.app.stores import Reading
 
 _OWNER = Listener(None, everything=True)
 

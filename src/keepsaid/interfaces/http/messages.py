@@ -12,8 +12,8 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from keepsaid.app.channels import MEDIA
 from keepsaid.app.instance import Instance
-from keepsaid.app.media import MEDIA
 from keepsaid.config import Config
 from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.domain.commits import Intake

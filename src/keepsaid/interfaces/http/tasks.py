@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from keepsaid.app.instance import Instance
-from keepsaid.app.scheduling import one_of
+from keepsaid.app.work import one_of
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.schedule import LIVE
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter

@@ -24,9 +24,9 @@ import keepsaid.app.agent as agents
 import keepsaid.app.builtin.channels as built_in
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.app import working
+from keepsaid.app import work
 from keepsaid.app.instance import Instance
-from keepsaid.app.working import Site
+from keepsaid.app.work import Site
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.message import Trust
@@ -99,7 +99,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
     _replace(agents, "Mind", partial(_mind, tools))
     _replace(opened, "Site", partial(_site, tools))
-    _replace(working, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
+    _replace(work, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
     _replace(built_in, "channels_of", wraps.channels(_found(built_in, "channels_of")))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keepsaid.app.scheduling import OWNERS_LANE
+from keepsaid.app.work import OWNERS_LANE
 from keepsaid.ports.failpoints import arm
 from keepsaid.testing.simulator.channels import HOOKS, WEB
 from keepsaid.testing.simulator.disk import Disk, InMemoryDisk

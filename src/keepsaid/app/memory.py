@@ -1,4 +1,4 @@
-"""Collection, joined: who reads marked sessions, how much a day may cost, and what is done at night."""
+"""Memory of one instance, joined: extraction and its budget, recording of turns, maintenance."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
+from keepsaid.adapters.models.judge import ModelJudge
+from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
@@ -17,9 +19,36 @@ from keepsaid.engine.supervisor import Stage
 from keepsaid.errors import ConfigError
 from keepsaid.extensions.loaded import Active, LentExtractor, lent_by
 from keepsaid.memory.extraction import Collection, CollectionStore, ExplicitExtractor, Reading
+from keepsaid.memory.indexing import Associating, Embedding
+from keepsaid.memory.maintenance import Judging, Maintenance, MaintenanceTerms
+from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Halt, Ids
+from keepsaid.ports.store import Store
+
+
+def recorder_of(operations: Store, memories: SqliteMemories, clock: Clock, redactor: PatternRedactor) -> Recorder:
+    """What was said and what tools asked of memory, recorded once its turn is over."""
+    return Recorder(operations, memories, operations, clock, redactor, Deeds(memories, memories.truth))
+
+
+def maintenance_of(
+    config: Config,
+    memories: SqliteMemories,
+    clock: Clock,
+    minds: tuple[Embedding | None, Model | None],
+    halt: Halt | None = None,
+) -> Maintenance:
+    """What looks after the memories of an instance, until the halt is asked; `minds` embed, and answer."""
+    embedding, model = minds
+    settings = config.maintenance
+    judge = ModelJudge(model) if model is not None and model.name != NO_MODEL and settings.judge_pairs_a_day else None
+    judging = Judging(memories.pairs, clock, judge, settings.judge_pairs_a_day)
+    terms = MaintenanceTerms(settings.curve(), settings.hour, settings.step_ms or None)
+    associating = Associating(memories.relating, memories, memories.graph, clock)
+    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt, judging)
+
 
 _NIGHT_MS = 60_000
 """How often it is asked whether it is night."""
