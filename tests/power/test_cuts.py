@@ -11,7 +11,7 @@ import pytest
 from tests.figures import Figures
 
 from keepsaid.testing.power.book import Book
-from keepsaid.testing.power.cuts import Cut, Report, Tally, cuts, store_cuts
+from keepsaid.testing.power.cuts import Cut, CutReport, Tally, cuts, store_cuts
 from keepsaid.testing.power.strike import Mode, Play, strike, sweep
 
 SEED = 20_261_121
@@ -71,11 +71,11 @@ async def test_a_store_cut_while_it_is_made_is_made_again(tmp_path: Path) -> Non
 
 def test_a_report_says_whether_the_promise_was_kept() -> None:
     fine, loss, half = Tally(8, 100), Tally(8, 100, 9), Tally(8, 100, 9, 1)
-    good = Report({Mode.FULL: fine, Mode.NORMAL: loss, Mode.LYING: half}, ())
+    good = CutReport({Mode.FULL: fine, Mode.NORMAL: loss, Mode.LYING: half}, ())
     assert (good.kept, good.sees) == (True, True)
-    assert not Report({Mode.FULL: loss, Mode.NORMAL: loss, Mode.LYING: half}, ()).kept
-    assert not Report({Mode.FULL: fine, Mode.NORMAL: half, Mode.LYING: half}, ()).kept
-    assert not Report({Mode.FULL: fine, Mode.NORMAL: loss, Mode.LYING: fine}, ()).sees
+    assert not CutReport({Mode.FULL: loss, Mode.NORMAL: loss, Mode.LYING: half}, ()).kept
+    assert not CutReport({Mode.FULL: fine, Mode.NORMAL: half, Mode.LYING: half}, ()).kept
+    assert not CutReport({Mode.FULL: fine, Mode.NORMAL: loss, Mode.LYING: fine}, ()).sees
 
 
 @pytest.mark.soak

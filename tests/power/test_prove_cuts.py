@@ -12,15 +12,15 @@ from keepsaid.interfaces.cli.program import run
 from keepsaid.interfaces.cli.prove import Proof
 from keepsaid.testing.crash.report import Report as KillReport
 from keepsaid.testing.crash.stage import Judgement
-from keepsaid.testing.power.cuts import CONTROLS, Report, Tally
+from keepsaid.testing.power.cuts import CONTROLS, CutReport, Tally
 from keepsaid.testing.power.strike import Mode
 
 FINE, LOSS, HALF = Tally(8, 100), Tally(8, 100, 9), Tally(8, 100, 9, 1)
 
 
-def cut(full: Tally = FINE, normal: Tally = LOSS, lying: Tally = HALF, broken: tuple[str, ...] = ()) -> Report:
+def cut(full: Tally = FINE, normal: Tally = LOSS, lying: Tally = HALF, broken: tuple[str, ...] = ()) -> CutReport:
     """A report in which the controls lose what they must, unless it is said otherwise."""
-    return Report({Mode.FULL: full, Mode.NORMAL: normal, Mode.LYING: lying}, broken, broken)
+    return CutReport({Mode.FULL: full, Mode.NORMAL: normal, Mode.LYING: lying}, broken, broken)
 
 
 def test_cuts_are_told_beside_kills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,10 +15,10 @@ import pytest
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
-from keepsaid.interfaces.cli import converse
+from keepsaid.interfaces.cli import talk
+from keepsaid.interfaces.cli.chat import Lines
 from keepsaid.interfaces.cli.commands import Command
 from keepsaid.interfaces.cli.failure import exit_code, guarded
-from keepsaid.interfaces.cli.lines import Lines
 from keepsaid.interfaces.cli.logfile import JsonLines, append, keep_log
 from keepsaid.interfaces.cli.output import Table, counted, duration, tallied
 from keepsaid.interfaces.cli.program import run, shared_first
@@ -187,7 +187,7 @@ async def test_an_answer_is_printed_once(
     capsys: pytest.CaptureFixture[str], pieces: tuple[Piece, ...], printed: str
 ) -> None:
     talk = Heard(*pieces)
-    await converse._answer(talk, "where?")
+    await talk._answer(talk, "where?")
     said = capsys.readouterr()
     assert said.out == printed
     assert talk.shown == [reply["id"] for reply in pieces[-1].data["replies"]]
@@ -202,8 +202,8 @@ class Failing(Heard):
 
 
 async def test_what_fails_behind_a_prompt_costs_no_typed_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(converse, "_LATE_S", 0.0)
-    await converse._watch(Failing())
+    monkeypatch.setattr(talk, "_LATE_S", 0.0)
+    await talk._watch(Failing())
 
 
 async def test_lines_end_at_lf_alone() -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from keepsaid.config import load
 from keepsaid.config.durable import append_line, put_in_place, sync_tree, write_file
+from keepsaid.interfaces.cli.data import whole
 from keepsaid.interfaces.cli.program import run
-from keepsaid.interfaces.cli.whole_folder import whole
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the path of an open file is asked of Linux")
 

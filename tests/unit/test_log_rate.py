@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.app.redaction import plain_redactor
-from keepsaid.interfaces.cli.log_rate import PER_MINUTE, LogRate
-from keepsaid.interfaces.cli.logfile import keep_log
+from keepsaid.interfaces.cli.logfile import PER_MINUTE, LogRate, keep_log
 
 
 def record(at: float, message: str = "%s failed", *args: object, level: int = logging.ERROR) -> logging.LogRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from keepsaid.interfaces.cli.model_line import with_model
+from keepsaid.interfaces.cli.config import with_model
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.interfaces.cli.whole_folder import whole
+from keepsaid.interfaces.cli.data import whole
 from keepsaid.interfaces.partials import NAMED, clear
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from keepsaid.interfaces.cli.whole_folder import whole
+from keepsaid.interfaces.cli.data import whole
 with whole(Path(sys.argv[1])) as partial:
     (partial / "buffer.db").write_text("what was said")
     os.kill(os.getpid(), signal.SIGKILL)

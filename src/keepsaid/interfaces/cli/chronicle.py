@@ -14,8 +14,7 @@ from keepsaid.domain.states import message_state
 from keepsaid.domain.views import BatchLife, Chronicle, ReplyLife, TurnLife
 from keepsaid.errors import InputError
 from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
-from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
-from keepsaid.interfaces.cli.pruned import gone, unless_pruned
+from keepsaid.interfaces.cli.output import counted, duration, facts, gone, one_line, show, unless_pruned
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import when
 

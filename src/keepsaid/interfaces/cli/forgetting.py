@@ -11,9 +11,9 @@ import typer
 
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.given import command_of
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
 from keepsaid.interfaces.cli.remote import either, running
+from keepsaid.interfaces.cli.schedule import command_of
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:

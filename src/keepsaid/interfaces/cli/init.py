@@ -12,14 +12,13 @@ import typer
 import yaml
 
 from keepsaid.errors import ConfigError, HomeError, ModelError
+from keepsaid.interfaces.cli.config import replace_file, with_model
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import FAILED
-from keepsaid.interfaces.cli.model_line import with_model
 from keepsaid.interfaces.cli.models import offered
 from keepsaid.interfaces.cli.output import show
 from keepsaid.interfaces.cli.remote import running
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.cli.setting_line import replace_file
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home

@@ -1,4 +1,4 @@
-"""`keepsaid memory`: what is remembered; the command line is the owner and hears everything."""
+"""`keepsaid memory`: search, add, show, share, flag and maintain memories; the command line is the owner."""
 
 from __future__ import annotations
 
@@ -12,23 +12,172 @@ from keepsaid.domain.ids import moment, read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.visibility import Widened
+from keepsaid.domain.upkeep import LOOSE, Holdings, Outstanding, Task
+from keepsaid.domain.visibility import Reach, Widened
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
-from keepsaid.interfaces.cli.given import from_stdin
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
 from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.schedule import from_stdin
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.cli.upkeep import maintain, stats
 from keepsaid.interfaces.cli.versions import add_to
-from keepsaid.interfaces.cli.widen import widen
-from keepsaid.interfaces.cli.wrong import wrong
-from keepsaid.interfaces.shapes import memory_shape, widened_shape
+from keepsaid.interfaces.judging import judge
+from keepsaid.interfaces.shapes import holdings_shape, maintained_shape, memory_shape, widened_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
+
+
+_LIMIT_MS = 5_000
+_WHAT = {
+    Task.FADE: ("memory to fade", "memories to fade"),
+    Task.ENDED: ("memory whose time is over", "memories whose time is over"),
+    Task.BULLETINS: ("bulletin of what holds no more", "bulletins of what holds no more"),
+    Task.EDGES: ("loose association", "loose associations"),
+    Task.MENTIONS: ("loose mention", "loose mentions"),
+    Task.SOURCES: ("source of nothing", "sources of nothing"),
+    Task.STATEMENTS: ("statement of nothing", "statements of nothing"),
+    Task.CHAINS: ("memory whose follower is gone", "memories whose follower is gone"),
+    Task.PIECES: ("piece of nothing", "pieces of nothing"),
+    Task.VECTORS: ("vector of nothing", "vectors of nothing"),
+    Task.ENTITIES: ("thing nobody mentions", "things nobody mentions"),
+    Task.SPACES: ("vector of a former model", "vectors of former models"),
+}
+
+
+def maintain(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
+) -> None:
+    """Look after memory now, as a runtime does every night: what nobody uses fades, what hangs loose goes.
+
+    It goes on where it was broken off, and running it twice at the same time changes nothing more.
+    """
+    if dry_run:
+        _would()
+        return
+    told: dict[str, Any] = {}
+    while not (told.get("over") or told.get("stopping")):
+        piece, _ = either(lambda remote: remote.post("/v1/memories/maintain"), _maintained)
+        told = _added(told, dict(piece))
+    faded, gone = told["changed"][Task.FADE], told["archived"]
+    loose = sum(told["changed"][task] for task in (*LOOSE, Task.SPACES))
+    ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
+    ends += f", {counted(told['ruled'], 'pair')} judged" if told["ruled"] else ""
+    show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
+    if told["stopping"]:
+        say("the runtime is stopping; the rest is done in its next night, or by: keepsaid memory maintain")
+
+
+async def _maintained(instance: Instance) -> dict[str, Any]:
+    return maintained_shape(await instance.maintenance.run(_LIMIT_MS))
+
+
+def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
+    if not before:
+        return piece
+    changed = {task: count + piece["changed"][task] for task, count in before["changed"].items()}
+    longest = max(before["longest_ms"], piece["longest_ms"])
+    sums = {name: before[name] + piece[name] for name in ("archived", "related", "ruled", "steps")}
+    return {**piece, **sums, "changed": changed, "longest_ms": longest}
+
+
+def _would() -> None:
+    async def found(stores: Reading) -> Outstanding:
+        from keepsaid.app.memory import maintenance_of  # noqa: PLC0415
+
+        return await maintenance_of(
+            session().config(), stores.memories, stores.clock, (stores.embedding, None)
+        ).outstanding()
+
+    there = session().read(found, Outstanding())
+    told = [counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]
+    told.insert(1, f"{there.archived} of them to be archived")
+    shape = {"found": {str(task): count for task, count in there.found.items()}, "archived": there.archived}
+    show({**shape, "dry_run": True}, "\n".join(told))
+    say("try: keepsaid memory maintain")
+
+
+def stats() -> None:
+    """Say what memory holds, and when it was last looked after."""
+
+    async def held(stores: Reading) -> Holdings:
+        return await stores.memories.upkeep.holdings()
+
+    there = session().read(held, Holdings({}, {}, {}, {}))
+    shape = holdings_shape(there)
+    lines = [(name, _show_upkeep(shape[name])) for name in ("kinds", "states", "scopes")]
+    lines += [(name, f"{count:,}") for name, count in there.counts.items()]
+    lines.append(("maintained", shape["maintained_at"] or "never"))
+    show(shape, facts(lines, 14))
+    if not there.counts:
+        say(NOTHING)
+
+
+def _show_upkeep(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items()) or "none"
+
+
+def wrong(
+    memory: Annotated[str, typer.Argument(help="A memory that a turn was shown: mem_...")],
+    turn: Annotated[str, typer.Option(help="The turn that was shown it: trn_...; `keepsaid why` names it.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Take it back: it may come to mind again.")] = False,
+) -> None:
+    """Say that a memory was wrong for a turn: it is left out of the next turns there.
+
+    The memory stays, and searches find it. What you said is kept, and `keepsaid why` shows it.
+    """
+    memory_id, turn_id = read("memory", memory), read("turn", turn)
+    if memory_id is None or turn_id is None:
+        no = f"{memory} names no memory" if memory_id is None else f"{turn} names no turn"
+        raise InputError(no, safe="Nothing was changed.", hint="keepsaid why")
+    body = json.dumps({"turn": name("turn", turn_id), "undo": undo}).encode()
+    path = f"/v1/memories/{name('memory', memory_id)}/wrong"
+    done, _ = either(
+        lambda remote: bool(remote.post(path, body)["done"]),
+        lambda instance: judge(instance, memory_id, turn_id, undo=undo),
+    )
+    named = {"memory": name("memory", memory_id), "turn": name("turn", turn_id)}
+    if not done:
+        what = "was not said to be wrong for" if undo else "was not shown to"
+        raise InputError(
+            f"{named['memory']} {what} {named['turn']}",
+            safe="Nothing was changed.",
+            hint=f"keepsaid why --memory {named['memory']}",
+        )
+    told = "may come to mind there again" if undo else "is left out there from the next turn on"
+    show({**named, "wrong": not undo}, f"{named['memory']}  {told}")
+
+
+_TO = ", ".join(Reach)
+
+
+def widen(
+    memory: Annotated[str, typer.Argument(help="A memory: mem_...")],
+    to: Annotated[str, typer.Option(help=f"How far it may be heard: {_TO}.")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the memory.")],
+) -> None:
+    """Let a memory be heard more widely: in its whole conversation, in its person's direct chats, or everywhere.
+
+    Whoever hears it now hears it still. What came from outside stays in its lane.
+    """
+    memory_id = read("memory", memory)
+    if memory_id is None:
+        raise InputError(f"{memory} names no memory", safe="Nothing was changed.", hint="keepsaid memory ls")
+    body = json.dumps({"to": to, "reason": reason}).encode()
+    path = f"/v1/memories/{name('memory', memory_id)}/widen"
+
+    async def done(instance: Instance) -> dict[str, Any]:
+        from keepsaid.interfaces import people  # noqa: PLC0415
+
+        return widened_shape(await people.widen(instance, memory_id, to, reason))
+
+    told, _ = either(lambda remote: dict(remote.post(path, body)["widened"]), done)
+    named = name("memory", memory_id)
+    changed = "is heard as far already" if told["before"] == told["after"] else f"was {told['before']}"
+    show({"memory": named, "widened": told}, f"{named}  {told['after']}  ({changed})")
+
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
 app.command("wrong")(wrong)

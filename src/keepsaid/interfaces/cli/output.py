@@ -1,4 +1,4 @@
-"""Output: data on stdout, talk on stderr, one envelope for programs, aligned text for people."""
+"""Output: data on stdout, talk on stderr, one envelope for programs, aligned text, and progress of what takes long."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from keepsaid.domain.batch import Batch
 from keepsaid.interfaces.cli.escapes import json_line, visible
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.shapes import when
 from keepsaid.text.normal import cut
+
+
+def unless_pruned() -> str:
+    """The end of a sentence that says something is not there."""
+    buffer = session().config().buffer
+    return f"; what is done or dropped is pruned after {buffer.retention_days:g} days (buffer.retention_days)"
+
+
+def gone(batch: Batch) -> list[tuple[str, str]]:
+    """A line in place of a batch's messages, where they were pruned."""
+    return [("pruned", f"its messages went {when(batch.pruned_at)}")] if batch.pruned_at is not None else []
+
 
 SCHEMA_VERSION = 1
 """Version of the `--json` envelope."""
@@ -147,3 +162,36 @@ def tallied(counts: dict[str, int], order: Sequence[str] = ()) -> str:
     """Counts by state: those named first even when they are none, then every other."""
     names = [*order, *sorted(set(counts) - set(order))]
     return "   ".join(f"{name} {counts.get(name, 0):,}" for name in names) or "none"
+
+
+_SAID_EVERY = 10
+
+Tell = Callable[[int, int, str], None]
+"""Hears how much is done, of how much, and what is going on."""
+
+
+@contextmanager
+def progress(total: int, noun: str) -> Iterator[Tell]:
+    """Shows it on stderr; `noun` says what is counted: `kills`."""
+    if session().quiet or not sys.stderr.isatty():
+        yield _plain(noun)
+        return
+    from rich.console import Console  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True, no_color=not session().colour), transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda done, _, what: bar.update(task, completed=done, description=what)
+
+
+def _plain(noun: str) -> Tell:
+    """Says a line now and then, and one at the end."""
+    said = -1
+
+    def tell(done: int, total: int, what: str) -> None:
+        nonlocal said
+        if done // _SAID_EVERY > said or done == total:
+            said = done // _SAID_EVERY
+            say(f"{done:5} of {total} {noun}   {what}".rstrip())
+
+    return tell

@@ -1,7 +1,8 @@
-"""`keepsaid prove`: kills, mixed faults and power cuts on this disk, and a judge says what was lost."""
+"""`keepsaid prove`: kills, mixed faults and power cuts on this disk, and a judge that reads the evidence."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import shutil
@@ -17,17 +18,45 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeError, KeepsaidError
-from keepsaid.interfaces.cli import power
 from keepsaid.interfaces.cli.failure import ERRORS, Misused
-from keepsaid.interfaces.cli.output import Table, counted, duration, show
-from keepsaid.interfaces.cli.progress import progress
+from keepsaid.interfaces.cli.output import Table, counted, duration, progress, show
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.testing.crash.play import Plan
-    from keepsaid.testing.crash.report import Report
     from keepsaid.testing.crash.stage import Cast
-    from keepsaid.testing.power.cuts import Report as CutReport
+    from keepsaid.testing.power.cuts import CutReport
+
+
+_CUT_HEADINGS = ("COMMITS", "CUTS", "ACKNOWLEDGED", "LOST", "HALF THERE", "WHAT IT IS")
+_MEANING = {
+    "full": "a sync for each, as keepsaid runs: nothing may be lost",
+    "normal": "no sync for each: some must be lost, or this proof is blind",
+    "lying": "the disk reports a sync and does nothing: some must be lost",
+}
+
+
+def cut(folder: Path, count: int, seed: int) -> CutReport:
+    """Cut the power of a store in a folder of its own so many times, and of the controls that must lose."""
+    from keepsaid.testing.power.cuts import CONTROLS, cuts  # noqa: PLC0415
+
+    folder.mkdir()
+    with progress(count + 2 * CONTROLS, "power cuts") as tell:
+        return asyncio.run(cuts(folder, count, seed, lambda done, of: tell(done, of, "the power goes")))
+
+
+def told(report: CutReport) -> tuple[Table, str]:
+    """What came of it, for people."""
+    from keepsaid.testing.power.strike import Mode  # noqa: PLC0415
+
+    rows = [
+        (mode, str(tally.cuts), f"{tally.acknowledged:,}", f"{tally.lost:,}", str(tally.corrupt), _MEANING[mode])
+        for mode, tally in report.modes.items()
+    ]
+    broken = report.violations
+    said = counted(len(broken), "violation") if broken else "nothing acknowledged was lost"
+    return Table(_CUT_HEADINGS, tuple(rows)), f"{counted(report.modes[Mode.FULL].cuts, 'power cut')}: {said}"
+
 
 PROGRAM = "keepsaid.interfaces.cli.program:run"
 """What is killed: the program itself."""
@@ -58,7 +87,7 @@ class Proof:
     """What was found: of kills and mixed faults, of power cuts, or of both."""
 
     seed: int
-    played: Report | None
+    played: CutReport | None
     cuts: CutReport | None
 
     @property
@@ -134,7 +163,7 @@ def prove(
     say(f"working in  {place}")
     with _stoppable():
         played = _played(place, Cast(PROGRAM, PRELOAD, seed, fault=fault), plan) if is_played else None
-        proof = Proof(seed, played, power.cut(place / "power", cuts, seed) if cuts else None)
+        proof = Proof(seed, played, cut(place / "power", cuts, seed) if cuts else None)
     if played is not None and played.violations:
         say("the directory is kept: the ledgers of the world outside and the home are in it")
     else:
@@ -173,7 +202,7 @@ def _plan(kills: str) -> Plan:
     return Plan(each, anywhere)
 
 
-def _played(place: Path, cast: Cast, plan: Plan) -> Report:
+def _played(place: Path, cast: Cast, plan: Plan) -> CutReport:
     from keepsaid.testing.crash.fork import StageError  # noqa: PLC0415
     from keepsaid.testing.crash.play import Play  # noqa: PLC0415
 
@@ -195,11 +224,11 @@ def _show(proof: Proof) -> None:
     if proof.played is not None:
         parts += _told(proof.played)
     if proof.cuts is not None:
-        parts += power.told(proof.cuts)
+        parts += told(proof.cuts)
     show(proof.as_json(), *parts, *(f"broken  {one}" for one in proof.violations[:_SHOWN_MAX]))
 
 
-def _told(found: Report) -> list[str | Table]:
+def _told(found: CutReport) -> list[str | Table]:
     """What came of the kills and the mixed faults, for people."""
     from keepsaid.testing.crash.mixed import FAULTS  # noqa: PLC0415
 

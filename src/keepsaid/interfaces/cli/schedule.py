@@ -1,23 +1,54 @@
-"""`keepsaid schedule`: what comes at a time, what came of it, and a person's word on it."""
+"""`keepsaid schedule`: lists, makes, pauses, runs and cancels schedules."""
 
 from __future__ import annotations
 
+import inspect
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from keepsaid.domain.schedule import LIVE
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.given import command_of
 from keepsaid.interfaces.cli.output import Table, facts, one_line, show
 from keepsaid.interfaces.cli.remote import either
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
+
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def command_of(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
+    """A command with an option for each field of `options`, as its annotation says; it calls `run` with the value."""
+    hints = get_type_hints(options, include_extras=True)
+
+    def command(**given: Any) -> None:
+        run(options(**given))
+
+    parameters = [
+        inspect.Parameter(
+            one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=one.default, annotation=hints[one.name]
+        )
+        for one in fields(options)
+    ]
+    command.__name__, command.__doc__, command.__annotations__ = run.__name__, run.__doc__, hints
+    command.__dict__["__signature__"] = inspect.Signature(parameters)
+    return command
+
+
+def from_stdin() -> str:
+    """All of stdin, for an argument that is `-`; what is not UTF-8 is replaced."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+
 
 app = typer.Typer(help="What comes at a time: said, asked or run.", rich_markup_mode=None)
 _ENDED = ("done", "cancelled")

@@ -1,7 +1,8 @@
-"""`keepsaid why`: one turn explained: what was said, what the model saw and why, what it did, what left."""
+"""`keepsaid why`: one turn explained: what was said, what the model saw, what was recalled and why."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,25 +12,170 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.memory import Listener, Memory
 from keepsaid.domain.prompt import Share, shares_of
+from keepsaid.domain.receipt import Feedback, FeedbackState, How, Use
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.inbox import standing, waits
-from keepsaid.interfaces.cli.output import duration, one_line, show, wrapped
-from keepsaid.interfaces.cli.pruned import gone, unless_pruned
-from keepsaid.interfaces.cli.receipts import judged, memories, searched
+from keepsaid.interfaces.cli.output import duration, gone, one_line, show, unless_pruned, wrapped
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.cli.why_memory import explain_absence, explain_memory
 from keepsaid.interfaces.commanded import commanded
 from keepsaid.interfaces.picture import context_bar, one_page
 from keepsaid.interfaces.ranks import rank_shift
-from keepsaid.interfaces.shapes import turn_shape, when
+from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape, when
 from keepsaid.pipeline.prompt.labels import late_before
 from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
 from keepsaid.pipeline.tools.dialogue import questions_in
+from keepsaid.text.normal import cut
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import Reading
+
+
+_SHOWN_MAX = 10
+_WIDTH = 79
+_INDENT = "    "
+_HOW = {How.INJECTED: "shown", How.OPENED: "opened by the model", How.LEFT_OUT: "left out", How.BEYOND: "ranked behind"}
+
+
+def searched(memory: dict[str, Any]) -> list[tuple[str, str]]:
+    """How long recall took, how many each leg found and in what time, and what was missing."""
+    answered = [one for one in memory.get("searched") or [] if not one["why"]]
+    found = [f"{one['leg']} {one['found']} in {one['took_ms']:g} ms" for one in answered]
+    recall = [f"{memory.get('took_ms', 0):g} ms", *found]
+    recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []
+    return [("recall", "   ".join(recall)), *(("missing", leg) for leg in memory.get("missing") or [])]
+
+
+def memories(memory: dict[str, Any], *, everything: bool) -> Iterator[str]:
+    """What was chosen, and what was left out and why."""
+    candidates = memory.get("candidates") or []
+    chosen = [one for one in candidates if one["chosen"]]
+    left = [one for one in candidates if not one["chosen"]]
+    behind = len(memory.get("beyond") or [])
+    yield f"CHOSEN {len(chosen)}"
+    yield from (_candidate(one) for one in chosen)
+    causes = Counter(str(one.get("cause", "")) for one in left)
+    grouped = "   ".join(filter(None, (f"{cause} {count}" for cause, count in causes.most_common())))
+    yield f"LEFT OUT {len(left)}   {grouped}".rstrip() + (f"   (and {behind} that ranked behind)" if behind else "")
+    shown = left if everything else left[:_SHOWN_MAX]
+    yield from (_candidate(one) for one in shown)
+    if len(shown) < len(left):
+        yield f"  {len(left) - len(shown)} more: --all lists them"
+
+
+def _candidate(one: dict[str, Any]) -> str:
+    """A memory in three lines: where the legs had it, what it says, what became of it."""
+    legs = one.get("legs") or [[one["leg"], one["rank"], one["score"]]]
+    places = "  ".join(f"{leg} #{rank} ({score:.3g})" for leg, rank, score, *_ in legs)
+    value = f"  {one['value']:.3f}" if one.get("value") else ""
+    return "\n".join(
+        (
+            f"  {name('memory', one['id'])}{value}  {places}",
+            shortened(f"{_INDENT}[{one['kind']}] {one['text']}"),
+            f"{_INDENT}{one['reason']}{_measured(one)}",
+        )
+    )
+
+
+def _measured(one: dict[str, Any]) -> str:
+    """The numbers of a verdict, each beside the least that passes."""
+    numbers = (
+        f"{what} {value:.3g}" + ("" if least is None else f" of {least:.3g}")
+        for what, value, least in one.get("measured") or []
+    )
+    told = ", ".join(numbers)
+    return f" ({told})" if told else ""
+
+
+def shortened(text: str) -> str:
+    """A text on one line of eighty characters; what it begins with stays."""
+    begins = text[: len(text) - len(text.lstrip())]
+    return cut(begins + " ".join(visible(text).split()), _WIDTH)
+
+
+def judged(feedback: Sequence[Feedback]) -> list[tuple[str, str]]:
+    """What people said of memories."""
+    return [
+        (
+            "wrong" if said.state is FeedbackState.WRONG else "withdrawn",
+            f"{name('memory', said.memory_id)} for {name('turn', said.turn_id)}, said by {said.by} {when(said.at)}",
+        )
+        for said in feedback
+    ]
+
+
+def uses(found: Sequence[Use]) -> Iterator[str]:
+    """The turns a memory came up in, newest first."""
+    for use in found:
+        one: dict[str, Any] = use.found if isinstance(use.found, dict) else {}
+        why = str(one.get("reason") or "")
+        why = why or (f"it was number {one['rank']}" if use.how is How.BEYOND and one else "")
+        yield f"  {name('turn', use.turn_id)}  {when(use.at)}  {_HOW[use.how]}"
+        yield shortened(f"{_INDENT}{use.lane.channel} {use.lane.key}" + (f": {why}" if why else ""))
+
+
+_OWNER = Listener(None, everything=True)
+
+
+def explain_memory(thing: str) -> None:
+    """In which turns a memory was shown, opened or left out, and what was said of that."""
+    number = _numbered(thing)
+
+    async def looked_up(stores: Reading) -> tuple[Memory | None, Sequence[Use], Sequence[Feedback]]:
+        known = await stores.memories.get(_OWNER, number)
+        return known, await stores.views.uses(number, USES_MAX), await stores.views.feedback(number)
+
+    nothing: tuple[Memory | None, Sequence[Use], Sequence[Feedback]] = (None, (), ())
+    memory, found, feedback = session().read(looked_up, nothing)
+    if memory is None:
+        raise _unknown(thing)
+    heading = f"CAME UP IN {len(found)} of the turns on record" if found else "CAME UP IN no turn on record"
+    said = wrapped(judged(feedback))
+    parts = (_headed(memory), *filter(None, (said,)), heading, *uses(found))
+    show(came_up_shape(memory, found, feedback), *parts)
+
+
+def explain_absence(turn: TurnStory, thing: str) -> None:
+    """Why a turn was not shown a memory."""
+    from keepsaid.interfaces.absence import absence, listened  # noqa: PLC0415 - the words of relevance cost time
+
+    number = _numbered(thing)
+
+    async def looked_up(stores: Reading) -> tuple[Memory | None, bool]:
+        known = await stores.memories.get(_OWNER, number)
+        heard = known is not None and await stores.memories.get(listened(turn), number) is not None
+        return known, heard
+
+    nothing: tuple[Memory | None, bool] = (None, False)
+    memory, heard = session().read(looked_up, nothing)
+    if memory is None:
+        raise _unknown(thing)
+    why = absence(turn, memory, heard=heard)
+    told = [
+        ("turn", f"{name('turn', turn.turn_id)}   {when(turn.started_at)}"),
+        *(("said", shortened(one.text)) for one in turn.messages),
+        (why.stage.replace("_", " "), why.why),
+    ]
+    show(absent_shape(turn, memory, why), _headed(memory), wrapped(told))
+
+
+def _headed(memory: Memory) -> str:
+    return shortened(f"{name('memory', memory.id)}  [{memory.new.kind}] {memory.text}")
+
+
+def _numbered(thing: str) -> int:
+    number = read("memory", thing)
+    if number is None:
+        raise _unknown(thing)
+    return number
+
+
+def _unknown(thing: str) -> InputError:
+    return InputError(f"there is no memory {thing}", safe="Nothing was changed.", hint="keepsaid memory ls")
+
 
 _SEARCHED_MAX = 1_000
 _ENDED = {"fill": "answered", "clear": "cleared", "expire": "expired"}

@@ -52,7 +52,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CutReport:
     """What came of all cuts, by mode; `findings` are sentences, each with what is needed to see it again.
 
     Those of them are `broken` that must not be: any at FULL, and what is half there at NORMAL.
@@ -85,7 +85,7 @@ class Report:
 
 async def cuts(
     folder: Path, count: int, seed: int, progress: Callable[[int, int], None], controls: int = CONTROLS
-) -> Report:
+) -> CutReport:
     """Cut the power `count` times at FULL, and `controls` times in each of the other modes.
 
     `folder` exists and is left as it was; `progress` is told how many cuts are done, and of how many. The same
@@ -106,7 +106,7 @@ async def cuts(
                 findings += [f"{place}: {fault}" for fault in (*_loss(one), *one.corrupt)]
                 broken += [f"{place}: {fault}" for fault in _forbidden(mode, one)]
                 progress(sum(tally.cuts for tally in tallies.values()), sum(wanted.values()))
-    return Report(tallies, tuple(findings), tuple(broken))
+    return CutReport(tallies, tuple(findings), tuple(broken))
 
 
 async def store_cuts(folder: Path, mode: Mode, seed: str, times: int = _CUTS_OF_A_STORE) -> AsyncIterator[Cut]:
