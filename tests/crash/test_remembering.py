@@ -13,7 +13,7 @@ from tests.crash.remembering import ROUNDS
 from tests.unit.derived import Answers, answers, differing, lose_everything
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.deep import look_deep
+from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.testing.clock import CountingIds
 from keepsaid.testing.crash.points import points

@@ -17,7 +17,7 @@ import pytest
 from tests.migration.files import NEXT, PARTS, Newer, bytes_of, made, rows, schema, versions, with_a_message
 from tests.waits import HANG_S
 
-from keepsaid.adapters.sqlite.care import examine
+from keepsaid.adapters.sqlite.integrity import examine
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.sqlite.stores import open_stores, read_stores

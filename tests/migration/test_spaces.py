@@ -11,8 +11,7 @@ from keepsaid.adapters.embedders.endpoint import revision_of
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_rows import space_names
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.query import every
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.domain.search import VectorSpace
 from keepsaid.text.normal import digest
 

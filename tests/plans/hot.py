@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import apsw
 from tests.plans.large import NOW, QUEUED_FROM, STEP, WAITING_FROM
 
-from keepsaid.adapters.sqlite.query import numbers
-from keepsaid.adapters.sqlite.statements import load, many
+from keepsaid.adapters.sqlite.query import load, many, numbers
 
 LATER = NOW + 86_400_000
 _MESSAGE = 5 * STEP + 7

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import apsw
 
-from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.operations import buffer_commits, start
+from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.message import Inbound, Marks
 from keepsaid.testing.builders import AT_ONCE, arrival, said

@@ -11,7 +11,7 @@ from tests.property.scope_world import OWNER, PEOPLE, Ear, Known, World
 from keepsaid.domain.bundle import Edge, Entry, Record, Tombstone
 from keepsaid.domain.people import Person
 from keepsaid.interfaces.exporting import listeners_of
-from keepsaid.ports.memory_store import Told
+from keepsaid.ports.memory_store import BundleContents
 
 READS, SEEDS = 120, (1,)
 
@@ -44,7 +44,7 @@ async def leaks(walk: Walk, *persons: str) -> list[str]:
     return odd
 
 
-def _read(told: Told) -> list[Record]:
+def _read(told: BundleContents) -> list[Record]:
     return list(told.records)
 
 

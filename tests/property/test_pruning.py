@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.sqlite.deep import look_deep
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
+from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import EpisodesKept, Fail, Failure, Intake, Shown
 from keepsaid.domain.message import Marks

@@ -16,7 +16,7 @@ from keepsaid.domain.bundle import Entry, Record, Verdict
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.interfaces.bundle_file import FORMAT, KIND, write_lines
 from keepsaid.interfaces.importing import Here, Wanted, became, imported, would_import
-from keepsaid.ports.memory_store import Told
+from keepsaid.ports.memory_store import BundleContents
 from keepsaid.testing.contracts.memories import AUDIT
 
 NOW = 1_000
@@ -71,7 +71,7 @@ async def home(folder: Path, name: str) -> AsyncIterator[SqliteMemories]:
 async def bundle(store: SqliteMemories, file: Path) -> list[dict[str, Any]]:
     """Export a store; the records of the bundle."""
 
-    def write(told: Told) -> list[dict[str, Any]]:
+    def write(told: BundleContents) -> list[dict[str, Any]]:
         with file.open("wb") as out:
             write_lines(out, told, {"made_at": "then", "persons": []})
         return [json.loads(line) for line in file.read_text("utf-8").splitlines()[1:-1]]
@@ -82,7 +82,7 @@ async def bundle(store: SqliteMemories, file: Path) -> list[dict[str, Any]]:
 async def records_of(store: SqliteMemories) -> list[dict[str, Any]]:
     """What a bundle of the store would hold."""
 
-    def read(told: Told) -> list[dict[str, Any]]:
+    def read(told: BundleContents) -> list[dict[str, Any]]:
         return [line_of(one) for one in told.records]
 
     return await store.bundles.tell([AUDIT], read)

@@ -11,9 +11,9 @@ import apsw
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.ledger import CommitTable, Ledger
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import buffer_commits
+from keepsaid.adapters.sqlite.writer import CommitTable, Ledger
 
 _BELOW = "unix"
 

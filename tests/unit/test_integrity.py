@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from keepsaid import Episode, Keepsaid, Message
-from keepsaid.adapters.sqlite.deep import look_deep
+from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.domain.ids import show
 
 SETTINGS = {"models": {"chat": "none"}, "buffer": {"window_ms": 0}}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.disk import Disk, layered
 
 from keepsaid.adapters.sqlite.intake import Intake
-from keepsaid.adapters.sqlite.ledger import CommitTable, Ledger, Refused
+from keepsaid.adapters.sqlite.writer import CommitTable, Ledger, Refused
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.commits import Receive, Received
 from keepsaid.domain.message import Content, Marks

@@ -16,12 +16,11 @@ from tests.unit.disk import Disk, opened
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.ledger import CommitTable, Ledger, Refused
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.adapters.sqlite.writer import CommitTable, Ledger, Refused, Writer
 from keepsaid.domain.commits import Commit, Intake, Receive, Received, Relinquish
 from keepsaid.domain.message import Content
 from keepsaid.domain.states import IllegalMove, move

@@ -10,9 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_blocks import pack
 from keepsaid.adapters.sqlite.memory_codes import Codes, least, signs_of
-from keepsaid.adapters.sqlite.memory_vectors import VectorIndex
+from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, pack
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.search import VectorSpace

@@ -7,7 +7,6 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.ledger import Ledger, Refused
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, key_hash
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
@@ -15,7 +14,7 @@ from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
-from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.adapters.sqlite.writer import Ledger, Refused, Writer
 from keepsaid.domain.memory import Source
 from keepsaid.errors import ForeignStore
 from keepsaid.testing.clock import CountingIds

@@ -11,11 +11,10 @@ import pytest
 
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.deep import look_deep
+from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.memory_index import settled
-from keepsaid.adapters.sqlite.memory_score import scores
+from keepsaid.adapters.sqlite.memory_score import number, scores
 from keepsaid.adapters.sqlite.memory_store import open_memories
-from keepsaid.adapters.sqlite.memory_terms import number
 from keepsaid.adapters.sqlite.memory_words import STRETCH, best, outside, pack_words, stretches
 from keepsaid.adapters.sqlite.query import only
 from keepsaid.domain.memory import Found, Listener, NewMemory

@@ -12,7 +12,7 @@ from keepsaid import Episode, Keepsaid
 from keepsaid.adapters.sqlite import outbox, rows
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.context import context, span
-from keepsaid.adapters.sqlite.deep import look_deep
+from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.rows import WITHHELD
 from keepsaid.adapters.sqlite.sealing import keep_sealed, seal_all, sealed_tables, unsealed

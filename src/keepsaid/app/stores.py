@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from keepsaid.adapters.sqlite.care import Checkup, copy, examine, library_version
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
-from keepsaid.adapters.sqlite.deep import DeepLook, look_deep
+from keepsaid.adapters.sqlite.integrity import Checkup, DeepLook, copy, examine, library_version, look_deep
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.pair import accept_loss
 from keepsaid.adapters.sqlite.stores import check_stores, read_stores

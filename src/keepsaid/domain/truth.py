@@ -15,7 +15,7 @@ from keepsaid.domain.visibility import within
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SlotStatement:
     """One statement about a slot, under its key; times are milliseconds UTC.
 
     It holds from `start`, until `ends` if it says so. `memory_id` is the memory that has it, 0 for none yet; one that
@@ -48,12 +48,12 @@ class Period:
     value: str
     scope: str
     start: int
-    told: list[Told] = field(default_factory=list)
+    told: list[SlotStatement] = field(default_factory=list)
     until: int | None = None
-    after: Told | None = None
+    after: SlotStatement | None = None
 
     @property
-    def founder(self) -> Told:
+    def founder(self) -> SlotStatement:
         """The statement that gave the memory its name, or is to give it: the first."""
         return next((one for one in self.told if one.founds), self.told[0])
 
@@ -64,24 +64,24 @@ class Period:
         ends = max(said)[2] if said else None
         return None if ends is None or any(one.start >= ends for one in self.told) else ends
 
-    def takes(self, told: Told, scope: str) -> bool:
+    def takes(self, told: SlotStatement, scope: str) -> bool:
         """Whether a statement that follows says that it goes on; a memory of `scope` is not taken for another."""
         both_found = told.founds and told.scope == scope and any(one.founds and one.scope == scope for one in self.told)
         return told.value == self.value and not both_found
 
-    def close(self, told: Told | None) -> None:
+    def close(self, told: SlotStatement | None) -> None:
         """End it by what was told next, or by its own word, whichever is first."""
         self.until = self.ends
         if told is not None and (self.until is None or told.start < self.until):
             self.until, self.after = told.start, told
 
 
-def periods(told: Sequence[Told]) -> list[Period]:
+def periods(told: Sequence[SlotStatement]) -> list[Period]:
     """What held when, in each scope that anything was said in; every statement is in exactly one period."""
     return [period for scope in sorted({one.scope for one in told}) for period in _of(scope, told)]
 
 
-def _of(scope: str, told: Sequence[Told]) -> Iterator[Period]:
+def _of(scope: str, told: Sequence[SlotStatement]) -> Iterator[Period]:
     heard = sorted((one for one in told if within(scope, one.scope)), key=lambda one: one.place)
     corrections = [one for one in heard if one.corrects]
     found: list[Period] = []
@@ -109,7 +109,7 @@ def _of(scope: str, told: Sequence[Told]) -> Iterator[Period]:
             yield period
 
 
-def _outranks(by: Told, one: Told) -> bool:
+def _outranks(by: SlotStatement, one: SlotStatement) -> bool:
     """Whether a correction says that a statement never held."""
     extracted = not one.corrects and one.said_at <= by.said_at
     return extracted and by.start <= one.start and by.value != one.value

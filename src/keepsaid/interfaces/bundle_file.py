@@ -16,7 +16,7 @@ from keepsaid.domain.bundle_lines import Misfit, line_of, record_in
 from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.partials import clear, held, partial_of
 from keepsaid.memory.importing import Line
-from keepsaid.ports.memory_store import Told
+from keepsaid.ports.memory_store import BundleContents
 
 KIND, FORMAT = "keepsaid memory", 1
 LINE_BYTES_MAX = 8_000_000
@@ -24,7 +24,7 @@ _SAFE = "Nothing was imported."
 _AGAIN = "keepsaid data export FILE"
 
 
-def write_lines(out: IO[bytes], told: Told, about: dict[str, Any]) -> None:
+def write_lines(out: IO[bytes], told: BundleContents, about: dict[str, Any]) -> None:
     """Write a bundle: its header, which tells `about` it, its records and its end."""
     header = {"type": KIND, "format": FORMAT, "schema": told.schema, "forgotten_key": told.key_print}
     whole, count = hashlib.sha256(), -1

@@ -14,10 +14,10 @@ from keepsaid.interfaces.bundle_file import placed, write_lines
 from keepsaid.interfaces.pages import write_pages
 from keepsaid.interfaces.partials import NAMED
 from keepsaid.interfaces.shapes import Shape
-from keepsaid.ports.memory_store import Bundles, Told
+from keepsaid.ports.memory_store import BundleContents, Bundles
 from keepsaid.text.normal import normalise
 
-FORMATS: dict[str, tuple[str, Callable[[IO[bytes], Told, dict[str, Any]], None]]] = {
+FORMATS: dict[str, tuple[str, Callable[[IO[bytes], BundleContents, dict[str, Any]], None]]] = {
     "jsonl": ("jsonl", write_lines),
     "markdown": ("md", write_pages),
 }
@@ -57,7 +57,7 @@ async def exported(bundles: Bundles, target: Path, form: str, persons: Sequence[
         "persons": [one.person for one in listeners if not one.everything],
     }
 
-    def write(told: Told) -> dict[str, int]:
+    def write(told: BundleContents) -> dict[str, int]:
         with placed(place, force=force) as out:
             FORMATS[form][1](out, told, about)
         return dict(told.counts)

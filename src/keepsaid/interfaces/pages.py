@@ -9,14 +9,14 @@ from keepsaid.domain.bundle import Entry
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory
 from keepsaid.interfaces.shapes import when
-from keepsaid.ports.memory_store import Told
+from keepsaid.ports.memory_store import BundleContents
 
 _NOBODY = "Nobody in particular"
 _DAY_CHARS = 10
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_{}[]<>#|"})
 
 
-def write_pages(out: IO[bytes], told: Told, about: dict[str, Any]) -> None:
+def write_pages(out: IO[bytes], told: BundleContents, about: dict[str, Any]) -> None:
     """Write what was learned, by subject and kind; what was said word for word is counted alone."""
     known: dict[str, dict[Kind, list[str]]] = defaultdict(lambda: defaultdict(list))
     rest = 0

@@ -257,7 +257,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BundleContents:
     """What is exported: how many records of each type there are, and the records, which are read while one iterates.
 
     `schema` is the version of the store's schema, `key_print` tells which key the tombstones are made with.
@@ -272,7 +272,7 @@ class Told:
 class Bundles(Protocol):
     """Memory as it leaves a home and enters another. What is read is read for listeners, and for no others."""
 
-    async def tell(self, listeners: Sequence[Listener], write: Callable[[Told], T]) -> T:
+    async def tell(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
         """What `write` makes of all that one of the listeners may hear, as of one moment; it runs in a thread.
 
         A person is told as well what was said in direct chats with that person. Persons are told with those they are

@@ -1,4 +1,4 @@
-"""Busy lanes: batches that join a running turn, or the batch of a turn that is abandoned for them."""
+"""Batches that join a running turn, replace it, or are dropped by a person."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.journal import tell
+from keepsaid.adapters.sqlite.query import every, load, one
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import lane_row, refresh_ready
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
-from keepsaid.domain.fact import Over, abandoned, ended
+from keepsaid.domain.commits import Drop
+from keepsaid.domain.fact import Over, abandoned, dropped, ended
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
 
@@ -90,3 +90,19 @@ def leave_unseen(db: apsw.Connection, turn_id: int) -> None:
 def steered(db: apsw.Connection, turn_id: int) -> tuple[Steered, ...]:
     """What the steps of an open turn were shown beside its own messages."""
     return tuple(Steered(row[0], row[1], rows.messages_of(db, row[0])) for row in every(db, SQL["steered"], (turn_id,)))
+
+
+DROP = load("drop")
+
+
+def drop(db: apsw.Connection, commit: Drop) -> bool:
+    """Drop a queued batch that no turn was shown; a turn that an earlier attempt left open is over."""
+    row = one(db, DROP["waiting"], (commit.batch_id,))
+    if row is None:
+        return False
+    state, lane_id, messages = row
+    db.execute(DROP["drop"], (commit.batch_id, move("batch", state, "drop"), commit.reason, commit.at))
+    tell(db, commit.at, dropped(commit.batch_id, messages))
+    abandon(db, commit.batch_id, (commit.reason, Over.DROPPED), commit.at)
+    refresh_ready(db, lane_id)
+    return True

@@ -1,25 +1,62 @@
-"""Chronicles as they are read: a batch with its messages, turns, steps and replies, and all their times."""
+"""Chronicles: a batch with its messages, turns, steps and replies; and where memories come from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite import bodies, rows
-from keepsaid.adapters.sqlite.buffer_view import SQL as VIEWS
-from keepsaid.adapters.sqlite.buffer_view import batch_of
+from keepsaid.adapters.sqlite import intake, rows
 from keepsaid.adapters.sqlite.operations import SqliteLanes
-from keepsaid.adapters.sqlite.query import every, one, only
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.trails import SqliteTrails
+from keepsaid.adapters.sqlite.query import every, load, numbers, one, only
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.views import SQL as VIEWS
+from keepsaid.adapters.sqlite.views import batch_of
+from keepsaid.domain.memory import Source
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, Spawned, StepLife, TurnLife
 
-SQL = load("chronicle")
+SQL = load("trails")
+_LOOKUPS = {"message": "said", "reply": "answered", "turn": "answered", "finding": "found"}
+
+
+class SqliteTrails:
+    """What memories were made from; read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def missing(self, sources: Sequence[Source]) -> frozenset[Source]:
+        """Those of the messages, replies, turns and findings that are there no more."""
+        return await self._readers.run(_missing, frozenset(sources))
+
+    async def shown(self, turns: Sequence[int]) -> Mapping[int, Sequence[int]]:
+        """The memories that these turns were shown."""
+        return await self._readers.run(_shown, tuple(turns))
+
+
+def _missing(db: apsw.Connection, sources: frozenset[Source]) -> frozenset[Source]:
+    return frozenset(one for one in sources if not _is_there(db, one))
+
+
+def _is_there(db: apsw.Connection, source: Source) -> bool:
+    """What is of another kind, or named otherwise, came from elsewhere: nothing is known of it here."""
+    number = source.ref.partition(":")[0]
+    lookup = _LOOKUPS.get(source.kind)
+    return lookup is None or not number.isdecimal() or bool(only(db, SQL[lookup], (int(number),))[0])
+
+
+def _shown(db: apsw.Connection, turns: tuple[int, ...]) -> Mapping[int, Sequence[int]]:
+    found: dict[int, list[int]] = {}
+    for turn_id, memory_id in every(db, SQL["shown"], (numbers((0, *turns)),)):
+        found.setdefault(turn_id, []).append(memory_id)
+    return found
+
+
+CHRONICLE = load("chronicle")
 
 
 class SqliteChronicles(SqliteLanes):
@@ -55,22 +92,22 @@ def _of_message(db: apsw.Connection, message_id: int) -> Chronicle | None:
     batch = one(db, VIEWS["batch_of"], place)
     if batch is not None:
         return _of_batch(db, batch[0])
-    due_at = only(db, SQL["due_at"], place[:1])[0]
-    return Chronicle((rows.message(row),), due_at=due_at, redeliveries=bodies.redeliveries(db, [message_id]))
+    due_at = only(db, CHRONICLE["due_at"], place[:1])[0]
+    return Chronicle((rows.message(row),), due_at=due_at, redeliveries=intake.redeliveries(db, [message_id]))
 
 
 def _of_turn(db: apsw.Connection, turn_id: int) -> Chronicle | None:
-    row = one(db, SQL["batch_of_turn"], (turn_id,))
+    row = one(db, CHRONICLE["batch_of_turn"], (turn_id,))
     return None if row is None else _of_batch(db, row[0])
 
 
 def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
-    row = one(db, SQL["known_batch"], (batch_id,))
+    row = one(db, CHRONICLE["known_batch"], (batch_id,))
     if row is None:
         return None
     lane_id, first, first_at, later, ended_at, owner, lease_until, alone, task_id = row
     batch, _ = batch_of(db, batch_id)
-    ahead = one(db, SQL["ahead"], (lane_id, first)) if batch.state == "queued" else None
+    ahead = one(db, CHRONICLE["ahead"], (lane_id, first)) if batch.state == "queued" else None
     task = one(db, VIEWS["task"], (task_id,))
     replies = rows.replies(db, VIEWS["replies_of_batch"], (batch_id,))
     messages = rows.messages_of(db, batch_id)
@@ -86,16 +123,16 @@ def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
             bool(alone),
             batch_of(db, ahead[0])[0] if ahead else None,
         ),
-        tuple(_turn(db, *turn) for turn in every(db, SQL["turns"], (batch_id,))),
+        tuple(_turn(db, *turn) for turn in every(db, CHRONICLE["turns"], (batch_id,))),
         tuple(_reply(db, reply) for reply in replies),
         Spawned(*task) if task else None,
-        redeliveries=bodies.redeliveries(db, [message.id for message in messages]),
+        redeliveries=intake.redeliveries(db, [message.id for message in messages]),
     )
 
 
 def _turn(db: apsw.Connection, turn_id: int, *columns: Any) -> TurnLife:
     state, reason, model, tokens_in, tokens_out, cost, started_at, ended_at = columns
-    steps = tuple(_step(*step) for step in every(db, SQL["steps"], (turn_id,)))
+    steps = tuple(_step(*step) for step in every(db, CHRONICLE["steps"], (turn_id,)))
     usage = Usage(tokens_in, tokens_out, cost)
     return TurnLife(turn_id, state, reason, model, usage, started_at, ended_at, steps)
 
@@ -106,13 +143,13 @@ def _step(*columns: Any) -> StepLife:
 
 
 def _reply(db: apsw.Connection, reply: Reply) -> ReplyLife:
-    next_at, ended_at, provider_id = only(db, SQL["reply"], (reply.id,))
-    moves = tuple(ReplyMove(*move) for move in every(db, SQL["moves"], (reply.id,)))
+    next_at, ended_at, provider_id = only(db, CHRONICLE["reply"], (reply.id,))
+    moves = tuple(ReplyMove(*move) for move in every(db, CHRONICLE["moves"], (reply.id,)))
     return ReplyLife(reply, next_at, ended_at, provider_id, moves)
 
 
 def _decided(db: apsw.Connection, since: int, before: int, limit: int) -> Sequence[Decided]:
-    found = every(db, SQL["decided"], (since, before, limit))
+    found = every(db, CHRONICLE["decided"], (since, before, limit))
     return [_judged(*row) for row in found]
 
 

@@ -1,13 +1,15 @@
-"""Collection: sessions that are marked are claimed, read under a fence, and their marks cleared."""
+"""Extraction jobs: marked sessions are claimed, read under a fence, and cleared; episodes that are recorded."""
 
 from __future__ import annotations
 
+import json
+
 import apsw
 
-from keepsaid.adapters.sqlite.query import Row, every, one, only, run
+from keepsaid.adapters.sqlite import steps
+from keepsaid.adapters.sqlite.journal import tell
+from keepsaid.adapters.sqlite.query import Row, every, load, one, only, run
 from keepsaid.adapters.sqlite.sessions import invalidate
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.collection import (
     RIPE,
     ClaimCollection,
@@ -21,25 +23,45 @@ from keepsaid.domain.collection import (
     MarkUnprocessed,
     RequeueCollection,
 )
+from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.fact import read_to, unreadable
 from keepsaid.domain.finding import Finding, decoded, encoded
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.redaction import Mark
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Usage
 
-SQL = load("collection")
+SQL = load("episodes")
+
+
+def kept(db: apsw.Connection, commit: EpisodesKept) -> int:
+    """Clear episode work, and keep where messages hold secrets; returns how many batches had work."""
+    for message_id, found in commit.redactions:
+        run(db, SQL["keep_marks"], (message_id, json.dumps(found)))
+    for batch_id in commit.batch_ids:
+        steps.done(db, batch_id)
+    return sum(run(db, SQL["kept"], (batch_id,)) for batch_id in commit.batch_ids)
+
+
+def marks(db: apsw.Connection, message_id: int) -> tuple[Mark, ...]:
+    """Where a message's text holds secrets, as its recorder found."""
+    row = one(db, SQL["marks"], (message_id,))
+    return () if row is None else tuple(Mark(*mark) for mark in json.loads(row[0]))
+
+
+COLLECTION = load("collection")
 RUN = "collection"
 
 
 def claim(db: apsw.Connection, commit: ClaimCollection) -> Collecting | None:
     """Claim the session that is due for longest; one that has to wait is not due any more."""
-    while (row := one(db, SQL["due"], (commit.at,))) is not None:
+    while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
         found = _claimable(db, commit, row)
         if found is not None:
             state = move("collection", row[2], "claim")
-            db.execute(SQL["claim"], (found.session_id, state, commit.lease_until, commit.owner))
+            db.execute(COLLECTION["claim"], (found.session_id, state, commit.lease_until, commit.owner))
             return found
-        db.execute(SQL["wait"], (row[0], move("collection", row[2], "wait")))
+        db.execute(COLLECTION["wait"], (row[0], move("collection", row[2], "wait")))
     return None
 
 
@@ -59,11 +81,11 @@ def _claimable(db: apsw.Connection, commit: ClaimCollection, row: Row) -> Collec
 
 
 def _ripe(db: apsw.Connection, lane_id: int, after: int, session_id: int) -> bool:
-    return bool(only(db, SQL["ripe"], (lane_id, after, session_id, RIPE))[0] >= RIPE)
+    return bool(only(db, COLLECTION["ripe"], (lane_id, after, session_id, RIPE))[0] >= RIPE)
 
 
 def _finding(db: apsw.Connection, session_id: int, lane: Lane) -> Finding | None:
-    row = one(db, SQL["finding"], (session_id,))
+    row = one(db, COLLECTION["finding"], (session_id,))
     if row is None:
         return None
     statements, usage = decoded(row[5]), Usage(row[6], row[7], row[8])
@@ -73,43 +95,45 @@ def _finding(db: apsw.Connection, session_id: int, lane: Lane) -> Finding | None
 def keep_finding(db: apsw.Connection, commit: KeepFinding) -> bool:
     """Keep what was found, one finding of a session at a time."""
     found, usage = commit.finding, commit.finding.usage
-    row = one(db, SQL["held"], (found.session_id, commit.fence))
-    if row is None or one(db, SQL["finding"], (found.session_id,)) is not None:
+    row = one(db, COLLECTION["held"], (found.session_id, commit.fence))
+    if row is None or one(db, COLLECTION["finding"], (found.session_id,)) is not None:
         return False
     place = found.id, found.session_id, row[1], found.first, found.last
     costs = usage.tokens_in, usage.tokens_out, usage.cost_micros
-    db.execute(SQL["keep_finding"], (*place, found.extractor, encoded(found.statements), *costs, found.created_at))
+    db.execute(
+        COLLECTION["keep_finding"], (*place, found.extractor, encoded(found.statements), *costs, found.created_at)
+    )
     return True
 
 
 def collected(db: apsw.Connection, commit: Collected) -> Left:
     """What was read is done with; the mark goes with the last record."""
-    row = one(db, SQL["held"], (commit.session_id, commit.fence))
+    row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
         return Left.REFUSED
     state, _, last, processed, ruled, marked = row
     if commit.finding_id is not None:
-        db.execute(SQL["applied"], (commit.finding_id, commit.session_id, commit.at))
+        db.execute(COLLECTION["applied"], (commit.finding_id, commit.session_id, commit.at))
     if commit.thorough:
         processed = max(processed, commit.until)
     ruled = max(ruled, commit.until)
     if processed < last:
         left = processed or None, ruled, max(marked, last), move("collection", state, "leave"), commit.at
-        db.execute(SQL["read"], (commit.session_id, *left))
+        db.execute(COLLECTION["read"], (commit.session_id, *left))
         return Left.MARKED
     done = processed, ruled, None, move("collection", state, "finish"), None
-    db.execute(SQL["read"], (commit.session_id, *done))
+    db.execute(COLLECTION["read"], (commit.session_id, *done))
     tell(db, commit.at, read_to(commit.session_id, processed))
     return Left.CLEARED
 
 
 def failed(db: apsw.Connection, commit: CollectionFailed) -> bool:
     """A reading came to nothing."""
-    row = one(db, SQL["held"], (commit.session_id, commit.fence))
+    row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
         return False
     state = move("collection", row[0], "park" if commit.next_at is None else "fail")
-    db.execute(SQL["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
+    db.execute(COLLECTION["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
     if commit.next_at is None:
         tell(db, commit.at, unreadable(commit.session_id, commit.error))
     return True
@@ -117,16 +141,16 @@ def failed(db: apsw.Connection, commit: CollectionFailed) -> bool:
 
 def requeue(db: apsw.Connection, commit: RequeueCollection) -> bool:
     """Read a parked session again."""
-    row = one(db, SQL["parked"], (commit.session_id,))
+    row = one(db, COLLECTION["parked"], (commit.session_id,))
     if row is None or row[0] != "parked":
         return False
-    db.execute(SQL["requeue"], (commit.session_id, move("collection", row[0], "requeue"), commit.at))
+    db.execute(COLLECTION["requeue"], (commit.session_id, move("collection", row[0], "requeue"), commit.at))
     return True
 
 
 def mark_one(db: apsw.Connection, commit: Invalidate) -> bool:
     """Mark one session."""
-    row = one(db, SQL["last_record"], (commit.session_id,))
+    row = one(db, COLLECTION["last_record"], (commit.session_id,))
     if row is None or not row[0] <= commit.record <= row[1]:
         return False
     return invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
@@ -134,25 +158,25 @@ def mark_one(db: apsw.Connection, commit: Invalidate) -> bool:
 
 def mark_unprocessed(db: apsw.Connection, commit: MarkUnprocessed) -> Marked:
     """Mark some of the sessions that have unread records."""
-    rows = every(db, SQL["unread"], (commit.after, commit.limit))
+    rows = every(db, COLLECTION["unread"], (commit.after, commit.limit))
     count = 0
     for session_id, first, last, processed, ruled in rows:
         if last >= first and last > (processed if commit.thorough else max(processed, ruled)):
             count += invalidate(db, session_id, last, commit.reason, commit.at)
     if len(rows) == commit.limit:
         return Marked(count, rows[-1][0])
-    db.execute(SQL["ran"], (RUN, commit.at))
+    db.execute(COLLECTION["ran"], (RUN, commit.at))
     return Marked(count, None)
 
 
 def void(db: apsw.Connection, owner: str, at: int) -> None:
     """At start: what others had claimed is due, and what waits for a time."""
-    for session_id, state in every(db, SQL["claimed_elsewhere"], (owner,)):
-        db.execute(SQL["give_back"], (session_id, move("collection", state, "leave"), at))
-    run(db, SQL["at_once"], (at,))
+    for session_id, state in every(db, COLLECTION["claimed_elsewhere"], (owner,)):
+        db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))
+    run(db, COLLECTION["at_once"], (at,))
 
 
 def read_anew(db: apsw.Connection, lane_id: int, at: int) -> None:
     """Refuse what is being read in a lane now: it was begun before what it reads was forgotten."""
-    for session_id, state in every(db, SQL["claimed_in"], (lane_id,)):
-        db.execute(SQL["give_back"], (session_id, move("collection", state, "leave"), at))
+    for session_id, state in every(db, COLLECTION["claimed_in"], (lane_id,)):
+        db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))

@@ -1,20 +1,21 @@
-"""The context of a lane: the summary in force and the records after it, and the commits that move its head."""
+"""The context of a lane: the summary in force and the records after it, and copies of summaries for memory."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.query import Row, every, every_replaced, one, only
+from keepsaid.adapters.sqlite.journal import tell
+from keepsaid.adapters.sqlite.query import Row, every, every_replaced, load, one, only, run
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.sessions import mark, rotate
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.telling import tell
-from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
-from keepsaid.domain.context import POSTS_MAX, LaneTail, Post, Span, Stretch
+from keepsaid.domain.compaction import Cut, CutContext, SummariesCopied, Summarise, SummaryFailed
+from keepsaid.domain.context import POSTS_MAX, LaneSummary, LaneTail, Post, Span, Stretch
 from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
@@ -22,7 +23,7 @@ from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.session import Ending
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
-from keepsaid.domain.visibility import least, least_of
+from keepsaid.domain.visibility import OWN_TOOLS, least, least_of
 
 SQL = load("context")
 
@@ -188,3 +189,36 @@ def _movable(db: apsw.Connection, commit: Summarise | CutContext) -> tuple[int, 
         return None
     follows = one(db, SQL["role_at"], (lane_id, commit.last + 1))
     return None if follows is not None and follows[0] == Role.TOOL else (lane_id, head)
+
+
+_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
+
+
+def due(db: apsw.Connection, limit: int) -> Sequence[LaneSummary]:
+    """The newest summaries of lanes whose copy is older."""
+    found = every(db, SQL["copies_due"], (limit, _OWN_TOOLS))
+    return [LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
+
+
+def of_conversation(db: apsw.Connection, lane: Lane, keep: int) -> Sequence[LaneSummary]:
+    """Of each lane of a conversation the newest summary that leaves the newest `keep` records out."""
+    return [
+        LaneSummary(
+            Lane(*lane[:3], row[0]),
+            _trusted(row[1:8], row[12]),
+            messages=row[8],
+            chars=row[9],
+            external=bool(row[10]),
+            left=bool(row[11]),
+        )
+        for row in every(db, SQL["of_conversation"], (*lane[:3], keep, _OWN_TOOLS))
+    ]
+
+
+def _trusted(row: Row, trust: str) -> Summary:
+    return replace(summary_of(row), trust=Trust(trust) if trust else None)
+
+
+def copied(db: apsw.Connection, commit: SummariesCopied) -> int:
+    """Memory has these copies."""
+    return sum(run(db, SQL["copied"], (lane_id_of(db, lane), version)) for lane, version in commit.copies)

@@ -12,14 +12,12 @@ import apsw
 
 from keepsaid.adapters.sqlite import collection, schedules
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
-from keepsaid.adapters.sqlite.drop import drop
-from keepsaid.adapters.sqlite.forgetting_lanes import hold, touched, unname
-from keepsaid.adapters.sqlite.forgetting_work import notices_of
-from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only, run
-from keepsaid.adapters.sqlite.staging import forget_staged
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.busy import drop
+from keepsaid.adapters.sqlite.forgetting_names import hold, notices_of, touched, unname
+from keepsaid.adapters.sqlite.journal import tell
+from keepsaid.adapters.sqlite.query import Row, every, load, numbers, one, only, run
+from keepsaid.adapters.sqlite.steps import forget_staged
 from keepsaid.adapters.sqlite.tasks import scrub, scrub_made_by
-from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.fact import forgot, replied

@@ -1,24 +1,127 @@
-"""Intake: stores messages in sets, gives each its number, and tells duplicates from conflicts."""
+"""Intake: stores messages in sets, numbers them, tells duplicates from conflicts, and infers lanes from recent talk."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 
 import apsw
 
-from keepsaid.adapters.sqlite import bodies, journal
+from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sqlite.lately import Lately
-from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only
 from keepsaid.adapters.sqlite.seal import seal
-from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.strand import inferable
+from keepsaid.domain.strand import (
+    LATELY_MAX,
+    RECORDS_EACH,
+    TEXT_CHARS_MAX,
+    Placed,
+    Spoken,
+    answered,
+    inferable,
+    kept,
+    remembered,
+    strand_of,
+)
+from keepsaid.domain.views import Redelivery
+from keepsaid.text.references import Said
 
 SQL = load("intake")
+_CONVERSATIONS_MAX = 1_000
+
+_Place = tuple[str, str, str]
+
+
+class Lately:
+    """The last words of conversations, as the stored rows have them: read once, then kept up by the one writer."""
+
+    def __init__(self) -> None:
+        self._heard: dict[_Place, list[Spoken]] = {}
+
+    def forget(self) -> None:
+        """Know nothing: rows were taken back, or are gone."""
+        self._heard.clear()
+
+    def trim(self) -> None:
+        """Keep few enough conversations; not while messages are being placed that no row holds yet."""
+        if len(self._heard) > _CONVERSATIONS_MAX:
+            self.forget()
+
+    def strand(self, db: apsw.Connection, arrival: Arrival) -> Placed:
+        """The lane of a new message."""
+        place = _recent_place(arrival.inbound.lane)
+        heard = self._before(db, place)
+        keys = tuple({one.key for one in heard})
+        answers = _answers(db, place, keys) if keys else []
+        return strand_of((*heard, *answers), arrival.id, arrival.inbound, arrival.at)
+
+    def add(self, db: apsw.Connection, arrival: Arrival, key: str) -> None:
+        """A new message has found its lane."""
+        spoken = remembered(arrival.id, arrival.inbound, arrival.at, key)
+        if spoken is not None:
+            place = _recent_place(arrival.inbound.lane)
+            self._heard[place] = kept(self._before(db, place), spoken)
+
+    def _before(self, db: apsw.Connection, place: _Place) -> list[Spoken]:
+        heard = self._heard.get(place)
+        if heard is None:
+            rows = every(db, SQL["lately"], (*place, LATELY_MAX, TEXT_CHARS_MAX))
+            heard = self._heard[place] = [_spoken(row) for row in reversed(rows)]
+        return heard
+
+
+def _recent_place(lane: Lane) -> _Place:
+    return lane.channel, lane.account, lane.conversation
+
+
+def _spoken(row: Row) -> Spoken:
+    message_id, key, sender, name, provider_id, reply_to, text, at = row
+    return Spoken(message_id, Said(f"message:{message_id}", sender, text, at, name), key, provider_id, reply_to)
+
+
+def _answers(db: apsw.Connection, place: _Place, keys: tuple[str, ...]) -> list[Spoken]:
+    rows = every(db, SQL["answers"], (*place, apsw.carray(keys), RECORDS_EACH))
+    return [one for key, lane in groupby(rows, lambda row: row[0]) for one in answered(key, (row[1:] for row in lane))]
+
+
+BODIES = load("bodies")
+
+_EXPIRED_EACH = 8
+"""Expired rows that one delivery removes: more than it adds, so that the table shrinks to what counts."""
+
+
+def first_with(db: apsw.Connection, arrival: Arrival) -> int | None:
+    """The id of the message that was stored with this body and still counts; None for a new body or none."""
+    if arrival.body is None:
+        return None
+    row = one(db, BODIES["first"], (arrival.body.hash, arrival.at))
+    return None if row is None else int(row[0])
+
+
+def keep(db: apsw.Connection, arrival: Arrival) -> None:
+    """Keep the body of a new message, if it has one, and remove some that expired."""
+    if arrival.body is not None:
+        db.execute(BODIES["expire"], (arrival.at, _EXPIRED_EACH))
+        db.execute(BODIES["keep"], (arrival.body.hash, arrival.id, arrival.body.until))
+
+
+def note(db: apsw.Connection, message_id: int, arrival: Arrival) -> None:
+    """Note that a message was delivered under another id, unless there are too many notes already."""
+    marks, content = arrival.inbound.marks, arrival.inbound.content
+    db.execute(BODIES["note"], (message_id, marks.external_id or "", content.event, arrival.at, Redelivery.NOTED_MAX))
+
+
+def redeliveries(db: apsw.Connection, message_ids: Sequence[int]) -> tuple[Redelivery, ...]:
+    """The other deliveries of some messages, oldest first."""
+    if not message_ids:
+        return ()
+    return tuple(Redelivery(*row) for row in every(db, BODIES["redeliveries"], (numbers(tuple(message_ids)),)))
+
+
 _KEY_ROW = "(?, ?, ?)"
 _MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _MARK_ROW = "(?, ?, ?)"
@@ -76,13 +179,13 @@ class Intake:
     def _signed(self, db: apsw.Connection, commit: Receive) -> list[Received]:
         """Store one message, unless its body was stored before and still counts."""
         arrival = commit.arrival
-        first_id = bodies.first_with(db, arrival)
+        first_id = first_with(db, arrival)
         if first_id is not None:
-            bodies.note(db, first_id, arrival)
+            note(db, first_id, arrival)
             return [Received(Verdict.DUPLICATE, first_id, *_place(db, first_id, arrival))]
         received = self._received(db, [commit])
         if received[0].intake is Verdict.STORED:
-            bodies.keep(db, arrival)
+            keep(db, arrival)
         return received
 
     def _received(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:

@@ -1,16 +1,17 @@
-"""The journal: what happened, and what is on its way to whom."""
+"""The journal: facts become lines in the transaction of what happened; deliveries to subscribers; views of both."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import Row, every, numbers, one, run
-from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
-from keepsaid.adapters.sqlite.telling import keep_line, tell_together
+from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only, run
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.sealing import seal_of
 from keepsaid.domain.commits import Prune, Received, Tell
 from keepsaid.domain.event import (
     EACH,
@@ -18,29 +19,55 @@ from keepsaid.domain.event import (
     RECEIVED,
     DecideDelivery,
     Delivery,
+    DeliveryLine,
     Distribute,
     Event,
     Line,
     Settled,
     SettleDeliveries,
     Subscribe,
+    SubscriberLine,
     TakeDeliveries,
     Unsubscribe,
     arrivals,
     events_of,
+    several,
     wants,
 )
-from keepsaid.domain.fact import TOLD, Happened, TellNews, of_memory, untold
+from keepsaid.domain.fact import TOLD, Fact, Happened, TellNews, of_memory, untold
 from keepsaid.domain.process import ENDLESSLY
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
+
+_LINE = load("journal")["keep_line"]
+
+
+def keep_line(db: apsw.Connection, topic: str, payload: str, correlation_id: str, at: int) -> None:
+    """Write a line; sealed here, because a trigger would write a long line twice and wait for other threads."""
+    db.execute(_LINE, (topic, payload, correlation_id, at, seal_of(topic, payload, correlation_id, at)))
+
+
+def tell(db: apsw.Connection, at: int, *facts: Fact | None) -> None:
+    """Write down facts, a line each; what is None did not happen."""
+    for fact in facts:
+        if fact is not None:
+            payload = json.dumps(fact.payload, ensure_ascii=False, separators=(",", ":"))
+            keep_line(db, fact.topic, payload, fact.about, at)
+
+
+def tell_together(db: apsw.Connection, at: int, facts: Sequence[Fact]) -> None:
+    """Write down facts of one topic in few lines, so that one costs little."""
+    for start in range(0, len(facts), EACH):
+        run = facts[start : start + EACH]
+        keep_line(db, run[0].topic, several((one.about, one.payload) for one in run), "", at)
+
 
 SQL = load("journal")
 NOTES = load("notes")
 _DELIVERY_ROW = "(?, ?, ?, ?, ?)"
 
 
-def tell(db: apsw.Connection, commit: Tell) -> None:
+def keep_told(db: apsw.Connection, commit: Tell) -> None:
     """Write a fact to the journal."""
     keep_line(db, commit.topic, commit.payload, commit.correlation_id, commit.at)
 
@@ -185,3 +212,70 @@ def decide(db: apsw.Connection, commit: DecideDelivery) -> bool:
     state = move("delivery", "dead", "requeue" if commit.again else "dismiss")
     db.execute(SQL["decide"], (commit.delivery_id, state, commit.at, None if commit.again else commit.at))
     return True
+
+
+def _events(db: apsw.Connection, after: int, limit: int) -> list[Event]:
+    """The line of `after` is read again: it may tell of more."""
+    rows = every(db, SQL["lines"], (after // EACH - 1, limit + 1))
+    return [event for event in _told(rows) if event.id > after]
+
+
+def _latest(db: apsw.Connection, limit: int) -> list[Event]:
+    return list(_told(reversed(every(db, SQL["newest_lines"], (limit,)))))[-limit:]
+
+
+def _told(rows: Iterable[Row]) -> Iterable[Event]:
+    return (event for row in rows for event in events_of(Line(*row)))
+
+
+def _happened(db: apsw.Connection, topic: str, correlation_id: str, after: int) -> Event | None:
+    row = one(db, SQL["happened"], (correlation_id, topic, after // EACH))
+    return None if row is None else next(events_of(Line(*row)))
+
+
+def _subscribers(db: apsw.Connection) -> list[SubscriberLine]:
+    return [
+        SubscriberLine(name, tuple(json.loads(topics)), *counts)
+        for name, topics, *counts in every(db, SQL["subscribers"])
+    ]
+
+
+def _deliveries_seen(db: apsw.Connection, states: Sequence[str], subscriber: str, limit: int) -> list[DeliveryLine]:
+    return [DeliveryLine(*row) for row in every(db, SQL["deliveries"], (json.dumps(list(states)), subscriber, limit))]
+
+
+def _next_due(db: apsw.Connection, subscriber: str, after: int) -> int | None:
+    due: int | None = only(db, SQL["next_due"], (subscriber, after))[0]
+    return due
+
+
+class SqliteJournal:
+    """What happened, and what is on its way to whom."""
+
+    def __init__(self, readers: Readers, hint: asyncio.Event) -> None:
+        self.hint = hint
+        self._readers = readers
+
+    async def events(self, after: int, limit: int) -> Sequence[Event]:
+        """Up to so many lines' events above an id, oldest first."""
+        return await self._readers.run(_events, after, limit)
+
+    async def latest(self, limit: int) -> Sequence[Event]:
+        """The newest events, oldest first."""
+        return await self._readers.run(_latest, limit)
+
+    async def happened(self, topic: str, correlation_id: str, after: int) -> Event | None:
+        """The first event of a topic about something."""
+        return await self._readers.run(_happened, topic, correlation_id, after)
+
+    async def subscribers(self) -> Sequence[SubscriberLine]:
+        """Who is told of what."""
+        return await self._readers.run(_subscribers)
+
+    async def deliveries(self, states: Sequence[str], subscriber: str, limit: int) -> Sequence[DeliveryLine]:
+        """Deliveries in some states."""
+        return await self._readers.run(_deliveries_seen, states, subscriber, limit)
+
+    async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:
+        """When the next attempt is due after a time."""
+        return await self._readers.run(_next_due, subscriber, after)

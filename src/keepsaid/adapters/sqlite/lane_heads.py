@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import only, run
-from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
+from keepsaid.adapters.sqlite.query import chunks, flat, load, many, only, run
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.lane import Lane

@@ -1,19 +1,26 @@
-"""Leases: who works on which batch, and what a failed one is charged."""
+"""Leases: claims of ready batches, what a failed batch is charged, and what the death of the process means for them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain, groupby, islice
+
 import apsw
 
-from keepsaid.adapters.sqlite import task_ends
-from keepsaid.adapters.sqlite.busy import abandon
-from keepsaid.adapters.sqlite.crashes import end_life
+from keepsaid.adapters.sqlite import rows, tasks
+from keepsaid.adapters.sqlite.busy import SQL as BUSY
+from keepsaid.adapters.sqlite.busy import abandon, leave_unseen
+from keepsaid.adapters.sqlite.collection import void
+from keepsaid.adapters.sqlite.journal import tell, tell_together
 from keepsaid.adapters.sqlite.outbox import keep_notices
-from keepsaid.adapters.sqlite.query import every, one
+from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.telling import tell
+from keepsaid.adapters.sqlite.rows import messages_of
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
+    LONER_PATIENCE_MS,
+    Claim,
     ExpireLeases,
     Fail,
     Failure,
@@ -21,37 +28,290 @@ from keepsaid.domain.commits import (
     Relinquish,
     Renew,
     Requeue,
+    VoidLeases,
 )
-from keepsaid.domain.fact import OVER, ended
+from keepsaid.domain.fact import OVER, Over, ended, judged, started
+from keepsaid.domain.ids import show
+from keepsaid.domain.process import Beat, RequeueCrashed
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
+from keepsaid.domain.suspicion import (
+    DIED,
+    HELD_AFTER,
+    LIVES_MAX,
+    SPLIT,
+    Evidence,
+    FatalTrial,
+    PastLife,
+    Suspicion,
+    halves,
+    mean_life_ms,
+    next_beat_ms,
+    notice_text,
+)
+from keepsaid.domain.turn import Lease
 
-SQL = load("leases")
+SQL = load("claims")
+_TURN_ROW = "(?, ?, ?, ?, ?)"
+_Taking = tuple[Claim, int, int]
+_NORMAL, _SUSPECT = 0, 1
+
+
+def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Lease, ...]]:
+    """Lease ready batches: one for a trial with nothing beside it, else one suspect at most and normal ones.
+
+    A set of claims chooses once, as its last one orders; the first is served first.
+    """
+    last = commits[-1]
+    wake(db, last.at)
+    leased, alone, suspects = only(db, SQL["leased"])
+    limits = [max(0, min(commit.limit, len(commit.turn_ids))) for commit in commits]
+    nothing: list[tuple[Lease, ...]] = [()] * len(commits)
+    if alone or not any(limits):
+        return nothing
+    suspicious = one(db, SQL["suspicious"]) is not None
+    held = one(db, SQL["next_trial"], (last.lived_ms,)) if suspicious else None
+    if held is not None and not leased:
+        n = next(n for n, limit in enumerate(limits) if limit)
+        begun_ms = commits[n].lived_ms
+        db.execute(SQL["begin_trial"], (commits[n].owner, begun_ms, next_beat_ms(begun_ms, begun_ms, commits[n].terms)))
+        nothing[n] = _leased(db, [(commits[n], held[0], commits[n].turn_ids[0])], alone=True)
+        return nothing
+    if held is not None and last.at - held[3] >= LONER_PATIENCE_MS:
+        return nothing
+    ready = _ready(db, last, _NORMAL, sum(limits))
+    if suspicious and not suspects:
+        ready = [*ready, *_ready(db, last, _SUSPECT, 1)]
+    chosen = iter(sorted(ready, key=lambda row: _order(last, row))[: sum(limits)])
+    taken = [
+        [(commit, row[0], turn_id) for turn_id, row in zip(commit.turn_ids, islice(chosen, limit), strict=False)]
+        for commit, limit in zip(commits, limits, strict=True)
+    ]
+    claimed = iter(_leased(db, [one for part in taken for one in part]))
+    return [tuple(islice(claimed, len(part))) for part in taken]
+
+
+def wake(db: apsw.Connection, at: int | None) -> None:
+    """What waited for a time is ready; all of it without one."""
+    if one(db, SQL["asleep"], (at,)) is not None:
+        db.execute(SQL["wake_batches"], (at,))
+        db.execute(SQL["wake"], (at,))
+
+
+def _ready(db: apsw.Connection, commit: Claim, suspect: int, limit: int) -> list[Row]:
+    """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
+    levels = (
+        every(db, SQL["ready"], (suspect, priority, limit)) for (priority,) in every(db, SQL["levels"], (suspect,))
+    )
+    return sorted((row for level in levels for row in level), key=lambda row: _order(commit, row))[:limit]
+
+
+def _order(commit: Claim, row: Row) -> tuple[int, int, int]:
+    batch_id, priority, first_at, _ = row
+    return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
+
+
+def _leased(db: apsw.Connection, taken: Sequence[_Taking], *, alone: bool = False) -> tuple[Lease, ...]:
+    """Lease batches in a few statements, whatever their number."""
+    if not taken:
+        return ()
+    for owner, part in groupby(taken, key=lambda one: one[0].owner):
+        mine = list(part)
+        until = max(commit.lease_until for commit, _, _ in mine)
+        state = move("batch", "queued", "claim")
+        db.execute(SQL["lease"], (numbers([batch_id for _, batch_id, _ in mine]), state, owner, until, alone))
+    ids = numbers([batch_id for _, batch_id, _ in taken])
+    found = {row[0]: row for row in every(db, SQL["batch"], (ids,))}
+    open_turns: dict[int, int] = dict(every(db, SQL["open_turns"], (ids,)))
+    db.execute(SQL["not_ready"], (numbers([row[18] for row in found.values()]),))
+    begun = [
+        (turn_id, found[batch_id][18], batch_id, "open", commit.at)
+        for commit, batch_id, turn_id in taken
+        if batch_id not in open_turns
+    ]
+    for run in chunks(begun):
+        db.execute(many(SQL["start_turns"], _TURN_ROW, len(run)), flat(run))
+    tell_together(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
+    for open_turn in open_turns.values():
+        leave_unseen(db, open_turn)
+    return tuple(
+        Lease(rows.batch(found[batch_id]), open_turns.get(batch_id, turn_id), alone, continued=batch_id in open_turns)
+        for _, batch_id, turn_id in taken
+    )
+
+
+CRASHES = load("crashes")
+_CLOSE_WINDOWS = load("leases")["close_windows"]
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """A batch in flight at a death, and what was known against it."""
+
+    id: int
+    lane_id: int
+    state: str
+    owner: str
+    alone: bool
+    first: int
+    last: int
+    requeued: bool
+    before: Suspicion
+
+    @classmethod
+    def of(cls, row: Row) -> _InFlight:
+        """A row of the statement `in_flight`."""
+        attempts, crashes, deaths, exposed_ms, charges, trial_after_ms = row[8:]
+        before = Suspicion(attempts, crashes, Evidence(deaths, exposed_ms), charges, trial_after_ms)
+        batch_id, lane_id, state, owner, alone, first, last, requeued = row[:8]
+        return cls(batch_id, lane_id, state, owner, bool(alone), first, last, bool(requeued), before)
+
+
+def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
+    """End the leases of dead owners; returns the batches that are dead now."""
+    reply_ids = iter(commit.reply_ids)
+    wake(db, None)
+    void(db, commit.owner, commit.at)
+    tasks.void(db, commit.owner, commit.at)
+    db.execute(_CLOSE_WINDOWS, (commit.at,))
+    in_flight = [_InFlight.of(row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
+    trials = _end_lives(db, commit, {one.owner for one in in_flight if one.alone})
+    mean_ms = mean_life_ms([PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])])
+    dead = []
+    for batch in in_flight:
+        trial = trials.get(batch.owner) if batch.alone else None
+        after = batch.before.after_death(trial, mean_ms, commit.terms)
+        if _settle(db, commit, batch, after, reply_ids) == "dead":
+            dead.append(batch.id)
+        refresh_ready(db, batch.lane_id)
+    return tuple(dead)
+
+
+def _end_lives(db: apsw.Connection, commit: VoidLeases, in_trial: Set[str]) -> Mapping[str, FatalTrial]:
+    """Record how former lives ended, and that one begins; returns the trials that were fatal, by owner."""
+    trials: dict[str, FatalTrial] = {}
+    for owner, before, due_ms, trial_ms in every(db, CRASHES["unended"], (commit.owner,)):
+        fatal = owner in in_trial and trial_ms is not None
+        if fatal:
+            trials[owner] = FatalTrial(trial_ms, due_ms)
+        db.execute(CRASHES["end_life"], (owner, move("life", before, "die_in_trial" if fatal else "die")))
+    db.execute(CRASHES["begin_life"], (commit.owner, commit.at, next_beat_ms(0, None, commit.terms)))
+    db.execute(CRASHES["forget_lives"], (LIVES_MAX,))
+    return trials
+
+
+def _settle(
+    db: apsw.Connection, commit: VoidLeases, batch: _InFlight, after: Suspicion, reply_ids: Iterator[int]
+) -> str:
+    """Queue, split, park or bury a batch that was in flight; returns its state."""
+    joined = [batch_id for (batch_id,) in every(db, CRASHES["joined"], (batch.id,))]
+    has_parts = batch.last > batch.first or bool(joined)
+    if has_parts and after.charges > batch.before.charges and _split(db, commit, batch, after, joined):
+        return "queued"
+    verb = "expire"
+    if after.attempts >= ATTEMPTS_MAX:
+        verb = "park" if has_parts else "bury"
+    state = move("batch", batch.state, verb)
+    _keep(db, batch.id, state, after, (DIED, commit.at))
+    if state != "queued":
+        tell(db, commit.at, ended(batch.id, state))
+        parked = abandon(db, batch.id, (DIED, OVER[state]), commit.at)
+        if (reply_id := next(reply_ids, None)) is not None:
+            text = notice_text(_template(commit, batch, state), show("batch", batch.id), after.crashes)
+            keep_notices(db, (batch.id, *parked), ReplyDraft(reply_id, text, notice=True), reply_ids, commit.at)
+    return state
+
+
+def _template(commit: VoidLeases, batch: _InFlight, state: str) -> str:
+    if state == "review":
+        return commit.notice_parked or commit.notice
+    return (commit.notice_again if batch.requeued else "") or commit.notice
+
+
+def _keep(db: apsw.Connection, batch_id: int, state: str, after: Suspicion, why: tuple[str, int]) -> None:
+    error, at = why
+    counts = (after.attempts, after.crashes, *after.evidence, after.charges, after.trial_after_ms)
+    db.execute(CRASHES["crashed"], (batch_id, state, error, None if state == "queued" else at, at, *counts))
+
+
+def _split(db: apsw.Connection, commit: VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
+    """Separate a batch from what joined its turn, or halve it; False where a call might be repeated that must not."""
+    messages = messages_of(db, batch.id)
+    whole = len(messages) == batch.last - batch.first + 1
+    if one(db, BUSY["unrepeatable"], (batch.id,)) is not None or not (joined or (whole and commit.split_id)):
+        return False
+    abandon(db, batch.id, (SPLIT, Over.SPLIT), commit.at)
+    after = after.in_parts()
+    _keep(db, batch.id, move("batch", batch.state, "expire"), after, (SPLIT, commit.at))
+    if joined:
+        db.execute(CRASHES["suspect_too"], (numbers(joined), after.crashes, after.trial_after_ms))
+        return True
+    kept = halves(len(messages))
+    chars = [len(message.text) for message in messages]
+    second = messages[kept]
+    made = (batch.id, commit.split_id, second.number, second.received_at, sum(chars[kept:]))
+    db.execute(CRASHES["second_part"], made)
+    db.execute(CRASHES["first_part"], (batch.id, messages[kept - 1].number, messages[kept - 1].id, sum(chars[:kept])))
+    action, *by = only(db, CRASHES["verdict"], (batch.id,))
+    assert commit.split_id is not None, "it was just looked at"
+    tell_together(db, commit.at, [judged(commit.split_id, len(messages) - kept, Verdict(Action(action), *by))])
+    return True
+
+
+def end_life(db: apsw.Connection, owner: str, verb: str) -> None:
+    """Record how the life of an owner ended, if it is on record and has not ended."""
+    row = one(db, CRASHES["running"], (owner,))
+    if row is not None:
+        db.execute(CRASHES["end_life"], (owner, move("life", row[0], verb)))
+
+
+def beat(db: apsw.Connection, commit: Beat) -> bool:
+    """Record that a process lives; returns whether a batch waits for a trial."""
+    db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms))
+    return one(db, CRASHES["waits_for_trial"]) is not None
+
+
+def requeue_crashed(db: apsw.Connection, commit: RequeueCrashed) -> int:
+    """Queue again, once, what crashes alone buried."""
+    acquitted = chain.from_iterable(every(db, CRASHES["acquit"]))
+    buried = every(db, CRASHES["buried"], (commit.limit,))
+    for batch_id, _, before in buried:
+        state = move("batch", before, "requeue")
+        db.execute(CRASHES["requeue"], (batch_id, state, commit.at, commit.reason, commit.terms.after_ms, HELD_AFTER))
+    changed = {*acquitted, *(lane_id for _, lane_id, _ in buried)}
+    if changed:
+        refresh_ready(db, *sorted(changed))
+    return len(buried)
+
+
+LEASES = load("leases")
 
 
 def renew(db: apsw.Connection, commit: Renew) -> bool:
     """Move the end of a lease that is still held."""
-    db.execute(SQL["renew"], (commit.batch_id, commit.fence, commit.lease_until))
+    db.execute(LEASES["renew"], (commit.batch_id, commit.fence, commit.lease_until))
     return db.changes() == 1
 
 
 def release(db: apsw.Connection, commit: Release) -> bool:
     """Give a batch back without charge."""
-    held = one(db, SQL["held"], (commit.batch_id, commit.fence))
+    held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
     if held is None:
         return False
     state = move("batch", held[0], "release")
-    db.execute(SQL["release"], (commit.batch_id, state, commit.not_before, commit.deferred, commit.reason))
+    db.execute(LEASES["release"], (commit.batch_id, state, commit.not_before, commit.deferred, commit.reason))
     if commit.deferred or commit.survived:
-        db.execute(SQL["clear"], (commit.batch_id, commit.survived and not commit.deferred))
+        db.execute(LEASES["clear"], (commit.batch_id, commit.survived and not commit.deferred))
     refresh_ready(db, held[1])
     return True
 
 
 def fail(db: apsw.Connection, commit: Fail) -> str:
     """Charge an attempt or park; the third attempt buries."""
-    held = one(db, SQL["held"], (commit.batch_id, commit.fence))
+    held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
     if held is None:
-        row = one(db, SQL["state"], (commit.batch_id,))
+        row = one(db, LEASES["state"], (commit.batch_id,))
         return str(row[0]) if row else "unknown"
     before, lane_id, attempts = held
     charge = commit.how is not Failure.PARK
@@ -61,7 +321,7 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
     state = move("batch", before, how)
     ended_at = None if state == "queued" else commit.at
     bound = (commit.batch_id, state, charge, commit.error, max(commit.not_before, commit.at), ended_at)
-    db.execute(SQL["settle"], bound)
+    db.execute(LEASES["settle"], bound)
     if state != "queued":
         tell(db, commit.at, ended(commit.batch_id, state))
         parked = abandon(db, commit.batch_id, (commit.error, OVER[state]), commit.at)
@@ -73,30 +333,30 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
 
 def expire_leases(db: apsw.Connection, commit: ExpireLeases) -> int:
     """Queue batches whose owner has not renewed in time."""
-    return _back(db, every(db, SQL["expired"], (commit.at,)), "expire") + task_ends.expire(db, commit.at)
+    return _back(db, every(db, LEASES["expired"], (commit.at,)), "expire") + tasks.expire(db, commit.at)
 
 
 def relinquish(db: apsw.Connection, commit: Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
     end_life(db, commit.owner, "stop")
-    return _back(db, every(db, SQL["owned"], (commit.owner,)), "release") + task_ends.relinquish(db, commit.owner)
+    return _back(db, every(db, LEASES["owned"], (commit.owner,)), "release") + tasks.relinquish(db, commit.owner)
 
 
 def _back(db: apsw.Connection, batches: list[tuple[int, int, str]], verb: str) -> int:
     for batch_id, lane_id, before in batches:
-        db.execute(SQL["release"], (batch_id, move("batch", before, verb), 0, False, ""))
+        db.execute(LEASES["release"], (batch_id, move("batch", before, verb), 0, False, ""))
         refresh_ready(db, lane_id)
     return len(batches)
 
 
 def requeue(db: apsw.Connection, commit: Requeue) -> bool:
     """Queue a settled batch again by a person's word, and what was parked because it had joined it."""
-    row = one(db, SQL["state"], (commit.batch_id,))
+    row = one(db, LEASES["state"], (commit.batch_id,))
     if row is None or row[0] not in ("dead", "dropped", "review") or row[2] is not None:
         return False
-    again = [(commit.batch_id, row[0]), *every(db, SQL["parked_with"], (commit.batch_id,))]
+    again = [(commit.batch_id, row[0]), *every(db, LEASES["parked_with"], (commit.batch_id,))]
     for batch_id, before in again:
         state = move("batch", before, "requeue")
-        db.execute(SQL["requeue"], (batch_id, state, commit.at, commit.reason))
+        db.execute(LEASES["requeue"], (batch_id, state, commit.at, commit.reason))
     refresh_ready(db, row[1])
     return True

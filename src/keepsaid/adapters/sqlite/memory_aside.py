@@ -8,8 +8,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.aside import put_back
 from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.query import run
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.query import load, run
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.store_views import Operations
 

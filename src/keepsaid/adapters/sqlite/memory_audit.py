@@ -8,12 +8,10 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_alike import alike
 from keepsaid.adapters.sqlite.memory_rows import Row
-from keepsaid.adapters.sqlite.memory_upkeep import LOOSE_SQL, loose_in
-from keepsaid.adapters.sqlite.query import every, only
+from keepsaid.adapters.sqlite.memory_upkeep import LOOSE_SQL, alike, loose_in
+from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.audit import Entry
 from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.memory import Source

@@ -1,4 +1,4 @@
-"""The writes of the memory store as commits, and how they are applied."""
+"""Uses: how often memories were shown to turns or opened by them, each turn counted once."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite import memory_echo, memory_uses
-from keepsaid.adapters.sqlite.ledger import CommitTable, emptied
+from keepsaid.adapters.sqlite import memory_forgetting
 from keepsaid.adapters.sqlite.memory_aside import (
     DropMemoriesAside,
     PutBackMemories,
     drop_memories_aside,
     put_back_memories,
 )
-from keepsaid.adapters.sqlite.memory_blocks import pack
-from keepsaid.adapters.sqlite.memory_forget import EraseMemories, HideMemories, erase, hide
+from keepsaid.adapters.sqlite.memory_forgetting import EraseMemories, HideMemories, erase, hide
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
-from keepsaid.adapters.sqlite.memory_hearing import widen
 from keepsaid.adapters.sqlite.memory_index import settle, settled
-from keepsaid.adapters.sqlite.memory_people import join, split
+from keepsaid.adapters.sqlite.memory_people import join, split, widen
 from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
 from keepsaid.adapters.sqlite.memory_upkeep import maintain
+from keepsaid.adapters.sqlite.memory_vectors import pack
 from keepsaid.adapters.sqlite.memory_words import pack_words
-from keepsaid.adapters.sqlite.query import every
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.query import every, load
+from keepsaid.adapters.sqlite.writer import CommitTable, emptied
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog, name_digest, slot_digest
@@ -37,6 +35,26 @@ from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.domain.upkeep import Maintain
 from keepsaid.domain.visibility import WidenMemory
 from keepsaid.text.normal import digest, normalise
+
+SQL = load("memory_uses")
+_REMEMBERED_MS = 30 * 86_400_000
+"""So long it is known that a turn was counted; a turn is told again within seconds of a crash, or never."""
+
+
+def count(db: apsw.Connection, uses: Sequence[Used]) -> None:
+    """Count what turns used, but of those that were counted before nothing; old turns are let go."""
+    told = {
+        use.turn_id: {"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses
+    }
+    if not told:
+        return
+    counted = every(db, SQL["count_turns"], {"uses": json.dumps(list(told.values()))})
+    new = {row[0] for row in counted}
+    if new:
+        uses_now = [use for turn_id, use in told.items() if turn_id in new]
+        db.execute(SQL["count_uses"], {"uses": json.dumps(uses_now)})
+        db.execute(SQL["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
+
 
 VECTORS = load("memory_vectors")
 
@@ -94,19 +112,19 @@ def slot_hash(memory: NewMemory) -> bytes:
 
 def keep(db: apsw.Connection, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
-    echoes = memory_echo.any_echoes(db)
+    echoes = memory_forgetting.any_echoes(db)
     drafts = [
-        draft(memory, memory_id, commit.at) | ({"echoes": memory_echo.digests_of(memory)} if echoes else {})
+        draft(memory, memory_id, commit.at) | ({"echoes": memory_forgetting.digests_of(memory)} if echoes else {})
         for commit in commits
         for memory_id, memory in zip(commit.ids, commit.memories, strict=True)
     ]
     for memory in [memory for commit in commits for memory in commit.memories if memory.asked]:
-        memory_echo.lift(db, memory)
+        memory_forgetting.lift(db, memory)
     bound = {"drafts": json.dumps(drafts, ensure_ascii=False)}
     for statement in ("keep_audiences", "keep", "keep_sources"):
         rows(db, statement, bound)
     settle(db)
-    memory_uses.count(db, [use for commit in commits for use in commit.used])
+    count(db, [use for commit in commits for use in commit.used])
     kept = iter(rows(db, "kept", bound))
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
 

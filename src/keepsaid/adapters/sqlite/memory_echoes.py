@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 from keepsaid.adapters.sqlite.memory_commits import content_hash, key_hash, slot_hash
-from keepsaid.adapters.sqlite.memory_echo import SQL, any_echoes
-from keepsaid.adapters.sqlite.memory_forget import HideMemories
+from keepsaid.adapters.sqlite.memory_forgetting import SQL, HideMemories, any_echoes
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.forgetting import echo_digests

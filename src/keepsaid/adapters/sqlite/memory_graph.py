@@ -1,4 +1,4 @@
-"""The graph leg: from what was found over associations and mentions to more (docs/concepts/recall.md)."""
+"""The graph leg: from results along associations and mentions to more; and memories still to be related."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import bound, statements, storable
-from keepsaid.adapters.sqlite.query import every
+from keepsaid.adapters.sqlite.memory_rows import bound, space_names, statements, storable
+from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import (
@@ -29,14 +29,58 @@ from keepsaid.domain.graph import (
     name_words,
     names_in,
 )
-from keepsaid.domain.memory import Found, Listener
+from keepsaid.domain.memory import IMPORTANCE, Found, Listener
 from keepsaid.domain.redaction import masked
+from keepsaid.domain.search import VectorSpace
+from keepsaid.ports.memory_maintenance import Unrelated
 from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 from keepsaid.text.words import root, spelled, topic
 
-SQL = statements("memory_graph")
+SQL = load("memory_relating")
+_KINDS = json.dumps(list(IMPORTANCE))
+
+
+class SqliteRelating:
+    """What is to be associated in one SQLite file, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def related_upto(self) -> int:
+        """The newest memory that was found to be related to an older one; 0 for none."""
+        return await self._readers.run(lambda db: int(only(db, SQL["related_upto"])[0]))
+
+    async def unrelated(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unrelated]:
+        """Learned memories that hold, behind this one, by id, up to the first that still waits for its vector."""
+        return await self._readers.run(_unrelated, space, after, limit)
+
+    async def among_learned(self, ids: Sequence[int]) -> Sequence[int]:
+        """Those of the memories that are learned ones and hold, in the order given."""
+        return await self._readers.run(_among_learned, tuple(ids))
+
+
+def _unrelated(db: apsw.Connection, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
+    import numpy as np  # noqa: PLC0415 - a program that associates nothing starts without
+
+    wanted = {**space_names(space), "after": after, "limit": limit, "kinds": _KINDS}
+    rows: list[tuple[Any, ...]] = every(db, SQL["unrelated"], wanted)
+    found: list[Unrelated] = []
+    for memory_id, short, episodes in rows:
+        if short is None:
+            break
+        vector = np.frombuffer(short, np.float16).astype(np.float32).tobytes()
+        found.append(Unrelated(memory_id, vector, tuple(json.loads(episodes))))
+    return tuple(found)
+
+
+def _among_learned(db: apsw.Connection, ids: tuple[int, ...]) -> tuple[int, ...]:
+    found = every(db, SQL["among_learned"], {"ids": json.dumps(ids), "kinds": _KINDS})
+    return tuple(int(str(row[0])) for row in found)
+
+
+MEMORY_GRAPH = statements("memory_graph")
 _WORDS_FROM_CHARS = 8_000
 """So much of an important memory is searched for a word of the query."""
 
@@ -98,8 +142,8 @@ def relate(db: apsw.Connection, commit: Relate) -> int:
         ),
         "at": commit.at,
     }
-    db.execute(SQL["name_entities"], told)
-    return sum(len(every(db, SQL[statement], told)) for statement in ("associate", "mention"))
+    db.execute(MEMORY_GRAPH["name_entities"], told)
+    return sum(len(every(db, MEMORY_GRAPH[statement], told)) for statement in ("associate", "mention"))
 
 
 class _Node(NamedTuple):
@@ -130,7 +174,7 @@ _Edge = Sequence[Any]
 
 def walk(db: apsw.Connection, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
     """The best way to each memory counts, times its importance; of equal ones the larger id first."""
-    [(related,)] = every(db, SQL["related"])
+    [(related,)] = every(db, MEMORY_GRAPH["related"])
     if not related:
         return ()
     bindings = bound(listener)
@@ -240,7 +284,7 @@ def _strongest(edge: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    return every(db, SQL[statement], bindings)
+    return every(db, MEMORY_GRAPH[statement], bindings)
 
 
 def _json(values: Iterable[object]) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_terms import numbers, own_terms, stems
-from keepsaid.adapters.sqlite.query import every, only
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.memory_score import numbers, own_terms, stems
+from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.text.chunks import grams, pieces, said_words
 
 BEFORE, AFTER = 2, 1

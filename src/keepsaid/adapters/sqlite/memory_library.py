@@ -1,19 +1,78 @@
-"""The library of memory: what fits a narrower search, and what was said around a memory."""
+"""The library: memories under narrower filters, what was said around one, the archive, reminders for a turn."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, storable
+from keepsaid.adapters.sqlite import memory_text, memory_upkeep
+from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memories, statements, storable
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.domain.memory import Kind, Listener, Memory
+from keepsaid.domain.memory import Found, Kind, Listener, Memory
 from keepsaid.domain.search import Narrowing
+from keepsaid.text.words import Rarity, root, spelled, topic
 
-SQL = statements("memory_library")
+SQL = statements("memory_archive")
+
+
+class SqliteArchive:
+    """The archived memories in one SQLite file, read only."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        """Those the listener may hear that share most words with a query, the newest first among equals."""
+        return await self._readers.run(_search, listener, query, limit)
+
+    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+        """Those of the memories that are archived and that the listener may hear, in the order given.
+
+        With `as_of`, only what held true at that time (milliseconds UTC).
+        """
+        return await self._readers.run(_fetch, listener, tuple(ids), as_of)
+
+
+def _search(db: apsw.Connection, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+    stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
+    wanted = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
+    rows: list[tuple[Any, ...]] = every(db, SQL["archived"], wanted)
+    return tuple(Found(id_, shared / len(stems)) for id_, shared in rows)
+
+
+def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
+    wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
+    return tuple(memories(db, SQL["fetch"], wanted))
+
+
+class SqliteReminding:
+    """Memories as injection looks at them, read only."""
+
+    _readers: Readers
+
+    async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
+        """Active memories of a kind the listener may hear, the most important first, then the newest; no episodes."""
+        return await self._readers.run(_important, listener, kind, limit)
+
+    async def rarity(self, text: str) -> Rarity:
+        """In how many of all pieces the words of a text stand."""
+        return await self._readers.run(memory_text.rarity, text)
+
+    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Pairs of these memories whose vectors have a cosine above `above`."""
+        return await self._readers.run(memory_upkeep.alike, tuple(ids), above)
+
+
+def _important(db: apsw.Connection, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
+    wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
+    return tuple(memories(db, SQL["find_important"], wanted))
+
+
+LIBRARY = statements("memory_library")
 
 
 class SqliteLibrary:
@@ -37,13 +96,13 @@ class SqliteLibrary:
 
 def _narrowed(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], to: Narrowing) -> Sequence[int]:
     limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of}
-    return [row[0] for row in every(db, SQL["narrowed"], {**bound(listener), **limits, "ids": json.dumps(ids)})]
+    return [row[0] for row in every(db, LIBRARY["narrowed"], {**bound(listener), **limits, "ids": json.dumps(ids)})]
 
 
 def _sources(db: apsw.Connection, listener: Listener, of: Memory, limit: int) -> Sequence[Memory]:
     keys = [of.new.key] if of.new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in of.new.sources]
     wanted = {"keys": json.dumps([storable(key) for key in keys]), "limit": max(0, limit)}
-    return memories(db, SQL["sources"], {**bound(listener), **wanted})
+    return memories(db, LIBRARY["sources"], {**bound(listener), **wanted})
 
 
 def _around(db: apsw.Connection, listener: Listener, of: Memory, each: int) -> Sequence[Memory]:
@@ -52,4 +111,4 @@ def _around(db: apsw.Connection, listener: Listener, of: Memory, each: int) -> S
     names = ("of_channel", "of_account", "of_conversation", "of_key")
     place = dict(zip(names, map(storable, of.new.lane), strict=True))
     wanted = {**place, "said_at": of.new.said_at, "id": of.id, "each": max(0, each)}
-    return memories(db, SQL["around"], {**bound(listener), **wanted})
+    return memories(db, LIBRARY["around"], {**bound(listener), **wanted})

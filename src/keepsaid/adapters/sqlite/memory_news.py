@@ -8,9 +8,8 @@ from typing import TypeVar
 import apsw
 
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
-from keepsaid.adapters.sqlite.query import every, run
+from keepsaid.adapters.sqlite.query import every, load, run
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.fact import DropNews, Happened, News
 from keepsaid.domain.memory import Kind

@@ -1,23 +1,28 @@
-"""People in the memory store: which identities are one person."""
+"""People and sharing: which identities are one person, and who may hear a memory beside its first audience."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.memory_rows import storable
-from keepsaid.adapters.sqlite.query import every
+from keepsaid.adapters.sqlite.memory_index import settle
+from keepsaid.adapters.sqlite.memory_rows import audience, bound, memories, statements, storable
+from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import OWNER
+from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
+from keepsaid.domain.redaction import masked
+from keepsaid.domain.visibility import Refusal, Widened, WidenMemory, wider
+from keepsaid.ports.redactor import Redactor, marks_of
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import normalise
 
 SQL = load("memory_people")
 
@@ -92,3 +97,54 @@ def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
 def _seen(db: apsw.Connection, limit: int) -> tuple[Seen, ...]:
     rows: list[tuple[Any, ...]] = every(db, SQL["seen"], {"limit": max(1, limit)})
     return tuple(Seen(*row) for row in rows[: max(0, limit)])
+
+
+MEMORY_HEARING = statements("memory_hearing")
+
+
+class SqliteHearing:
+    """The audiences of the memories in one SQLite file; `writer` must know how a WidenMemory is applied."""
+
+    def __init__(self, writer: Operations, readers: Readers, redactor: Redactor | None = None) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._redactor = redactor
+
+    async def widen(self, commit: WidenMemory) -> Widened | Refusal:
+        """Let a memory be heard more widely, or say why not; nothing is changed then. The reason holds no secret."""
+        if self._redactor is not None:
+            [marks] = await marks_of(self._redactor, [commit.reason])
+            commit = replace(commit, reason=masked(commit.reason, marks))
+        return await self._writer.apply(commit)
+
+    async def widened(self, listener: Listener, memory_id: int) -> Sequence[Widened]:
+        """How a memory that the listener may hear was widened, the first first."""
+        return await self._readers.run(_widened, listener, memory_id)
+
+
+def widen(db: apsw.Connection, commit: WidenMemory) -> Widened | Refusal:
+    """Apply one commit; what is heard as far already is left as it is, and noted no more."""
+    found = memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})
+    if not found:
+        return Refusal.GONE
+    new = found[0].new
+    speakers = joined_with(db, new.speaker_id) if new.speaker_id else ()
+    if storable(commit.by) not in (OWNER, *speakers):
+        return Refusal.NOT_THEIRS
+    scope = wider(new, commit.to)
+    if isinstance(scope, Refusal):
+        return scope
+    told = Widened(new.scope, scope, commit.by, normalise(commit.reason), commit.at)
+    if scope == new.scope:
+        return told
+    place = audience(replace(new, scope=scope))
+    db.execute(MEMORY_HEARING["open_audience"], place)
+    db.execute(MEMORY_HEARING["widen"], (*place, commit.memory_id))
+    noted = {"before": told.before, "after": told.after, "by": storable(told.by), "reason": told.reason, "at": told.at}
+    db.execute(MEMORY_HEARING["note"], {**noted, "id": commit.memory_id})
+    settle(db)
+    return told
+
+
+def _widened(db: apsw.Connection, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
+    return tuple(Widened(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id}))

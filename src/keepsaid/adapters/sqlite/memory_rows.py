@@ -1,23 +1,39 @@
-"""Rows of memory as values, and the listener as what the statements are bound to."""
+"""Masking: no secret is written into memory, whoever keeps it."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every
+from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.adapters.sqlite.sealing import altered
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
+from keepsaid.domain.redaction import masked
 from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import MessageDamaged
+from keepsaid.ports.redactor import Redactor, marks_of
+
+
+async def without_secrets(redactor: Redactor | None, memories: Sequence[NewMemory]) -> Sequence[NewMemory]:
+    """The memories, with the secrets that the redactor knows masked in text and value."""
+    if redactor is None:
+        return memories
+    found = await marks_of(redactor, [part for memory in memories for part in (memory.text, memory.value)])
+    return [
+        replace(memory, text=masked(memory.text, of_text), value=masked(memory.value, of_value))
+        if of_text or of_value
+        else memory
+        for memory, of_text, of_value in zip(memories, found[::2], found[1::2], strict=True)
+    ]
+
 
 Row = tuple[Any, ...]
 _log = logging.getLogger("keepsaid.store")

@@ -1,15 +1,45 @@
-"""The exact score of pieces for a query: every term counts, also those the index was not asked for."""
+"""Scores: a text as numbered terms, and the exact score of pieces for a query."""
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from sys import byteorder, modules
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import apsw
+
+from keepsaid.text.chunks import grams
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+def stems(db: apsw.Connection, text: str) -> list[str]:
+    """The stems of a text in order, as the full text has them."""
+    cut = db.fts5_tokenizer("porter", ["unicode61"])
+    found = cut(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    return [str(token) for token in found]
+
+
+def own_terms(db: apsw.Connection, text: str) -> Iterator[str]:
+    """What a piece is found by: its stems, and the pairs of letters where no spaces are set."""
+    yield from stems(db, text)
+    yield from grams(text, letters=True)
+
+
+def number(term: str) -> int:
+    """A term as 32 bits; two terms with one number are so rare that a score may take the one for the other."""
+    return crc32(term.encode())
+
+
+def numbers(terms: Iterable[str]) -> bytes:
+    """Terms as they stand in a piece."""
+    return array("I", map(number, terms)).tobytes()
+
 
 _K1 = 1.2
 """How soon more of the same word counts for little."""

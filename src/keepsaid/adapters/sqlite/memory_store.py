@@ -13,34 +13,27 @@ import apsw
 
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.ledger import Ledger
-from keepsaid.adapters.sqlite.memory_archive import SqliteArchive
 from keepsaid.adapters.sqlite.memory_aside import SqliteAside
 from keepsaid.adapters.sqlite.memory_audit import SqliteAuditing
 from keepsaid.adapters.sqlite.memory_bulletins import SqliteBulletins
-from keepsaid.adapters.sqlite.memory_bundle import SqliteBundles
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.memory_echoes import SqliteEchoes
-from keepsaid.adapters.sqlite.memory_forget import SqliteForgetful
-from keepsaid.adapters.sqlite.memory_graph import SqliteGraph
-from keepsaid.adapters.sqlite.memory_hearing import SqliteHearing
-from keepsaid.adapters.sqlite.memory_history import SqliteTruth
-from keepsaid.adapters.sqlite.memory_learn import SPARE_IDS, Learn
-from keepsaid.adapters.sqlite.memory_library import SqliteLibrary
-from keepsaid.adapters.sqlite.memory_masked import without_secrets
+from keepsaid.adapters.sqlite.memory_forgetting import SqliteForgetful
+from keepsaid.adapters.sqlite.memory_graph import SqliteGraph, SqliteRelating
+from keepsaid.adapters.sqlite.memory_learning import SPARE_IDS, Learn
+from keepsaid.adapters.sqlite.memory_library import SqliteArchive, SqliteLibrary, SqliteReminding
 from keepsaid.adapters.sqlite.memory_news import Noticing, SqliteNews
-from keepsaid.adapters.sqlite.memory_pairs import SqlitePairs
-from keepsaid.adapters.sqlite.memory_people import SqlitePeople
-from keepsaid.adapters.sqlite.memory_relating import SqliteRelating
-from keepsaid.adapters.sqlite.memory_reminding import SqliteReminding
-from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memories, rows
+from keepsaid.adapters.sqlite.memory_people import SqliteHearing, SqlitePeople
+from keepsaid.adapters.sqlite.memory_revisions import SqlitePairs, SqliteTruth
+from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memories, rows, without_secrets
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memory_transfer import SqliteBundles
 from keepsaid.adapters.sqlite.memory_upkeep import SqliteUpkeep
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
-from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.adapters.sqlite.writer import Ledger, Writer
 from keepsaid.domain.learning import Learnt
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
 from keepsaid.domain.search import NewVector, Reached, Unembedded, VectorSpace

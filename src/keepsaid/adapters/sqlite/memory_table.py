@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
-from keepsaid.adapters.sqlite.memory_history import (
+from keepsaid.adapters.sqlite.memory_learning import Learn, learn
+from keepsaid.adapters.sqlite.memory_news import drop
+from keepsaid.adapters.sqlite.memory_revisions import (
     Confirm,
     Correct,
     Merge,
@@ -15,11 +16,10 @@ from keepsaid.adapters.sqlite.memory_history import (
     merge,
     pin,
     put_away,
+    rule,
 )
-from keepsaid.adapters.sqlite.memory_learn import Learn, learn
-from keepsaid.adapters.sqlite.memory_news import drop
-from keepsaid.adapters.sqlite.memory_pairs import rule
-from keepsaid.adapters.sqlite.memory_take import take
+from keepsaid.adapters.sqlite.memory_transfer import take
+from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.domain.bundle import TakeIn
 from keepsaid.domain.fact import DropNews
 from keepsaid.domain.learning import RulePairs

@@ -15,8 +15,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.memory_index import AFTER, BEFORE, KNOWN
 from keepsaid.adapters.sqlite.memory_rows import bound, rows
-from keepsaid.adapters.sqlite.memory_score import MOST, scores
-from keepsaid.adapters.sqlite.memory_terms import number, numbers
+from keepsaid.adapters.sqlite.memory_score import MOST, number, numbers, scores
 from keepsaid.adapters.sqlite.memory_words import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.chunks import grams

@@ -1,10 +1,11 @@
-"""Maintenance on SQLite: each step is one short transaction, which notes where its task stands."""
+"""Upkeep: each step of maintenance is a short transaction that notes its place; memories that say the same."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from time import monotonic
 from typing import Any
 
@@ -12,9 +13,8 @@ import apsw
 
 from keepsaid.adapters.sqlite.memory_index import count_terms, settle
 from keepsaid.adapters.sqlite.memory_rows import space_names
-from keepsaid.adapters.sqlite.query import Row, every, one, only
+from keepsaid.adapters.sqlite.query import Row, every, load, one, only
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.search import VectorSpace
@@ -33,7 +33,43 @@ from keepsaid.domain.upkeep import (
 )
 from keepsaid.ports.store_views import Operations
 
-SQL = load("memory_upkeep")
+SQL = load("memory_alike")
+
+
+def alike(db: apsw.Connection, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
+    """Pairs of memories, the smaller id first, each of whose pieces has one of the other's nearer than `above`.
+
+    Compared in the newest space in which both have vectors; a memory that has none is like no other.
+    """
+    found: list[tuple[Any, ...]] = every(db, SQL["vectors_of"], {"ids": json.dumps(sorted(set(ids)))})
+    pairs: set[tuple[int, int]] = set()
+    for _, rows in groupby(found, key=lambda row: row[0]):
+        there, same = _compared(list(rows), above)
+        pairs = {pair for pair in pairs if not there.issuperset(pair)} | same
+    return tuple(sorted(pairs))
+
+
+def _compared(rows: list[tuple[Any, ...]], above: float) -> tuple[frozenset[int], set[tuple[int, int]]]:
+    """The memories that have vectors in one space, and the pairs of them that are alike."""
+    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
+
+    vectors = np.frombuffer(b"".join(row[2] for row in rows), np.float16).astype(np.float32).reshape(len(rows), -1)
+    near = vectors @ vectors.T > above
+    places: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(row[1], []).append(place)
+    touching = {(rows[one][1], rows[other][1]) for one, other in np.argwhere(near).tolist()}
+    same = {
+        (one, other)
+        for one, other in touching
+        if one < other
+        for part in (near[np.ix_(places[one], places[other])],)
+        if part.any(axis=1).all() and part.any(axis=0).all()
+    }
+    return frozenset(places), same
+
+
+MEMORY_UPKEEP = load("memory_upkeep")
 LOOSE_SQL = load("memory_loose")
 _LEARNABLE = json.dumps(sorted(LEARNABLE))
 _ALL = 1 << 62
@@ -74,7 +110,7 @@ class SqliteUpkeep:
 
 def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
     """Apply one commit: piece after piece, until enough was looked at or it took long enough."""
-    row = one(db, SQL["standing"], (step.task,))
+    row = one(db, MEMORY_UPKEEP["standing"], (step.task,))
     begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
     until = None if step.budget_ms is None else monotonic() + step.budget_ms / 1_000
     done = Stepped(over=False)
@@ -87,7 +123,7 @@ def maintain(db: apsw.Connection, step: Maintain) -> Stepped:
     told = {"changed": changed + done.changed, "archived": archived + done.archived}
     stands = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": after}
     if row is not None or not done.over or done.changed or done.archived or done.looked:
-        db.execute(SQL["stand"], {**stands, **told})
+        db.execute(MEMORY_UPKEEP["stand"], {**stands, **told})
     return done
 
 
@@ -101,9 +137,9 @@ def _fade(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped
         rows, gone = [row for row in rows if row[0] <= upto], gone[:_ARCHIVED]
         faded = [one for one in faded if one[0] <= upto]
     if faded:
-        db.execute(SQL["fade"], {"faded": json.dumps(faded), "at": step.at})
+        db.execute(MEMORY_UPKEEP["fade"], {"faded": json.dumps(faded), "at": step.at})
     if gone:
-        db.execute(SQL["archive"], {"ids": json.dumps(gone)})
+        db.execute(MEMORY_UPKEEP["archive"], {"ids": json.dumps(gone)})
         settle(db)
     reached = rows[-1][0] if rows else after
     return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
@@ -111,7 +147,7 @@ def _fade(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepped
 
 def _memories(db: apsw.Connection, after: int, limit: int) -> list[Row]:
     """Memories by id, as what fades is told of; in one row, so that the interpreter's lock is given up but once."""
-    found: list[Row] = json.loads(only(db, SQL["memories"], (after, limit))[0])
+    found: list[Row] = json.loads(only(db, MEMORY_UPKEEP["memories"], (after, limit))[0])
     return found
 
 
@@ -166,18 +202,18 @@ def _spaces(db: apsw.Connection, step: Maintain, after: int) -> tuple[int, Stepp
     former = _former(db, step.space)
     if not former:
         return after, Stepped()
-    db.execute(SQL["drop_vectors"], (former[0], step.limit))
+    db.execute(MEMORY_UPKEEP["drop_vectors"], (former[0], step.limit))
     dropped = db.changes()
     if dropped < step.limit:
-        db.execute(SQL["drop_blocks"], former[:1])
-        db.execute(SQL["drop_space"], former[:1])
+        db.execute(MEMORY_UPKEEP["drop_blocks"], former[:1])
+        db.execute(MEMORY_UPKEEP["drop_space"], former[:1])
     return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
 
 
 def _former(db: apsw.Connection, space: VectorSpace | None) -> list[int]:
     if space is None:
         return []
-    found: list[tuple[Any, ...]] = every(db, SQL["former"], space_names(space))
+    found: list[tuple[Any, ...]] = every(db, MEMORY_UPKEEP["former"], space_names(space))
     return [int(row[0]) for row in found]
 
 
@@ -200,7 +236,7 @@ _TASKS: dict[Task, Callable[[apsw.Connection, Maintain, int], tuple[int, Stepped
 
 
 def _runs(db: apsw.Connection) -> tuple[TaskRun, ...]:
-    found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, SQL["runs"])}
+    found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
     return tuple(found[task] for task in Task if task in found)
 
 
@@ -214,16 +250,16 @@ def _outstanding(db: apsw.Connection, step: Maintain) -> Outstanding:
         Task.ENDED: len(every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))),
         Task.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))),
         **{task: len(loose_in(db, task, 0, step.limit)) for task in LOOSE},
-        Task.SPACES: sum(int(only(db, SQL["vectors_of"], (space,))[0]) for space in _former(db, step.space)),
+        Task.SPACES: sum(int(only(db, MEMORY_UPKEEP["vectors_of"], (space,))[0]) for space in _former(db, step.space)),
     }
     return Outstanding(found, archived)
 
 
 def _holdings(db: apsw.Connection) -> Holdings:
-    told = only(db, SQL["counts"])
+    told = only(db, MEMORY_UPKEEP["counts"])
     counts = dict(zip(map(str, told[::2]), map(int, told[1::2]), strict=True))
     return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), counts, _runs(db))
 
 
 def _counted(db: apsw.Connection, statement: str) -> dict[str, int]:
-    return {str(what): int(count) for what, count in every(db, SQL[statement])}
+    return {str(what): int(count) for what, count in every(db, MEMORY_UPKEEP[statement])}

@@ -1,27 +1,176 @@
-"""The vector leg: every vector's signs in memory, the best read back and compared in full (docs/concepts/recall.md)."""
+"""The vector leg: sign bits of every vector in blocks, the best candidates compared in full, small sets exactly."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
-from keepsaid.adapters.sqlite.memory_blocks import opened
+from keepsaid.adapters.sqlite.memory_codes import Codes, Mask, least, longer
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
-from keepsaid.adapters.sqlite.query import every, numbers, only
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.query import every, load, numbers, only
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.search import Reached, Unembedded, VectorSpace
+from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.sqlite.memory_codes import Codes
-    from keepsaid.adapters.sqlite.memory_whole import Wholes
+    from keepsaid.adapters.sqlite.memory_codes import Codes, Signs
+
 
 _SQL = load("memory_vectors")
+_RANGE = 1_024
+"""Ids that one block spans; the trigger `vector_delete` counts by the same number."""
+
+
+def pack(db: apsw.Connection, finish: bool) -> None:
+    """Upkeep: make a block that is not there, or all of them.
+
+    While maintenance archives, it takes vectors out of the same blocks step by step: they are made anew after it.
+    """
+    while finish or not every(db, _SQL["archiving"]):
+        (spaces, ranges, blocks) = only(db, _SQL["block_counts"], (_RANGE,))
+        if spaces * ranges <= blocks:
+            return
+        space, dimension, number = next(_unpacked(db, ranges))
+        point("block.before")
+        with db:
+            db.execute(_SQL["keep_block"], _block(db, space, dimension, number))
+        point("block.after")
+        if not finish:
+            return
+
+
+def opened(db: apsw.Connection, space: int, dimension: int) -> Codes:
+    """All vectors of a space by their signs, as this snapshot has them: from blocks, and the rest row by row."""
+    from keepsaid.adapters.sqlite.memory_codes import Codes  # noqa: PLC0415 - imports numpy
+
+    (ranges,) = only(db, _SQL["ranges"], (_RANGE,))
+    (packed,) = only(db, _SQL["packed"], (space,))
+    packed_numbers = _numbers(db, space)
+    rest = [number for number in range(ranges + 1) if number not in packed_numbers]
+    codes = Codes(dimension, packed + _RANGE * len(rest))
+    for row in every(db, _SQL["blocks"], (space,)):
+        codes.add(_signs(row, dimension))
+    for number in rest:
+        for signs in _of_rows(db, space, dimension, number):
+            codes.add(signs)
+    return codes
+
+
+def _unpacked(db: apsw.Connection, ranges: int) -> Iterator[tuple[int, int, int]]:
+    """Spaces, their dimensions, and the ranges they have no block of."""
+    spaces: list[tuple[Any, ...]] = every(db, _SQL["dimensions"])
+    for space, dimension in spaces:
+        there = _numbers(db, space)
+        yield from ((space, dimension, number) for number in range(ranges) if number not in there)
+
+
+def _numbers(db: apsw.Connection, space: int) -> set[int]:
+    return {int(str(row[0])) for row in every(db, _SQL["block_numbers"], (space,))}
+
+
+def _block(db: apsw.Connection, space: int, dimension: int, number: int) -> tuple[object, ...]:
+    for signs in _of_rows(db, space, dimension, number):
+        parts = (signs.ids, signs.memories, signs.audiences, signs.planes)
+        return (space, number, len(signs.ids), *(part.tobytes() for part in parts))
+    return (space, number, 0, b"", b"", b"", b"")
+
+
+def _of_rows(db: apsw.Connection, space: int, dimension: int, number: int) -> Iterator[Signs]:
+    """The signs of a range that has any vector of the space."""
+    from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy
+
+    bound = (space, number * _RANGE, (number + 1) * _RANGE)
+    rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], bound)
+    if rows:
+        yield signs_of(rows, dimension)
+
+
+def _signs(row: tuple[Any, ...], dimension: int) -> Signs:
+    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
+
+    from keepsaid.adapters.sqlite.memory_codes import Signs  # noqa: PLC0415 - imports numpy
+
+    ids, memories, audiences = (np.frombuffer(part, np.int64) for part in row[:3])
+    return Signs(ids, memories, audiences, np.frombuffer(row[3], np.uint64).reshape(-(-dimension // 64), -1))
+
+
+Floats = NDArray[np.float32]
+Read = Callable[[apsw.Connection, Sequence[int]], tuple[list[int], Floats]]
+
+_LISTENERS = 4
+"""So many listeners' vectors are kept: 30 MB each at most, for 20,000 of 384 numbers."""
+
+
+class Whole:
+    """The vectors one listener hears, each with its place among the codes."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self._count = 0
+        self._places = np.zeros(0, np.int64)
+        self._memories = np.zeros(0, np.int64)
+        self._vectors = np.zeros((0, 0), np.float32)
+
+    def add(self, places: NDArray[np.int64], memories: Sequence[int], vectors: Floats) -> None:
+        """Take in vectors at places behind all others."""
+        count = self._count + len(places)
+        if count > len(self._places):
+            room = max(count, 2 * len(self._places))
+            self._places, self._memories = longer(self._places, room), longer(self._memories, room)
+            self._vectors = longer(self._vectors.reshape(len(self._vectors), vectors.shape[1]), room)
+        place = slice(self._count, count)
+        self._places[place], self._memories[place], self._vectors[place] = places, memories, vectors
+        self._count = count
+
+    def nearest(self, asked: Floats, heard: Mask, depth: int) -> tuple[list[tuple[int, float]], float]:
+        """The memories of the nearest vectors with their cosines; and the mean of all that are heard."""
+        if not self._count:
+            return [], 0.0
+        cosines = self._vectors[: self._count] @ asked
+        there = np.flatnonzero(heard[self._places[: self._count]])
+        if len(there) < self._count:
+            cosines = cosines[there]
+        if not len(cosines):
+            return [], 0.0
+        chosen = least(-cosines, depth)
+        memories = self._memories[there[chosen]]
+        return list(zip(memories.tolist(), cosines[chosen].tolist(), strict=True)), float(cosines.mean())
+
+
+class Wholes:
+    """The vectors of the listeners that asked last, read when they first ask and from then on as they come."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._of: dict[tuple[int, ...] | None, Whole] = {}
+
+    def of(self, db: apsw.Connection, audiences: tuple[int, ...] | None, codes: Codes) -> Whole:
+        """What these audiences hear."""
+        whole = self._of.pop(audiences, None) or Whole()
+        self._of[audiences] = whole
+        if len(self._of) > _LISTENERS:
+            del self._of[next(iter(self._of))]
+        if whole.seen < codes.count:
+            places = whole.seen + np.flatnonzero(codes.heard(audiences)[whole.seen :])
+            ids, memories = codes.of(places)
+            found, vectors = self._read(db, ids)
+            there = np.flatnonzero(np.isin(ids, found))
+            if found:
+                whole.add(places[there], np.asarray(memories)[there].tolist(), vectors)
+                whole.seen = int(places[there[-1]]) + 1
+            # what this snapshot does not show yet is read with a later one
+            if len(found) == len(ids):
+                whole.seen = codes.count
+        return whole
+
+
 _READ_EACH = 20_000
 
 _READ_BACK, _READ_BACK_EACH = 250, 2.5
@@ -91,8 +240,7 @@ class VectorIndex:
 
     def _follow(self, db: apsw.Connection, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
-        from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy
-        from keepsaid.adapters.sqlite.memory_whole import Wholes  # noqa: PLC0415 - imports numpy
+        from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy  # noqa: PLC0415 - imports numpy
 
         changes, newest = only(db, _SQL["last_change"])
         held = self._held.get(space)

@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, numbers, only
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.query import every, load, numbers, only
 from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import apsw
 
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, translated
 from keepsaid.adapters.sqlite.progress import check_log
-from keepsaid.adapters.sqlite.query import one
+from keepsaid.adapters.sqlite.query import load, migrations, one
 from keepsaid.adapters.sqlite.sealing import keep_sealed
-from keepsaid.adapters.sqlite.statements import load, migrations
 from keepsaid.config.durable import put_in_place
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.failpoints import point

@@ -10,16 +10,12 @@ from typing import TypeVar
 
 import apsw
 
+from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite import (
-    buffer_view,
     collection,
     context,
-    crashes,
-    episodes,
     journal,
-    lane_view,
     leases,
-    notes,
     outbox,
     pruning,
     receipts,
@@ -27,31 +23,25 @@ from keepsaid.adapters.sqlite import (
     schedules,
     sessions,
     steps,
-    summaries,
-    task_ends,
-    task_making,
     tasks,
     turns,
+    views,
 )
-from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite import forgetting as forgetful
-from keepsaid.adapters.sqlite.claims import claim
-from keepsaid.adapters.sqlite.collection_view import SqliteCollections
+from keepsaid.adapters.sqlite.busy import drop
 from keepsaid.adapters.sqlite.connection import open_writer, translated
-from keepsaid.adapters.sqlite.context_view import SqliteContexts
-from keepsaid.adapters.sqlite.drop import drop
-from keepsaid.adapters.sqlite.forgetting_view import SqliteForgettings, SqliteReach
+from keepsaid.adapters.sqlite.forgetting_reach import SqliteForgettings, SqliteReach
 from keepsaid.adapters.sqlite.intake import Intake
-from keepsaid.adapters.sqlite.journal_view import SqliteJournal
-from keepsaid.adapters.sqlite.lane_list import SqliteLaneList
-from keepsaid.adapters.sqlite.ledger import ApplyOne, CommitTable, Ledger, emptied
+from keepsaid.adapters.sqlite.journal import SqliteJournal
+from keepsaid.adapters.sqlite.leases import claim
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.schedule_view import SqliteSchedules
-from keepsaid.adapters.sqlite.session_view import SqliteSessions
+from keepsaid.adapters.sqlite.session_views import SqliteCollections, SqliteContexts, SqliteSessions
 from keepsaid.adapters.sqlite.task_view import SqliteTasks
 from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
-from keepsaid.adapters.sqlite.writer import Writer
+from keepsaid.adapters.sqlite.views import SqliteLaneList
+from keepsaid.adapters.sqlite.writer import ApplyOne, CommitTable, Ledger, Writer, emptied
 from keepsaid.domain import (
     busy,
     commits,
@@ -84,9 +74,9 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Renew: leases.renew,
     commits.Release: leases.release,
     commits.Fail: leases.fail,
-    commits.VoidLeases: crashes.void_leases,
-    process.Beat: crashes.beat,
-    process.RequeueCrashed: crashes.requeue_crashed,
+    commits.VoidLeases: leases.void_leases,
+    process.Beat: leases.beat,
+    process.RequeueCrashed: leases.requeue_crashed,
     commits.ExpireLeases: leases.expire_leases,
     commits.Relinquish: leases.relinquish,
     commits.Requeue: leases.requeue,
@@ -103,7 +93,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     compaction.Summarise: context.summarise,
     compaction.CutContext: context.cut,
     compaction.SummaryFailed: context.summary_failed,
-    compaction.SummariesCopied: summaries.copied,
+    compaction.SummariesCopied: context.copied,
     busy.Interrupt: busy_lanes.interrupt,
     busy.Steer: busy_lanes.steer,
     session.Rest: sessions.rest,
@@ -115,23 +105,23 @@ _COMMITS: Mapping[type, ApplyOne] = {
     collecting.Invalidate: collection.mark_one,
     collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
-    commits.Tell: journal.tell,
+    commits.Tell: journal.keep_told,
     fact.TellNews: journal.tell_news,
-    Note: notes.keep,
-    NotifyOwner: notes.notify,
-    commits.EpisodesKept: episodes.kept,
+    Note: receipts.keep,
+    NotifyOwner: receipts.notify,
+    commits.EpisodesKept: collection.kept,
     commits.Judge: receipts.judge,
     forgetting.PutBack: forgetful.back,
     forgetting.EmptyLog: emptied,
-    task.CreateTasks: task_making.create,
+    task.CreateTasks: tasks.create,
     task.ClaimTasks: tasks.claim,
     task.RenewTask: tasks.renew,
     task.TellStatus: tasks.status,
-    task.EndTask: task_ends.end,
+    task.EndTask: tasks.end,
     task.CancelTask: tasks.cancel,
     task.RunTask: tasks.run_now,
     task.DecideTask: tasks.decide,
-    task.ExpireTasks: tasks.expire,
+    task.ExpireTasks: tasks.expire_tasks,
     relay.TellBack: tasks.told_back,
     task.ResultsKept: tasks.kept,
     event.Subscribe: journal.subscribe,
@@ -187,39 +177,39 @@ class SqliteBuffer:
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:
         """Lanes whose window has closed by `at`."""
-        return await self._readers.run(buffer_view.due, at, limit)
+        return await self._readers.run(views.due, at, limit)
 
     async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
         """What waits in these lanes."""
-        return await self._readers.run(buffer_view.waiting, lanes)
+        return await self._readers.run(views.waiting, lanes)
 
     async def next_due(self) -> int | None:
         """When the next window closes."""
-        return await self._readers.run(buffer_view.next_due)
+        return await self._readers.run(views.next_due)
 
     async def next_trial(self) -> int | None:
         """Return the age of the process at which a trial may begin."""
-        return await self._readers.run(lane_view.next_trial)
+        return await self._readers.run(views.next_trial)
 
     async def story(self, message_id: int) -> Story | None:
         """One message and what became of it."""
-        return await self._readers.run(buffer_view.story, message_id)
+        return await self._readers.run(views.story, message_id)
 
     async def find(self, wanted: MessageFilter) -> Sequence[Story]:
         """Messages, newest first."""
-        return await self._readers.run(buffer_view.find, wanted)
+        return await self._readers.run(views.find, wanted)
 
     async def overview(self) -> Overview:
         """Counts for `status`."""
-        return await self._readers.run(buffer_view.overview)
+        return await self._readers.run(views.overview)
 
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
         """Batches whose episodes may not be in memory yet."""
-        return await self._readers.run(buffer_view.episode_work, limit, conversation)
+        return await self._readers.run(views.episode_work, limit, conversation)
 
     async def marks(self, message_id: int) -> tuple[Mark, ...]:
         """Where a message's text holds secrets."""
-        return await self._readers.run(episodes.marks, message_id)
+        return await self._readers.run(collection.marks, message_id)
 
     async def backlog(self) -> Backlog:
         """What waits."""
@@ -237,7 +227,7 @@ class SqliteBuffer:
 class SqliteLanes(
     SqliteContexts,
     SqliteCollections,
-    notes.SqliteNotes,
+    receipts.SqliteNotes,
     SqliteBuffer,
     SqliteSessions,
     SqliteLaneList,
@@ -272,31 +262,31 @@ class SqliteLanes(
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for."""
-        return await self._readers.run(lane_view.claimed, lease)
+        return await self._readers.run(views.claimed, lease)
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn."""
-        return await self._readers.run(lane_view.turn, turn_id)
+        return await self._readers.run(views.turn, turn_id)
 
     async def last_turn(self, lane: Lane | None) -> int | None:
         """The newest settled turn."""
-        return await self._readers.run(lane_view.last_turn, lane)
+        return await self._readers.run(views.last_turn, lane)
 
     async def next_ready(self) -> int | None:
         """When the next queued batch may be claimed."""
-        return await self._readers.run(lane_view.next_ready)
+        return await self._readers.run(views.next_ready)
 
     async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
         """Replies nobody has pulled yet."""
-        return await self._readers.run(lane_view.unseen, channel, conversation)
+        return await self._readers.run(views.unseen, channel, conversation)
 
     async def last_id(self) -> int:
         """The largest id of all messages, batches, replies and tasks."""
-        return await self._readers.run(lane_view.last_id)
+        return await self._readers.run(views.last_id)
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply may be pushed."""
-        return await self._readers.run(lane_view.next_send, channels)
+        return await self._readers.run(views.next_send, channels)
 
 
 class SqliteOperations(SqliteLanes):

@@ -9,10 +9,9 @@ from dataclasses import replace
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.query import every, one, only
+from keepsaid.adapters.sqlite.journal import tell
+from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.adapters.sqlite.sealing import altered
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.telling import tell
 from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
 from keepsaid.domain.fact import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address

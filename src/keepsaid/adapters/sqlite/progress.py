@@ -16,9 +16,8 @@ from struct import Struct, error
 
 import apsw
 
-from keepsaid.adapters.sqlite.files import log_of
-from keepsaid.adapters.sqlite.query import only
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.connection import log_of
+from keepsaid.adapters.sqlite.query import load, only
 from keepsaid.errors import LogLost
 
 SQL = load("progress")

@@ -10,8 +10,7 @@ import apsw
 
 from keepsaid.adapters.sqlite import journal, schedules, tasks
 from keepsaid.adapters.sqlite.intake import MARKED_EACH, Intake
-from keepsaid.adapters.sqlite.query import Row, every, numbers, only, run
-from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
+from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, only, run
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneHistory, PruneRun, Stale
 

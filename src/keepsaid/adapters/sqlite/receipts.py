@@ -1,4 +1,4 @@
-"""Receipts: in which turns memories came up, and what people said of that."""
+"""Receipts: in which turns memories were shown, what people said of that; and notes kept by name until a time."""
 
 from __future__ import annotations
 
@@ -9,16 +9,51 @@ from collections.abc import Sequence
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.query import Row, every, one
+from keepsaid.adapters.sqlite.outbox import keep_for_owner
+from keepsaid.adapters.sqlite.query import Row, every, load, one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.commits import Judge
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.receipt import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use, beyond_in, candidate_in
 from keepsaid.domain.states import move
 
-SQL = load("receipts")
+SQL = load("notes")
+
+
+def keep(db: apsw.Connection, commit: Note) -> None:
+    """Apply one commit."""
+    db.execute(SQL["over"], (commit.at,))
+    db.execute(SQL["keep"], (commit.name, commit.text, commit.until))
+
+
+def notify(db: apsw.Connection, commit: NotifyOwner) -> bool:
+    """Tell the owner, unless he was told."""
+    if one(db, SQL["read"], (commit.name, commit.at)) is not None:
+        return True
+    if not keep_for_owner(db, commit.notice, commit.at):
+        return False
+    keep(db, Note(commit.name, "told", commit.until, commit.at))
+    return True
+
+
+class SqliteNotes:
+    """Notes, read only."""
+
+    _readers: Readers
+
+    async def note(self, name: str, at: int) -> str:
+        """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
+        return await self._readers.run(_read, name, at)
+
+
+def _read(db: apsw.Connection, name: str, at: int) -> str:
+    row = one(db, SQL["read"], (name, at))
+    return "" if row is None else str(row[0])
+
+
+RECEIPTS = load("receipts")
 
 
 def judge(db: apsw.Connection, commit: Judge) -> bool:
@@ -29,27 +64,27 @@ def judge(db: apsw.Connection, commit: Judge) -> bool:
 def judged(db: apsw.Connection, word: JudgeMemory, at: int) -> bool:
     """Whether the word stands now; False where the turn was not shown the memory, or nothing is to withdraw."""
     place = (word.turn_id, word.memory_id)
-    known = one(db, SQL["judged"], place)
+    known = one(db, RECEIPTS["judged"], place)
     if known is not None:
         stands = FeedbackState.WRONG if word.verb == "mark" else FeedbackState.WITHDRAWN
         if known[0] != stands:
-            db.execute(SQL["judge_again"], (*place, move("feedback", known[0], word.verb), word.by, at))
+            db.execute(RECEIPTS["judge_again"], (*place, move("feedback", known[0], word.verb), word.by, at))
         return True
-    shown = one(db, SQL["shown"], place)
+    shown = one(db, RECEIPTS["shown"], place)
     if shown is None or word.verb != "mark":
         return False
-    db.execute(SQL["judge"], (*place, shown[0], str(FeedbackState.WRONG), word.by, at))
+    db.execute(RECEIPTS["judge"], (*place, shown[0], str(FeedbackState.WRONG), word.by, at))
     return True
 
 
 def wrong_here(db: apsw.Connection, lane_id: int) -> frozenset[int]:
     """The memories that somebody said were wrong for turns of a lane."""
-    return frozenset(row[0] for row in every(db, SQL["wrong_here"], (lane_id,)))
+    return frozenset(row[0] for row in every(db, RECEIPTS["wrong_here"], (lane_id,)))
 
 
 def feedback_of_turn(db: apsw.Connection, turn_id: int) -> tuple[Feedback, ...]:
     """What was said of the memories of a turn."""
-    return tuple(_feedback(row) for row in every(db, SQL["feedback_of_turn"], (turn_id,)))
+    return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 
 class SqliteReceipts:
@@ -76,16 +111,16 @@ class SqliteReceipts:
 
 
 def _reminded(db: apsw.Connection, lane: Lane) -> Reminded | None:
-    shown = every(db, SQL["reminded"], (lane_id_of(db, lane),))
+    shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
     return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
 def _uses(db: apsw.Connection, memory_id: int, turns: int) -> Sequence[Use]:
     found = {}
-    for turn_id, *lane, at, how in every(db, SQL["shown_to"], (memory_id,)):
+    for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
         found[turn_id] = Use(turn_id, Lane(*lane), at, How(how), candidate_in(rows.trace(db, turn_id), memory_id))
     named = f'"id":{memory_id},'.encode()
-    for turn_id, *lane, at, body in every(db, SQL["traces"], (turns,)):
+    for turn_id, *lane, at, body in every(db, RECEIPTS["traces"], (turns,)):
         text = zlib.decompress(body)
         if turn_id in found or named not in text:
             continue
@@ -99,11 +134,11 @@ def _uses(db: apsw.Connection, memory_id: int, turns: int) -> Sequence[Use]:
 
 
 def _wrong(db: apsw.Connection, lane: Lane) -> Sequence[Feedback]:
-    return [_feedback(said) for said in every(db, SQL["wrong_of_lane"], (lane_id_of(db, lane),))]
+    return [_feedback(said) for said in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
 def _all_feedback(db: apsw.Connection, memory_id: int) -> Sequence[Feedback]:
-    return [_feedback(row) for row in every(db, SQL["feedback"], (memory_id,))]
+    return [_feedback(row) for row in every(db, RECEIPTS["feedback"], (memory_id,))]
 
 
 def _feedback(row: Row) -> Feedback:

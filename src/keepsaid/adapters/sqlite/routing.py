@@ -9,10 +9,9 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, numbers, one
-from keepsaid.adapters.sqlite.statements import CHUNK, chunks, flat, load, many
+from keepsaid.adapters.sqlite.journal import tell, tell_together
+from keepsaid.adapters.sqlite.query import CHUNK, chunks, every, flat, load, many, numbers, one
 from keepsaid.adapters.sqlite.task_rows import tell as tell_task
-from keepsaid.adapters.sqlite.telling import tell, tell_together
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.fact import ROUTED, Fact, judged

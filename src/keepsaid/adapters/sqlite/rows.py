@@ -12,10 +12,9 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every_replaced, one
+from keepsaid.adapters.sqlite.query import every_replaced, load, one
 from keepsaid.adapters.sqlite.seal import whole
 from keepsaid.adapters.sqlite.sealing import altered
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import apsw
 
+from keepsaid.adapters.sqlite.journal import keep_line
 from keepsaid.adapters.sqlite.outbox import keep_for_owner, keep_reply
-from keepsaid.adapters.sqlite.query import Row, every, one, only, run
-from keepsaid.adapters.sqlite.schedule_rows import content_of, run_of, schedule_of
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.task_making import keep
-from keepsaid.adapters.sqlite.telling import keep_line
+from keepsaid.adapters.sqlite.query import Row, every, load, one, only, run
+from keepsaid.adapters.sqlite.schedule_view import content_of, run_of, schedule_of
+from keepsaid.adapters.sqlite.tasks import keep
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane

@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, numbers, one, only
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite.query import every, load, numbers, one, only
 
 SQL = load("sealing")
 COLUMN = "row_seal"

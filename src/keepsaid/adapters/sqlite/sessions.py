@@ -1,23 +1,81 @@
-"""Sessions: epochs of a lane, begun by turns, ended by silence, compaction and reset, and their marks."""
+"""Sessions and slots: epochs of a lane with their marks, and questions that wait for an answer."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import Row, every, one, only
-from keepsaid.adapters.sqlite.slots import clear_lane
-from keepsaid.adapters.sqlite.statements import load
-from keepsaid.adapters.sqlite.telling import tell
+from keepsaid.adapters.sqlite.journal import tell
+from keepsaid.adapters.sqlite.query import Row, every, load, one, only
 from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
 from keepsaid.domain.fact import of_session, session_over
 from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, Ending, Quiet, Rest, Rested, Session
+from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
 
-SQL = load("sessions")
+SQL = load("slots")
+
+
+def open_slot(db: apsw.Connection, effect: OpenSlot, lane_id: int, place: tuple[int, int]) -> None:
+    """Ask; `place` is the turn and the time. What the person was asked here before is cleared."""
+    turn_id, at = place
+    for row in every(db, SQL["pending_of"], (lane_id, effect.person)):
+        _end_slot(db, row, "clear", at, reason=TAKEN_OVER)
+    asked = effect.question
+    told = (asked.text, str(asked.expected), json.dumps(asked.options), f"reply:{turn_id}", at, at + effect.lasts_ms)
+    db.execute(SQL["open_slot"], (turn_id, lane_id, effect.person, *told))
+
+
+def fill_slot(db: apsw.Connection, effect: FillSlot, lane_id: int, at: int) -> None:
+    """An open slot of this lane was answered."""
+    state = one(db, SQL["slot_state"], (effect.slot_id, lane_id))
+    if state is not None and state[0] == SlotState.OPEN:
+        filled_by = f"message:{effect.message_id}"
+        _end_slot(db, (effect.slot_id, state[0]), "fill", at, filled_by=filled_by, value=effect.value)
+
+
+def clear_slot(db: apsw.Connection, effect: ClearSlot, lane_id: int, at: int) -> None:
+    """An open slot of this lane ends without an answer."""
+    state = one(db, SQL["slot_state"], (effect.slot_id, lane_id))
+    if state is not None and state[0] == SlotState.OPEN:
+        _end_slot(db, (effect.slot_id, state[0]), effect.verb, at, reason=effect.reason)
+
+
+def clear_lane(db: apsw.Connection, lane_id: int, reason: str, at: int) -> None:
+    """Nothing is asked in this lane any more."""
+    for row in every(db, SQL["open_of_lane"], (lane_id,)):
+        _end_slot(db, row, "clear", at, reason=reason)
+
+
+def _end_slot(db: apsw.Connection, row: Row, verb: str, at: int, **told: str) -> None:
+    slot_id, state = row
+    said = (told.get("reason", ""), told.get("filled_by", ""), told.get("value", ""))
+    db.execute(SQL["end_slot"], (slot_id, move("slot", state, verb), *said, at))
+
+
+def pending(db: apsw.Connection, lane_id: int) -> tuple[Slot, ...]:
+    """The open slots of a lane, oldest first."""
+    return tuple(_slot(row) for row in every(db, SQL["open_slots"], (lane_id,)))
+
+
+def slots(db: apsw.Connection, lane_id: int, limit: int) -> Sequence[Slot]:
+    """The slots of a lane, newest first."""
+    return [_slot(row) for row in every(db, SQL["slots"], (lane_id, limit))]
+
+
+def _slot(row: Row) -> Slot:
+    question = Question(row[2], Expected(row[3]), tuple(json.loads(row[4])))
+    anchor, opened_at, expires_at, state, filled_by, value, reason, ended_at = row[5:]
+    asked = Slot(row[0], row[1], question, anchor, opened_at, expires_at, SlotState(state))
+    return replace(asked, filled_by=filled_by, value=value, reason=reason, ended_at=ended_at)
+
+
+SESSIONS = load("sessions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +89,21 @@ class Grown:
 
 def enter(db: apsw.Connection, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
     """The session a turn belongs to, begun or woken by it, and the record after which its count begins."""
-    row = one(db, SQL["current"], (grown.lane_id,))
+    row = one(db, SESSIONS["current"], (grown.lane_id,))
     steady = commit.at if commit.steady is None else commit.steady
     if row is not None and grown.heard_at - row[2] > commit.inactive_ms:
         _end(db, row, (grown.told, commit.at), Ending.INACTIVITY)
         row = None
     if row is None:
-        before = one(db, SQL["ended_before"], (grown.lane_id,))
+        before = one(db, SESSIONS["ended_before"], (grown.lane_id,))
         reason, first = before[0] if before else FIRST, grown.told + 1
-        db.execute(SQL["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady))
+        db.execute(SESSIONS["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady))
         tell(db, commit.at, of_session("started", commit.turn_id, reason=reason, first=first))
         return commit.turn_id, grown.told
     session_id, state, _, first, processed_until = row
-    db.execute(SQL["touch"], (session_id, commit.at, steady))
+    db.execute(SESSIONS["touch"], (session_id, commit.at, steady))
     if state == "sleeping":
-        db.execute(SQL["wake"], (session_id, move("session", state, "wake")))
+        db.execute(SESSIONS["wake"], (session_id, move("session", state, "wake")))
         tell(db, commit.at, of_session("woke", session_id, reason="a message came"))
     return session_id, max(processed_until, first - 1)
 
@@ -56,7 +114,7 @@ def mark_if_many(db: apsw.Connection, lane_id: int, session: tuple[int, int], re
     `reached` is the lane's last record, and when it was said.
     """
     session_id, after = session
-    if only(db, SQL["unprocessed"], (lane_id, after, session_id, UNPROCESSED_MAX + 1))[0] > UNPROCESSED_MAX:
+    if only(db, SESSIONS["unprocessed"], (lane_id, after, session_id, UNPROCESSED_MAX + 1))[0] > UNPROCESSED_MAX:
         invalidate(db, session_id, reached[0], "records", reached[1])
 
 
@@ -66,27 +124,27 @@ def invalidate(db: apsw.Connection, session_id: int, record: int, reason: str, a
     Set only where none is, or a smaller one (seed 004). One that does not wait for six records makes another of the
     same record due, too.
     """
-    state, marked, processed, firm_until, waits = only(db, SQL["mark_of"], (session_id,))
+    state, marked, processed, firm_until, waits = only(db, SESSIONS["mark_of"], (session_id,))
     firm = reason not in SOFT
     further = record > marked or (firm and (record > firm_until or (waits and state == "marked")))
     if record <= processed or not further:
         return False
-    db.execute(SQL["invalidate"], (session_id, record, reason, firm, move("collection", state, "mark"), at))
+    db.execute(SESSIONS["invalidate"], (session_id, record, reason, firm, move("collection", state, "mark"), at))
     return True
 
 
 def mark(db: apsw.Connection, lane_id: int, last: int, reason: str, at: int) -> None:
     """Mark the session of a lane, if it has one, for all that was said in it, up to the lane's last record."""
-    row = one(db, SQL["current"], (lane_id,))
+    row = one(db, SESSIONS["current"], (lane_id,))
     if row is not None and last >= row[3]:
         invalidate(db, row[0], last, reason, at)
 
 
 def rotate(db: apsw.Connection, lane_id: int, ending: Ending, at: int) -> None:
     """End the session of a lane, if it has one; the next record starts another. A reset asks nothing any more."""
-    row = one(db, SQL["current"], (lane_id,))
+    row = one(db, SESSIONS["current"], (lane_id,))
     if row is not None:
-        _end(db, row, (only(db, SQL["told"], (lane_id,))[0], at), ending)
+        _end(db, row, (only(db, SESSIONS["told"], (lane_id,))[0], at), ending)
     if ending is Ending.RESET:
         clear_lane(db, lane_id, "the lane was reset", at)
 
@@ -96,7 +154,7 @@ def _end(db: apsw.Connection, row: Row, when: tuple[int, int], ending: Ending) -
     last, at = when
     if last >= first:
         invalidate(db, session_id, last, MARKS[ending], at)
-    db.execute(SQL["end"], (session_id, move("session", state, "end"), last, at, str(ending)))
+    db.execute(SESSIONS["end"], (session_id, move("session", state, "end"), last, at, str(ending)))
     tell(db, at, session_over(session_id, ending, first, last))
 
 
@@ -105,13 +163,13 @@ def rest(db: apsw.Connection, commit: Rest) -> Rested:
     done = {}
     looked = 0
     for state, before in (("active", commit.sleep_before), ("sleeping", commit.end_before)):
-        db.execute(SQL["never_quiet"], (state, commit.steady))
-        found = every(db, SQL["quiet"], (state, before, commit.limit))
+        db.execute(SESSIONS["never_quiet"], (state, commit.steady))
+        found = every(db, SESSIONS["quiet"], (state, before, commit.limit))
         looked += len(found)
         quiet = [row for row in found if not row[3]]
         for row in found:
             if row[3]:
-                db.execute(SQL["not_quiet"], (row[0], commit.steady))
+                db.execute(SESSIONS["not_quiet"], (row[0], commit.steady))
         for session_id, first, told, _ in quiet:
             if state == "active":
                 _sleep(db, session_id, told if told >= first else 0, commit.at)
@@ -124,15 +182,15 @@ def rest(db: apsw.Connection, commit: Rest) -> Rested:
 def _sleep(db: apsw.Connection, session_id: int, last: int, at: int) -> None:
     if last:
         invalidate(db, session_id, last, "sleep", at)
-    db.execute(SQL["sleep"], (session_id, move("session", "active", "sleep")))
+    db.execute(SESSIONS["sleep"], (session_id, move("session", "active", "sleep")))
     tell(db, at, of_session("sleeping", session_id, reason="the lane is quiet"))
 
 
 def sessions(db: apsw.Connection, lane_id: int, limit: int) -> Sequence[Session]:
     """The sessions of a lane, newest first."""
-    return [Session(*row) for row in every(db, SQL["sessions"], (lane_id, limit))]
+    return [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
 
 
 def quiet_since(db: apsw.Connection) -> Quiet:
     """Since when the longest quiet lanes are."""
-    return Quiet(*only(db, SQL["quiet_since"]))
+    return Quiet(*only(db, SESSIONS["quiet_since"]))

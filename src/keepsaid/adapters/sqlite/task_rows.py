@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import apsw
 
-from keepsaid.adapters.sqlite import telling
-from keepsaid.adapters.sqlite.query import Row, every, numbers
-from keepsaid.adapters.sqlite.statements import load
+from keepsaid.adapters.sqlite import journal
+from keepsaid.adapters.sqlite.query import Row, every, load, numbers
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.task import Task, happened
@@ -63,4 +62,4 @@ def task_or_none(db: apsw.Connection, task_id: int) -> Task | None:
 
 def tell(db: apsw.Connection, what: str, task_id: int, at: int, **more: Json) -> None:
     """Write to the journal what happened to a task."""
-    telling.tell(db, at, happened(what, task_id, **more))
+    journal.tell(db, at, happened(what, task_id, **more))

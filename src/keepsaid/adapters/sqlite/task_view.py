@@ -11,7 +11,7 @@ from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.staging import staged
+from keepsaid.adapters.sqlite.steps import staged
 from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM

@@ -1,38 +1,189 @@
-"""Tasks: claimed, decided, and what turns want of them; those that wait for others are let go, or fail with them."""
+"""Tasks: made, claimed, decided and ended; those that wait for others."""
 
 from __future__ import annotations
 
 import json
+from collections import deque
 
 import apsw
 
+from keepsaid.adapters.sqlite import steps
+from keepsaid.adapters.sqlite.outbox import keep_for_owner
 from keepsaid.adapters.sqlite.query import every, numbers, one, run
 from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.staging import forget_staged
-from keepsaid.adapters.sqlite.task_ends import ended
-from keepsaid.adapters.sqlite.task_making import keep
+from keepsaid.adapters.sqlite.steps import forget_staged
 from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tasks_of, tell
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
+from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.relay import TellBack
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import (
     CALL_EXPIRED,
+    DEPTH_MAX,
     ENDED,
     FORGOTTEN,
+    TOO_DEEP,
     CancelTask,
     ClaimTasks,
+    CreateTasks,
     DecideTask,
+    Ending,
+    EndTask,
     ExpireTasks,
+    NewTask,
     RenewTask,
     ResultsKept,
     RunTask,
     Task,
     TellStatus,
     made_of,
+    planned,
+    settled,
+    verb_after_crash,
 )
+from keepsaid.domain.work import TaskKind, encoded
+
+
+def create(db: apsw.Connection, commit: CreateTasks) -> str:
+    """Make tasks, wave by wave."""
+    ordered, refused = planned(commit.tasks)
+    if refused:
+        return refused
+    made = {task.id for task in ordered}
+    for task in ordered:
+        known = {found.id: found for found in tasks_of(db, [number for number in task.after if number not in made])}
+        for number in task.after:
+            found = known.get(number)
+            if number not in made and (found is None or found.state in ("failed", "cancelled")):
+                return f"{show('task', number)} {'does not exist' if found is None else f'is {found.state}'}"
+    for task in ordered:
+        keep(db, task, commit.at)
+    return ""
+
+
+def keep(db: apsw.Connection, task: NewTask, at: int, *, relays: bool = True) -> None:
+    """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
+
+    What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
+    approval is not made where the same one waits or runs already.
+    """
+    if task.review and task.kind is TaskKind.CALL and one(db, SQL["same_call"], (task.key,)) is not None:
+        return
+    earlier = {found.id: found for found in tasks_of(db, task.after)}
+    lost = next((number for number in task.after if _is_lost(earlier.get(number))), None)
+    waits = any(number not in earlier or earlier[number].state != "completed" for number in task.after)
+    reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
+    reason = TOO_DEEP if task.depth > DEPTH_MAX else reason
+    state = "failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending"
+    reason = reason or task.review
+    at_end = at if state == "failed" else None
+    lane_id = None if task.lane is None else lane_id_of(db, task.lane)
+    place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
+    work = (task.description, encoded(task.terms), task.outside, task.priority)
+    relay = relays and lane_id is not None and task.turn_id is not None
+    db.execute(SQL["keep"], (*place, *work, reason, at, at_end, relay, task.expires_at))
+    if task.after:
+        db.execute(SQL["keep_after"], (task.id, numbers(task.after)))
+    tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
+    if state == "failed":
+        tell(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
+    elif state == "needs_review":
+        tell(db, state, task.id, at, attempts=0)
+        if task.notice is not None:
+            keep_for_owner(db, task.notice, at, task.id)
+
+
+def _is_lost(task: Task | None) -> bool:
+    return task is None or task.state in ("failed", "cancelled")
+
+
+def end(db: apsw.Connection, commit: EndTask) -> str:
+    """End a run."""
+    task = task_or_none(db, commit.task_id)
+    if task is None or task.fence != commit.fence or task.state != "running":
+        return ""
+    if commit.ending is not None and not steps.end_step(db, commit.ending):
+        return ""
+    now = settled(task, commit)
+    counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
+    db.execute(SQL["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
+    if commit.how is not Ending.RELEASE:
+        db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
+    _leave(db, now, commit)
+    _told(db, now, commit)
+    return now.state
+
+
+def _leave(db: apsw.Connection, task: Task, commit: EndTask) -> None:
+    """What a completed branch wants done, and remembered."""
+    for effect in commit.effects if task.state == "completed" else ():
+        if isinstance(effect, MakeTask):
+            keep(db, made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
+        else:
+            steps.stage(db, effect, task.id)
+            db.execute(SQL["to_remember"], (task.id,))
+
+
+def _told(db: apsw.Connection, task: Task, commit: EndTask) -> None:
+    if task.state == "pending":
+        return
+    tell(db, task.state, task.id, commit.at, attempts=task.attempts)
+    ended(db, task.id, task.state, task.reason, commit.at)
+    if commit.notice is not None and task.is_told:
+        keep_for_owner(db, commit.notice, commit.at, task.id)
+
+
+def ended(db: apsw.Connection, task_id: int, state: str, reason: str, at: int) -> None:
+    """Let go what waited for a task, or let it fail with it."""
+    if state == "completed":
+        for waiting, before in every(db, SQL["freed"], (task_id,)):
+            db.execute(SQL["go"], (waiting, move("task", before, "unblock"), "", None))
+    elif state in ("failed", "cancelled"):
+        _cascade(db, task_id, f"{show('task', task_id)}, which it waits for, was {state}: {reason}", at)
+
+
+def _cascade(db: apsw.Connection, upstream: int, reason: str, at: int) -> None:
+    lost = deque([upstream])
+    while lost:
+        for waiting, before in every(db, SQL["waiting"], (lost.popleft(),)):
+            db.execute(SQL["go"], (waiting, move("task", before, "cascade"), reason, at))
+            tell(db, "failed", waiting, at, attempts=0, upstream=upstream)
+            lost.append(waiting)
+
+
+def void(db: apsw.Connection, owner: str, at: int) -> None:
+    """The owner of what is running is dead: a crash is counted, and what becomes of each is told by its terms."""
+    for (task_id,) in every(db, SQL["in_flight"], (owner,)):
+        task = task_or_none(db, task_id)
+        assert task is not None, "it was just found"
+        left = one(db, SQL["call_left"], (task_id,)) is not None
+        verb, reason = verb_after_crash(task, call_left=left)
+        state = move("task", task.state, verb)
+        ended_at = at if state == "failed" else None
+        db.execute(SQL["crashed"], (task_id, state, task.crashes + 1, reason, at, ended_at))
+        if state != "pending":
+            tell(db, state, task_id, at, attempts=task.attempts)
+            ended(db, task_id, state, reason, at)
+    db.execute(SQL["all_soon"], (at,))
+
+
+def expire(db: apsw.Connection, steady: int) -> int:
+    """Leases that ran out; returns how many."""
+    return _back(db, every(db, SQL["expired"], (steady,)), "expire")
+
+
+def relinquish(db: apsw.Connection, owner: str) -> int:
+    """What an owner holds, by its own word; returns how many."""
+    return _back(db, every(db, SQL["owned"], (owner,)), "release")
+
+
+def _back(db: apsw.Connection, found: list[tuple[int]], verb: str) -> int:
+    for (task_id,) in found:
+        db.execute(SQL["back"], (task_id, move("task", "running", verb)))
+    return len(found)
 
 
 def claim(db: apsw.Connection, commit: ClaimTasks) -> tuple[Task, ...]:
@@ -78,7 +229,7 @@ def cancel(db: apsw.Connection, commit: CancelTask) -> bool:
     return True
 
 
-def expire(db: apsw.Connection, commit: ExpireTasks) -> int:
+def expire_tasks(db: apsw.Connection, commit: ExpireTasks) -> int:
     """Fail what waited for a person too long."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.at,))]
     for task_id in overdue:

@@ -1,48 +1,161 @@
-"""Turns: the one commit that settles a turn."""
+"""Turns: the commit that settles one, and everything that its tools and its lane leave behind."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import assert_never
 
 import apsw
 
-from keepsaid.adapters.sqlite import rows, sessions, steps
+from keepsaid.adapters.sqlite import receipts, rows, schedules, sessions, steps, tasks
 from keepsaid.adapters.sqlite.busy import SQL as BUSY
 from keepsaid.adapters.sqlite.context import begin_anew
-from keepsaid.adapters.sqlite.effects import leave
+from keepsaid.adapters.sqlite.journal import tell
 from keepsaid.adapters.sqlite.outbox import keep_reply
-from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
+from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
-from keepsaid.adapters.sqlite.routing import refresh_ready
-from keepsaid.adapters.sqlite.statements import chunks, flat, load, many
-from keepsaid.adapters.sqlite.telling import tell
+from keepsaid.adapters.sqlite.routing import lane_id_of, refresh_ready
 from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.context import Block, Reminders
+from keepsaid.domain.effects import (
+    ClearSlot,
+    EndSchedule,
+    FillSlot,
+    JudgeTask,
+    KeepTime,
+    MakeTask,
+    Measured,
+    OfTask,
+    OfTime,
+    OpenSlot,
+    RelayTask,
+    SetPersonality,
+    StopTask,
+)
 from keepsaid.domain.fact import answered
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.personality import Personality
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.receipt import How
+from keepsaid.domain.receipt import How, JudgeMemory, block_in
+from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
+from keepsaid.domain.taint import taint_in
+from keepsaid.text.tokens import Calibration
 
-SQL = load("turns")
+SQL = load("standing")
+
+
+def personalities(db: apsw.Connection, scopes: Sequence[str]) -> tuple[Personality, ...]:
+    """What is set for these scopes, by scope."""
+    found = [Personality(*row) for row in every(db, SQL["personalities"], (json.dumps(scopes),))]
+    return tuple(sorted(found, key=lambda each: each.scope))
+
+
+def calibration(db: apsw.Connection, model: str) -> Calibration:
+    """What a model reported so far."""
+    row = one(db, SQL["calibration"], (model,))
+    return Calibration(*row) if row else Calibration(model)
+
+
+def calibrations(db: apsw.Connection) -> tuple[Calibration, ...]:
+    """What every model reported so far; a row for each."""
+    return tuple(Calibration(*row) for row in every(db, SQL["calibrations"]))
+
+
+def set_personality(db: apsw.Connection, effect: SetPersonality, at: int) -> None:
+    """Set it, or take it back."""
+    if effect.text:
+        db.execute(SQL["set_personality"], (effect.scope, effect.text, at, effect.by))
+    else:
+        db.execute(SQL["reset_personality"], (effect.scope,))
+
+
+def measure(db: apsw.Connection, effect: Measured) -> None:
+    """Add one report."""
+    told = calibration(db, effect.model).heard(effect.estimated, effect.reported)
+    db.execute(SQL["calibrate"], (told.model, told.estimated, told.reported))
+
+
+REMINDERS = load("reminders")
+
+
+def reminders(db: apsw.Connection, lane: Lane, turns: int, blocks: int) -> Reminders:
+    """The memories of the last turns, and the last blocks, oldest first."""
+    lane_id = lane_id_of(db, lane)
+    if lane_id is None:
+        return Reminders()
+    lately = frozenset(row[0] for row in every(db, REMINDERS["lately"], (lane_id, turns))) if turns > 0 else frozenset()
+    last = every(db, REMINDERS["reminded"], (lane_id, blocks)) if blocks > 0 else []
+    found = (_block(db, lane_id, turn_id) for (turn_id,) in reversed(last))
+    return Reminders(tuple(block for block in found if block is not None), lately)
+
+
+def _block(db: apsw.Connection, lane_id: int, turn_id: int) -> Block | None:
+    begins = every(db, REMINDERS["begins"], (lane_id, turn_id))
+    trace = rows.trace(db, turn_id)
+    text = block_in(trace)
+    if not begins or not text:
+        return None
+    shown = tuple(row[0] for row in every(db, REMINDERS["shown"], (turn_id,)))
+    return Block(begins[0][0], text, shown, taint_in(trace).trust)
+
+
+_LANE = load("turns")["lane"]
+
+
+def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
+    """Apply the effects of a turn, in order."""
+    for effect in commit.outcome.effects:
+        match effect:
+            case OpenSlot():
+                sessions.open_slot(db, effect, lane_id, (commit.turn_id, commit.at))
+            case FillSlot():
+                sessions.fill_slot(db, effect, lane_id, commit.at)
+            case ClearSlot():
+                sessions.clear_slot(db, effect, lane_id, commit.at)
+            case SetPersonality():
+                set_personality(db, effect, commit.at)
+            case JudgeMemory():
+                receipts.judged(db, effect, commit.at)
+            case StageMemory():
+                steps.stage(db, effect, commit.turn_id)
+            case MakeTask() | StopTask() | JudgeTask() | RelayTask() | KeepTime() | EndSchedule():
+                _set_about(db, effect, commit, lane_id)
+            case Measured():
+                measure(db, effect)
+            case _:
+                assert_never(effect)
+
+
+def _set_about(db: apsw.Connection, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
+    """What is to be done later: as a task, or at a time."""
+    if isinstance(effect, KeepTime | EndSchedule):
+        schedules.leave(db, effect, commit.turn_id, commit.at)
+    else:
+        tasks.obey(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))
+
+
+TURNS = load("turns")
 _RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INJECTION_ROW = "(?, ?, ?, ?)"
 
 
 def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     """Settle a turn in one piece."""
-    held = one(db, SQL["held_turn"], (commit.turn_id, commit.fence))
+    held = one(db, TURNS["held_turn"], (commit.turn_id, commit.fence))
     steered = every(db, BUSY["steered"], (commit.turn_id,))
     if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
         return False
     if commit.ending is not None and not steps.end_step(db, commit.ending):
         return False
-    lane_id, before = only(db, SQL["lane_of_batch"], (commit.batch_id,))
+    lane_id, before = only(db, TURNS["lane_of_batch"], (commit.batch_id,))
     outcome, usage = commit.outcome, commit.outcome.usage
-    db.execute(SQL["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
+    db.execute(TURNS["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
-    db.execute(SQL["commit_turn"], (commit.turn_id, *settled, commit.at))
+    db.execute(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at))
     if outcome.begins_anew:
-        begin_anew(db, lane_id, Lane(*only(db, SQL["lane"], (lane_id,))), commit.at)
+        begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
     _keep_records(db, commit, lane_id)
     leave(db, commit, lane_id)
     if commit.reply is not None:
@@ -50,18 +163,18 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     shown = [(How.INJECTED, memory_id) for memory_id in outcome.chosen]
     shown += [(How.OPENED, memory_id) for memory_id in outcome.opened]
     for run in chunks([(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]):
-        db.execute(many(SQL["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
+        db.execute(many(TURNS["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
     tell(db, commit.at, *answered(commit))
     db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
     for batch_id, _, _, _, _, waiting in steered:
-        db.execute(SQL["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
+        db.execute(TURNS["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
         db.execute(ROUTING["episodes_due"], (batch_id, lane_id, None))
     refresh_ready(db, lane_id)
     return True
 
 
 def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
-    said = every(db, SQL["speakers"], (commit.batch_id,))
+    said = every(db, TURNS["speakers"], (commit.batch_id,))
     commands = {one.message_id for one in commit.outcome.obeyed}
     attached = dict(commit.outcome.attached)
     records: list[tuple[Record, str, int]] = [
@@ -74,7 +187,7 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
         records[-1] = (records[-1][0], f"reply:{commit.turn_id}", commit.at)
     if commands and not records:
         return
-    start = only(db, SQL["extend_transcript"], (lane_id, len(records)))[0]
+    start = only(db, TURNS["extend_transcript"], (lane_id, len(records)))[0]
     session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
     origins = _origins(db, said, records)
     table: list[tuple[object, ...]] = [
@@ -82,7 +195,7 @@ def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None
         for position, (record, ref, at) in enumerate(records, start + 1)
     ]
     for run in chunks(table):
-        db.execute(many(SQL["keep_records"], _RECORD_ROW, len(run)), flat(run))
+        db.execute(many(TURNS["keep_records"], _RECORD_ROW, len(run)), flat(run))
     sessions.mark_if_many(db, lane_id, session, (start + len(records), commit.at))
 
 
@@ -103,6 +216,6 @@ def _origins(
     joined = [ref for one, ref, _ in records if one.role is Role.USER and ref.startswith("message:")]
     missing = [int(ref.removeprefix("message:")) for ref in joined if ref not in origins]
     if missing:
-        found = every(db, SQL["origins"], (numbers(missing),))
+        found = every(db, TURNS["origins"], (numbers(missing),))
         origins.update({f"message:{row[0]}": tuple(row[1:]) for row in found})
     return origins

@@ -1,17 +1,225 @@
-"""The writer thread: the only one that writes a file, many commits to one fsync."""
+"""The writer: one thread applies groups of commits, each group in one transaction, each commit in a savepoint."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from keepsaid.adapters.sqlite.ledger import Ledger, Refused
+import apsw
+
+from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, log_of, translated
+from keepsaid.adapters.sqlite.progress import Progress
 from keepsaid.domain.commits import Commit
-from keepsaid.errors import ForeignStore, StoreBroken, StoreError
+from keepsaid.domain.forgetting import EmptyLog
+from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError
+from keepsaid.ports.failpoints import point
+
+ApplyOne = Callable[[apsw.Connection, Any], Any]
+Upkeep = Callable[[apsw.Connection, bool], None]
+ApplySet = Callable[[apsw.Connection, Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTable:
+    """How each type of commit is applied: one at a time, or as a set in few statements.
+
+    `upkeep` are what the writer does between commits; told to finish, they leave nothing for later.
+    `undone` are told when something was rolled back.
+    """
+
+    single: Mapping[type, ApplyOne]
+    sets: Mapping[type, ApplySet]
+    upkeep: tuple[Upkeep, ...] = ()
+    undone: tuple[Callable[[], None], ...] = ()
+
+    def __or__(self, other: CommitTable) -> CommitTable:
+        """Both, for a file that holds both stores."""
+        upkeep, undone = (*self.upkeep, *other.upkeep), (*self.undone, *other.undone)
+        return CommitTable({**self.single, **other.single}, {**self.sets, **other.sets}, upkeep, undone)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A commit that was not kept, and why."""
+
+    error: Exception
+
+
+_FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.NotADBError)
+"""After these nothing of a group may be kept."""
+
+
+class Ledger:
+    """Writes one database file; not safe for use by two threads at once.
+
+    What the log holds is moved into the file once that is more than `log_pages`, which takes some 10 ms for a thousand.
+    """
+
+    def __init__(self, db: apsw.Connection, path: Path, table: CommitTable, log_pages: int = 1_000) -> None:
+        self._db = db
+        self._log_pages = log_pages
+        self._path = path
+        self._table = table
+        self._wal_pages = 0
+        self._files = FileWatch((path, log_of(path)))
+        self._progress = Progress(db, path)
+        db.set_wal_hook(self._on_commit)
+
+    def apply(self, commits: Sequence[object]) -> list[Any]:
+        """Apply the commits in order; each result stands at its place, Refused where one was not kept.
+
+        Nothing is kept before the transaction of all is on disk; when that fails, all are refused. So are they when
+        the files they were written to no longer stand at their paths.
+        """
+        names = sorted({type(commit).__name__ for commit in commits})
+        for name in names:
+            point(f"commit.{name}.before")
+        try:
+            with translated(self._path):
+                results = self._transaction(commits)
+                self._files.check()
+                self._progress.write()
+                if "EmptyLog" in names:
+                    emptied = self._empty_log(whole=any(isinstance(one, EmptyLog) and one.whole for one in commits))
+                    results = [
+                        emptied if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
+                    ]
+        except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
+            self._tell_undone()
+            return [Refused(error)] * len(commits)
+        for name in names:
+            point(f"commit.{name}.after")
+        return results
+
+    def _transaction(self, commits: Sequence[object]) -> list[Any]:
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            changes = db.total_changes()
+            results: list[Any] = []
+            runs = [(kind, list(run)) for kind, run in groupby(commits, key=type)]
+            for kind, run in runs:
+                results += self._run(kind, run, alone=len(commits) == 1)
+            if db.total_changes() != changes:
+                self._progress.mark()
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        return results
+
+    def _empty_log(self, *, whole: bool) -> bool:
+        """Move the log into the file and cut it to nothing, unless somebody reads it; nobody is waited for."""
+        for keep_up in self._table.upkeep if whole else ():
+            keep_up(self._db, True)
+        self._db.set_busy_timeout(0)
+        try:
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            self._progress.begin()  # the log may have been moved and only not cut: the next commit may overwrite it
+            return False
+        finally:
+            self._db.set_busy_timeout(BUSY_MS)
+        self._checkpointed()
+        return True
+
+    def _tell_undone(self) -> None:
+        for tell in self._table.undone:
+            tell()
+
+    def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
+        apply_set = self._table.sets.get(kind)
+        if apply_set is not None:
+            results = self._guarded(lambda: apply_set(self._db, commits), alone=alone)
+            if not isinstance(results, Refused):
+                return list(results)
+            if len(commits) == 1:
+                return [results]
+            return [result for commit in commits for result in self._run(kind, [commit])]
+        apply_one = self._table.single[kind]
+        return [self._guarded(partial(apply_one, self._db, commit), alone=alone) for commit in commits]
+
+    def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
+        """Run in a savepoint; what fails inside is undone alone, unless the whole transaction is gone.
+
+        A commit that is alone in its transaction needs no savepoint of its own.
+        """
+        if alone:
+            return action()
+        db = self._db
+        db.execute("SAVEPOINT one")
+        try:
+            result = action()
+        except Exception as error:  # guard: store writer - one bad commit must not undo the group
+            if not db.in_transaction or isinstance(error, _FATAL):
+                raise
+            db.execute("ROLLBACK TO one")
+            db.execute("RELEASE one")
+            self._tell_undone()
+            return Refused(_ours(error, self._path))
+        db.execute("RELEASE one")
+        return result
+
+    def _on_commit(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def tidy(self) -> None:
+        """Upkeep; and move what the log holds into the file once it is long. Readers are never made to wait."""
+        with translated(self._path):
+            for keep_up in self._table.upkeep:
+                keep_up(self._db, False)
+        if self._wal_pages > self._log_pages:
+            with translated(self._path):
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._checkpointed()
+
+    def _checkpointed(self) -> None:
+        self._wal_pages = 0
+        self._progress.begin()
+
+    def close(self, *, broken: bool = False) -> None:
+        """Empty the log into the file and close it; after an error of the disk, close it and write nothing."""
+        self._progress.close()
+        if broken:
+            self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._db.close()
+            return
+        try:
+            with translated(self._path):
+                for keep_up in self._table.upkeep:
+                    keep_up(self._db, True)
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except StoreError:
+            pass  # a reader is still there, or the disk is full: the log keeps what it holds
+        finally:
+            self._db.close()
+
+
+def emptied(_db: apsw.Connection, _commit: EmptyLog) -> None:
+    """Stands for a log that is emptied when the transaction is over."""
+
+
+def _ours(error: Exception, path: Path) -> Exception:
+    if not isinstance(error, apsw.Error):
+        return error
+    try:
+        with translated(path):
+            raise error
+    except StoreBroken as broken:
+        return broken
+    except KeepsaidError as ours:
+        return ours
+
 
 R = TypeVar("R")
 _log = logging.getLogger("keepsaid.store")

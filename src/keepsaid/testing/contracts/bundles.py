@@ -18,7 +18,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Person
 from keepsaid.domain.visibility import Reach, WidenMemory
 from keepsaid.ports.forgetting import ForgetfulMemory
-from keepsaid.ports.memory_store import Bundles, Graph, Told
+from keepsaid.ports.memory_store import BundleContents, Bundles, Graph
 from keepsaid.testing.contracts.learning import LearningStore, lives, said
 from keepsaid.testing.contracts.memories import AUDIT, HERE, THERE, episode
 from keepsaid.testing.contracts.people import ANN, ANNS, BEN, CAT, PeopleStore
@@ -49,7 +49,7 @@ BundleFactory = Callable[[], AbstractAsyncContextManager[BundleStore]]
 async def told(store: BundleStore, *listeners: Listener) -> list[Record]:
     """All that listeners are told; the owner, where none is named."""
 
-    def write(all_of_it: Told) -> list[Record]:
+    def write(all_of_it: BundleContents) -> list[Record]:
         records = list(all_of_it.records)
         assert sum(all_of_it.counts.values()) == len(records)
         return records

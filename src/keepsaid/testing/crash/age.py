@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.ledger import Ledger
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
+from keepsaid.adapters.sqlite.writer import Ledger
 from keepsaid.testing.crash.evidence import SQL
 
 _BUSY_MS = 10_000

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 import apsw
 
-from keepsaid.adapters.sqlite.care import examine
 from keepsaid.adapters.sqlite.connection import open_reader, translated
+from keepsaid.adapters.sqlite.integrity import examine
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.commits import Intake, Receive
 from keepsaid.errors import KeepsaidError

@@ -12,10 +12,10 @@ from random import Random
 
 import apsw
 
-from keepsaid.adapters.sqlite.ledger import CommitTable
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, start
 from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.power.book import Book
 from keepsaid.testing.power.judge import Finding, judge

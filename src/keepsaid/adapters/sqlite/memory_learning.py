@@ -1,4 +1,4 @@
-"""Learning on SQLite: what is offered becomes a memory, evidence for one, or the end of one, in one transaction."""
+"""Learning: what is offered becomes a memory, evidence for one, or the end of one; and what held when."""
 
 from __future__ import annotations
 
@@ -9,20 +9,94 @@ from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sqlite import memory_echo
+from keepsaid.adapters.sqlite import memory_forgetting
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, keep, key_hash, slot_hash
+from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import storable
-from keepsaid.adapters.sqlite.memory_truth import SQL, hold, statements_of
-from keepsaid.adapters.sqlite.query import every
+from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.domain.attributes import single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
+from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, How, Learnt, adds_evidence, refused
 from keepsaid.domain.memory import NewMemory, Source
-from keepsaid.domain.truth import Told, periods
+from keepsaid.domain.truth import Period, SlotStatement, periods
 from keepsaid.text.chunks import say_the_same, telling
 from keepsaid.text.normal import normalise
+
+SQL = load("memory_truth")
+
+
+def statements_of(db: apsw.Connection, slot: bytes) -> list[SlotStatement]:
+    """All that was told of a slot and is not forgotten."""
+    rows: list[tuple[Any, ...]] = every(db, SQL["told"], {"slot": slot})
+    return [_told(*row) for row in rows]
+
+
+def _told(key: str, value: str, scope: str, *rest: Any) -> SlotStatement:
+    start, said_at, ends, corrects, memory_id, founds = rest
+    return SlotStatement(key, value_name(value), scope, start, said_at, ends, bool(corrects), memory_id, bool(founds))
+
+
+def hold(db: apsw.Connection, periods: Sequence[Period], spare: Sequence[int], at: int) -> None:
+    """Write how long each memory holds, and what took its place; nothing is written that is so already.
+
+    A memory that what was learned divides gets a second one, with an id of `spare`, for the statements behind it.
+    """
+    unused = list(spare)
+    for period in periods:
+        if not period.founder.founds and unused:
+            _copy(db, period, unused.pop(), at)
+    memories = {one.key: period.founder.memory_id for period in periods for one in period.told}
+    for period in periods:
+        if period.founder.founds:
+            _gather(db, period)
+            after = None if period.after is None else memories[period.after.key]
+            _hold(db, period, after, at)
+
+
+def _copy(db: apsw.Connection, period: Period, id_: int, at: int) -> None:
+    """Give a period a memory of its own, named by its first statement: a copy of the one that this is in."""
+    first = period.told[0]
+    new = {"id": id_, "key": first.key, "of": first.memory_id, "at": at, "said_at": first.said_at}
+    db.execute(SQL["copy"], {**new, "start": period.start, "ends": period.ends})
+    _move(db, first, id_)
+    period.told[0] = replace(first, memory_id=id_, founds=True)
+
+
+def _gather(db: apsw.Connection, period: Period) -> None:
+    """Bring the statements of a period together in its memory."""
+    id_ = period.founder.memory_id
+    for one in period.told:
+        if one.memory_id != id_:
+            _move(db, one, id_)
+
+
+def _move(db: apsw.Connection, told: SlotStatement, id_: int) -> None:
+    moved = {"key": told.key, "of": told.memory_id, "to": id_}
+    db.execute(SQL["move_statement"], moved)
+    db.execute(SQL["move_sources"], moved)
+    for memory_id in (told.memory_id, id_):
+        db.execute(SQL["counted"], {"id": memory_id})
+
+
+def _hold(db: apsw.Connection, period: Period, after: int | None, at: int) -> None:
+    id_ = period.founder.memory_id
+    [(start, ends, until, before, state, said_at)] = every(db, SQL["held"], {"id": id_})
+    begins = None if start is None and said_at == period.start else period.start
+    due = after is not None and period.until is not None and period.until <= at
+    wanted = (begins, period.ends, period.until, after, "superseded" if due else "active")
+    if (start, ends, until, before, "active" if state == "archived" else state) == wanted:
+        return
+    told = {"id": id_, "start": begins, "ends": period.ends, "until": period.until, "after": after}
+    db.execute(SQL["hold"], told)
+    db.execute(SQL["turn"], {"id": id_, "state": wanted[-1]})
+    if before is not None and before != after:
+        db.execute(SQL["unlink"], {"id": id_, "after": before})
+    if after is not None and after != before:
+        relate(db, Relate((Association(after, id_, Relation.UPDATES),), (), at))
+
 
 SPARE_IDS = 4
 """So many memories one new statement may divide: as a rule none or one."""
@@ -66,8 +140,8 @@ def learned(db: apsw.Connection, memory: NewMemory, ids: tuple[int, ...], at: in
     if every(db, SQL["buried"], {"hashes": _hashes(memory)}):
         return Learnt(0, How.FORGOTTEN)
     if memory.asked:
-        memory_echo.lift(db, memory)
-    elif every(db, SQL["buried"], {"hashes": hashes}) or memory_echo.repeats(db, memory):
+        memory_forgetting.lift(db, memory)
+    elif every(db, SQL["buried"], {"hashes": hashes}) or memory_forgetting.repeats(db, memory):
         return Learnt(0, How.FORGOTTEN)
     known: list[tuple[Any, ...]] = every(db, SQL["known"], {"key": storable(memory.key)})
     for id_, state in known:
@@ -96,7 +170,7 @@ def _in_slot(db: apsw.Connection, memory: NewMemory, where: tuple[bytes, tuple[i
         return Learnt(latest.memory_id, How.KNOWN)
     if not single(memory.attribute):
         told = same
-    new = _told(memory)
+    new = _offer_told(memory)
     mine = next(period for period in periods([*told, new]) if new in period.told)
     founds = mine.founder is new
     done = _founded(db, memory, ids[0], at) if founds else _proven(db, memory, mine.founder.memory_id)
@@ -109,8 +183,8 @@ def _in_slot(db: apsw.Connection, memory: NewMemory, where: tuple[bytes, tuple[i
     return replace(done, how=How.PAST if mine.after is not None else How.UPDATES if ended else How.NEW)
 
 
-def _told(memory: NewMemory) -> Told:
-    return Told(
+def _offer_told(memory: NewMemory) -> SlotStatement:
+    return SlotStatement(
         key=storable(memory.key),
         value=value_name(memory.value),
         scope=storable(memory.scope),

@@ -1,4 +1,4 @@
-"""Memory lets go: what a wish reaches, what is hidden at once, and what is deleted with all that was made of it."""
+"""Forgetting in memory: what a request reaches, what is hidden at once, and what is deleted later."""
 
 from __future__ import annotations
 
@@ -11,24 +11,62 @@ import apsw
 
 from keepsaid.adapters.sqlite.aside import kept_aside
 from keepsaid.adapters.sqlite.memory_aside import GRAVES, TABLES
-from keepsaid.adapters.sqlite.memory_echo import REMADE
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_people import joined_with
 from keepsaid.adapters.sqlite.memory_rows import storable
-from keepsaid.adapters.sqlite.memory_terms import own_terms, stems
-from keepsaid.adapters.sqlite.query import every, numbers, one, only, run
+from keepsaid.adapters.sqlite.memory_score import own_terms, stems
+from keepsaid.adapters.sqlite.query import CHUNK, every, load, numbers, one, only, run
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.statements import CHUNK, load
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import Counts, EmptyLog, Traced, Wish, name_digest, slot_digest, summed, words_in
-from keepsaid.domain.memory import OWNER, Kind, person_scope
+from keepsaid.domain.forgetting import (
+    AGENT,
+    Counts,
+    EmptyLog,
+    Traced,
+    Wish,
+    echo_digests,
+    name_digest,
+    slot_digest,
+    summed,
+    words_in,
+)
+from keepsaid.domain.memory import OWNER, Kind, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
 from keepsaid.ports.forgetting import Echoes
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.normal import normalise
 
 SQL = load("memory_forget")
+REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
+"""Kinds that are made again under their name, from what stays."""
+
+
+def any_echoes(db: apsw.Connection) -> bool:
+    """Whether any sentence was forgotten in this home."""
+    return bool(db.execute(SQL["any_echoes"]).fetchall())
+
+
+def digests_of(memory: NewMemory) -> list[str]:
+    """The digests of the sentences that a memory may repeat, in hexadecimal; none of one that is made anew."""
+    if memory.kind in REMADE or memory.asked:
+        return []
+    return [one.hex() for one in echo_digests(memory.speaker_id or AGENT, normalise(memory.text))]
+
+
+def repeats(db: apsw.Connection, memory: NewMemory) -> bool:
+    """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
+    if not any_echoes(db):
+        return False
+    return bool(db.execute(SQL["echoed"], (json.dumps(digests_of(memory)),)).fetchall())
+
+
+def lift(db: apsw.Connection, memory: NewMemory) -> None:
+    """Let the sentences of a memory that a person asked for be remembered again."""
+    if any_echoes(db):
+        named = [*echo_digests(memory.speaker_id, memory.text), *echo_digests(AGENT, memory.text)]
+        db.execute(SQL["lift"], (json.dumps([one.hex() for one in named]),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The deep look: every row against its hash, and all that is derived against what it is derived from."""
+"""Integrity: whether a database file is whole, whether each row is what was written, and copies made beside writers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,87 @@ from pathlib import Path
 import apsw
 
 from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
+from keepsaid.adapters.sqlite.connection import check_library, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.migrate import check
-from keepsaid.adapters.sqlite.query import every, every_replaced, only
+from keepsaid.adapters.sqlite.migrate import back_up, check
+from keepsaid.adapters.sqlite.query import every, every_replaced, load, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_all, sealed_tables, unsealed
-from keepsaid.adapters.sqlite.statements import load
 from keepsaid.domain.states import STATES
+from keepsaid.errors import ForeignStore, KeepsaidError
 
-SQL = load("deep")
+SQL = load("care")
+_PROBLEMS_MAX = 5
+_WHOLE = [("ok",)]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What was found in a file: schema version and count by part, bytes, and what is wrong with it.
+
+    `wal_bytes` is the part of it that still stands in the log beside it.
+    """
+
+    path: Path
+    schemas: dict[str, int]
+    counts: dict[str, int]
+    problems: tuple[str, ...]
+    wal_bytes: int = 0
+
+
+def library_version() -> str:
+    """The version of SQLite in use; raises StoreError for one that can corrupt a database."""
+    check_library()
+    return apsw.sqlite_lib_version()
+
+
+def examine(path: Path, parts: Sequence[str]) -> Checkup:
+    """Open a file for reading and check every page of it; raises a StoreError when it cannot be opened."""
+    db = open_reader(path)
+    try:
+        with translated(path):
+            schemas = {part: check(db, path, part) for part in parts}
+            found = db.execute(f"PRAGMA quick_check({_PROBLEMS_MAX})").fetchall()
+            counts = {part: int(only(db, SQL[part])[0]) for part in parts if schemas[part]}
+    finally:
+        db.close()
+    wal = path.with_name(f"{path.name}-wal")
+    problems = () if found == _WHOLE else tuple(str(row[0]) for row in found)
+    return Checkup(path, schemas, counts, problems, wal.stat().st_size if wal.exists() else 0)
+
+
+def copy(path: Path, target: Path, parts: Sequence[str]) -> Checkup:
+    """Copy a file as it stands at one moment, whoever writes it meanwhile, then open and check the copy.
+
+    Raises a StoreError with nothing left at `target`, ForeignStore when the copy is not whole.
+    """
+    try:
+        _copied(path, target)
+        found = examine(target, parts)
+        if found.problems:
+            raise ForeignStore(f"{path} is damaged ({found.problems[0]})", hint="keepsaid doctor")
+    except KeepsaidError:
+        target.unlink(missing_ok=True)
+        raise
+    return found
+
+
+def _copied(path: Path, target: Path) -> None:
+    db = open_reader(path)
+    try:
+        with translated(target):
+            # The open snapshot is what is copied: without it, every commit of a writer would start the copy again.
+            db.execute("BEGIN")
+            db.pragma("schema_version")
+            back_up(db, target)
+            db.execute("ROLLBACK")
+    finally:
+        db.close()
+
+
+DEEP = load("deep")
 _MESSAGES_EACH = 1_000
 _SHOWN_MAX = 5
-_WHOLE = [("ok",)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +162,7 @@ def _unsealed(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
 def _messages(db: apsw.Connection) -> Iterator[tuple[int, bool]]:
     after = 0
     while True:
-        found = every_replaced(db, SQL["messages"], (after, _MESSAGES_EACH))
+        found = every_replaced(db, DEEP["messages"], (after, _MESSAGES_EACH))
         yield from ((row[0], rows.message(row).damaged) for row in found)
         if len(found) < _MESSAGES_EACH:
             return
@@ -103,11 +171,11 @@ def _messages(db: apsw.Connection) -> Iterator[tuple[int, bool]]:
 
 def _lanes(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
     """Lanes that do not say what their messages and batches say, and batches that are offered wrongly."""
-    lanes, offered = every(db, SQL["lanes_astray"]), every(db, SQL["ready_astray"])
+    lanes, offered = every(db, DEEP["lanes_astray"]), every(db, DEEP["ready_astray"])
     if mend and (lanes or offered):
         db.execute("BEGIN IMMEDIATE")
         for lane in lanes:
-            db.execute(SQL["mend_lane"], lane)
+            db.execute(DEEP["mend_lane"], lane)
         for (lane_id,) in [*offered, *((lane[0],) for lane in lanes)]:
             refresh_ready(db, lane_id)
         db.execute("COMMIT")
@@ -119,10 +187,10 @@ def _lanes(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
 
 def _counts(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
     """Counts that were not kept as things moved."""
-    wrong = every(db, SQL["tally_astray"])
+    wrong = every(db, DEEP["tally_astray"])
     if mend:
         for row in wrong:
-            db.execute(SQL["mend_tally"], row)
+            db.execute(DEEP["mend_tally"], row)
     if wrong:
         yield f"{len(wrong)} counts are not what is there"
 
@@ -132,22 +200,22 @@ def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
     if not _parity(db, word_by_word=mend):
         if mend:
             with db:
-                db.execute(SQL["rebuild_text"])
-                db.execute(SQL["mark_stale"])
+                db.execute(DEEP["rebuild_text"])
+                db.execute(DEEP["mark_stale"])
                 settle(db)
         yield "the full text does not match the memories"
-    if stretches := every(db, SQL["stretches_astray"]):
+    if stretches := every(db, DEEP["stretches_astray"]):
         if mend:
-            db.executemany(SQL["drop_stretch"], stretches)
+            db.executemany(DEEP["drop_stretch"], stretches)
         yield f"{len(stretches)} stretches have blocks of other words than those that are there"
 
 
 def _vectors(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
     """Pieces without the vector their space says they have, and blocks of other vectors than those that are there."""
-    spaces, blocks = every(db, SQL["spaces_astray"]), every(db, SQL["blocks_astray"])
+    spaces, blocks = every(db, DEEP["spaces_astray"]), every(db, DEEP["blocks_astray"])
     if mend:
-        db.executemany(SQL["fill_again"], spaces)
-        db.executemany(SQL["drop_block"], blocks)
+        db.executemany(DEEP["fill_again"], spaces)
+        db.executemany(DEEP["drop_block"], blocks)
     if spaces:
         yield f"{len(spaces)} spaces lack vectors of what they reached; they are filled in the background"
     if blocks:
@@ -155,11 +223,11 @@ def _vectors(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
 
 
 def _parity(db: apsw.Connection, *, word_by_word: bool) -> bool:
-    if only(db, SQL["text_missing"])[0]:
+    if only(db, DEEP["text_missing"])[0]:
         return False
     if word_by_word:
         try:
-            db.execute(SQL["check_text"])
+            db.execute(DEEP["check_text"])
         except apsw.CorruptError:
             return False
     return True

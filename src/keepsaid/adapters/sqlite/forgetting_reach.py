@@ -1,21 +1,25 @@
-"""What is read to forget: requests, and everything that a wish reaches in the operational store."""
+"""Reach of a forgetting request: every row of the operational store that it names, and how the words go."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import apsw
 
-from keepsaid.adapters.sqlite.buffer_view import SQL as VIEWS
+from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.forgetting import SQL, wanted_of
-from keepsaid.adapters.sqlite.forgetting_work import work_made, work_named
+from keepsaid.adapters.sqlite.forgetting_names import work_made, work_named
 from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.tombs import Tombs
+from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
+from keepsaid.adapters.sqlite.views import SQL as VIEWS
+from keepsaid.config.durable import write_file
 from keepsaid.domain.forgetting import (
     Forgetting,
     Held,
@@ -258,3 +262,19 @@ def _summarised(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int
         first[lane_id] = min(position, first.get(lane_id, position))
     ids = [lane for lane, position in first.items() if only(db, SQL["summary_over"], (lane, position))[0] is not None]
     return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (numbers((0, *sorted(ids))),)))
+
+
+def carry(present: Path, restored: Path) -> int:
+    """Let a restored operational store know what the present one forgot; returns how many tombstones there are.
+
+    Its next start forgets all of that again. Nothing is carried from a home that has no store or no key.
+    """
+    key = present.with_name(KEY_NAME)
+    if not present.exists() or not key.exists():
+        return 0
+    with closing(open_reader(present)) as db, translated(present):
+        hashes = every(db, SQL["tombstones"])
+    write_file(restored.with_name(KEY_NAME), key.read_bytes())
+    with closing(open_writer(restored)) as db, translated(restored):
+        db.executemany(SQL["bury"], [(hash_, 0) for (hash_,) in hashes])
+    return len(hashes)

@@ -1,0 +1,269 @@
+"""Views of messages and lanes: what waits, what happened to a message, lanes with their summaries, counts."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import apsw
+
+from keepsaid.adapters.sqlite import rows, steps
+from keepsaid.adapters.sqlite.busy import steered as steered_into
+from keepsaid.adapters.sqlite.context import summary_of
+from keepsaid.adapters.sqlite.leases import LEASES
+from keepsaid.adapters.sqlite.leases import SQL as CLAIMS
+from keepsaid.adapters.sqlite.query import Row, every, load, numbers, one, only
+from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.receipts import feedback_of_turn
+from keepsaid.adapters.sqlite.routing import lane_id_of
+from keepsaid.adapters.sqlite.session_views import surroundings
+from keepsaid.domain.batch import Batch, Due, Group, shared
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.reply import Reply
+from keepsaid.domain.states import message_state
+from keepsaid.domain.summary import Summary
+from keepsaid.domain.suspicion import HELD_AFTER
+from keepsaid.domain.turn import Claimed, Lease, Usage
+from keepsaid.domain.views import (
+    ChannelDepth,
+    EpisodeWork,
+    LaneLine,
+    MessageFilter,
+    Overview,
+    Spawned,
+    Story,
+    TurnStory,
+)
+from keepsaid.domain.visibility import OWN_TOOLS
+
+SQL = load("views")
+_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
+_GROUP_MAX = 100
+_COUNTED = ("batches", "replies", "tasks")
+
+
+def due(db: apsw.Connection, at: int, limit: int) -> tuple[Due, ...]:
+    """Lanes whose window has closed."""
+    levels = [
+        every(db, SQL["due"], (priority, at, limit)) for priority, first in every(db, SQL["due_levels"]) if first <= at
+    ]
+    return tuple(Due(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
+
+
+def waiting(db: apsw.Connection, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+    """What waits in these lanes."""
+    groups = []
+    for lane in lanes:
+        messages = tuple(rows.message(row) for row in every(db, SQL["waiting"], (*lane, _GROUP_MAX)))
+        if messages:
+            groups.append(Group(lane, messages[0].number - 1, messages))
+    return tuple(groups)
+
+
+def next_due(db: apsw.Connection) -> int | None:
+    """When the next window closes."""
+    return min((first for _, first in every(db, SQL["due_levels"])), default=None)
+
+
+def story(db: apsw.Connection, message_id: int) -> Story | None:
+    """One message and what became of it."""
+    row = one(db, rows.SQL["message"], (message_id,))
+    if row is None:
+        return None
+    message = rows.message(row)
+    why = placed(db, (message,)).get(message_id, "")
+    found = one(db, SQL["batch_of"], only(db, SQL["lane_of_message"], (message_id,)))
+    if found is None:
+        return Story(message, message_state(None), placed=why)
+    batch, stored = batch_of(db, found[0])
+    turn = one(db, SQL["turn_of_batch"], (batch.id,))
+    replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
+    task = one(db, SQL["task"], (stored[19],))
+    spawned = Spawned(*task) if task else None
+    return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
+
+
+def placed(db: apsw.Connection, messages: Sequence[Message]) -> dict[int, str]:
+    """Why messages are in their lanes, where that was inferred."""
+    if not messages:
+        return {}
+    return dict(every(db, SQL["placed"], (numbers([message.id for message in messages]),)))
+
+
+def batch_of(db: apsw.Connection, batch_id: int) -> tuple[Batch, Row]:
+    """A batch, and its row."""
+    row = only(db, CLAIMS["batch"], (numbers((batch_id,)),))
+    return rows.batch(row), row
+
+
+def find(db: apsw.Connection, wanted: MessageFilter) -> Sequence[Story]:
+    """Messages, newest first."""
+    bound = (wanted.channel, wanted.conversation, wanted.state, wanted.limit, wanted.reply)
+    found = [story(db, row[0]) for row in every(db, SQL["find"], bound)]
+    return [one_story for one_story in found if one_story is not None]
+
+
+def overview(db: apsw.Connection) -> Overview:
+    """Counts over the whole store: kept as things move, because counting a million rows takes too long."""
+    tally: dict[str, dict[str, int]] = defaultdict(dict)
+    for what, name, n in every(db, SQL["tally"]):
+        tally[what][name] = n
+    usage, routed, heard = tally["usage"], tally["routed"], tally["heard"]
+    depths = (_depth(db, channel, n - routed.get(channel, 0)) for channel, n in heard.items())
+    episodes_due, deferred, held, held_first = only(db, SQL["totals"], (HELD_AFTER,))
+    return Overview(
+        tuple(depths),
+        _some(tally["batch"]),
+        _some(tally["reply"]),
+        dict(every(db, SQL["tasks"])),
+        _some(tally["turn"]),
+        Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None),
+        episodes_due,
+        sum(heard.values()),
+        deferred,
+        held,
+        held_first,
+    )
+
+
+def _depth(db: apsw.Connection, channel: str, unrouted: int) -> ChannelDepth:
+    return ChannelDepth(channel, unrouted, only(db, SQL["oldest"], (channel,))[0] if unrouted else None)
+
+
+def _some(counts: dict[str, int]) -> dict[str, int]:
+    return {name: n for name, n in counts.items() if n}
+
+
+def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> Sequence[EpisodeWork]:
+    """Batches whose episodes may not be in memory yet."""
+    work = []
+    for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
+        messages = rows.messages_of(db, batch_id)
+        answer = one(db, SQL["answer"], (turn_id, _OWN_TOOLS)) if turn_id is not None else None
+        reply, replied_at, model, trusted, external = answer or ("", 0, "", "", False)
+        used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
+        asked = steps.staged(db, turn_id)
+        trust = Trust(trusted) if trusted else None
+        said = reply, replied_at, model, bool(external)
+        work.append(EpisodeWork(batch_id, messages, turn_id, *said, used, asked, trust))
+    return work
+
+
+def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
+    """What a lease is for."""
+    batch, turn_id = lease.batch, lease.turn_id
+    if one(db, LEASES["held"], (batch.id, batch.fence)) is None:
+        return None
+    messages = rows.messages_of(db, batch.id)
+    if not lease.continued:
+        around = surroundings(db, batch.lane, messages)
+        return Claimed(batch, turn_id, messages, (), lease.alone, around=around)
+    steps = tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,)))
+    trace, joined = rows.trace(db, turn_id), steered_into(db, turn_id)
+    claimed = Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
+    return replace(claimed, around=surroundings(db, batch.lane, claimed.heard))
+
+
+def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
+    """One turn with all that is recorded of it."""
+    row = one(db, LEASES["turn"], (turn_id,))
+    if row is None:
+        return None
+    batch_id, state, reason, tokens_in, tokens_out, cost, started_at, ended_at = row
+    batch, _ = batch_of(db, batch_id)
+    before = one(db, LEASES["turn_before"], (turn_id,))
+    steered = (joined[0] for joined in every(db, LEASES["steered"], (turn_id,)))
+    messages = tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one))
+    return TurnStory(
+        turn_id,
+        state,
+        batch,
+        messages,
+        tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,))),
+        tuple(rows.record(record) for record in every(db, LEASES["records"], (turn_id,))),
+        tuple(rows.replies(db, LEASES["replies_of_batch"], (batch_id,))),
+        rows.trace(db, turn_id),
+        Usage(tokens_in, tokens_out, cost),
+        started_at,
+        ended_at,
+        reason,
+        rows.trace(db, before[0]) if before else None,
+        placed(db, messages),
+        feedback_of_turn(db, turn_id),
+    )
+
+
+def last_turn(db: apsw.Connection, lane: Lane | None) -> int | None:
+    """The newest settled turn."""
+    row = one(db, LEASES["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, LEASES["last_turn"])
+    return row[0] if row else None
+
+
+def next_ready(db: apsw.Connection) -> int | None:
+    """When the next queued batch may be claimed."""
+    at: int | None = only(db, LEASES["next_ready"])[0]
+    return at
+
+
+def next_trial(db: apsw.Connection) -> int | None:
+    """Return the age of the process at which a trial may begin."""
+    after_ms: int | None = only(db, LEASES["next_trial"])[0]
+    return after_ms
+
+
+def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
+    """Replies that nobody has pulled yet."""
+    return rows.replies(db, LEASES["unseen"], (channel, conversation))
+
+
+def last_id(db: apsw.Connection) -> int:
+    """The largest id of all messages, batches, replies and tasks."""
+    return int(only(db, LEASES["last_id"])[0])
+
+
+def next_send(db: apsw.Connection, channels: tuple[str, ...]) -> int | None:
+    """When the next reply may be pushed."""
+    at: int | None = only(db, LEASES["next_send"], (json.dumps(channels),))[0]
+    return at
+
+
+LANE_LIST = load("lane_list")
+
+
+class SqliteLaneList:
+    """Lanes and their summaries, read only."""
+
+    _readers: Readers
+
+    async def lanes(self, limit: int) -> Sequence[LaneLine]:
+        """Lanes, those first where somebody spoke last."""
+        return await self._readers.run(_lanes, limit)
+
+    async def line(self, lane: Lane) -> LaneLine | None:
+        """One lane as it is listed."""
+        return await self._readers.run(_line, lane)
+
+    async def summaries(self, lane: Lane) -> Sequence[Summary]:
+        """Every version of a lane's summary, newest first."""
+        return await self._readers.run(_summaries, lane)
+
+
+def _lanes(db: apsw.Connection, limit: int) -> Sequence[LaneLine]:
+    return [_read(row) for row in every(db, LANE_LIST["lanes"], (limit,))]
+
+
+def _line(db: apsw.Connection, lane: Lane) -> LaneLine | None:
+    row = one(db, LANE_LIST["line"], lane)
+    return None if row is None else _read(row)
+
+
+def _read(row: Row) -> LaneLine:
+    return LaneLine(Lane(*row[:4]), *row[4:])
+
+
+def _summaries(db: apsw.Connection, lane: Lane) -> Sequence[Summary]:
+    lane_id = lane_id_of(db, lane)
+    return [] if lane_id is None else [summary_of(row) for row in every(db, LANE_LIST["versions"], (lane_id,))]
