@@ -9,7 +9,8 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite import memory_text, memory_upkeep
-from keepsaid.adapters.sqlite.memory_rows import SQL, bound, memories, statements, storable
+from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
+from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, storable
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Found, Kind, Listener, Memory
@@ -69,7 +70,7 @@ class SqliteReminding:
 
 def _important(db: apsw.Connection, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
-    return tuple(memories(db, SQL["find_important"], wanted))
+    return tuple(memories(db, MEMORY["find_important"], wanted))
 
 
 LIBRARY = statements("memory_library")
