@@ -186,11 +186,11 @@ def stored(*texts: str) -> Piece:
 async def test_an_answer_is_printed_once(
     capsys: pytest.CaptureFixture[str], pieces: tuple[Piece, ...], printed: str
 ) -> None:
-    talk = Heard(*pieces)
-    await talk._answer(talk, "where?")
+    heard = Heard(*pieces)
+    await talk._answer(heard, "where?")
     said = capsys.readouterr()
     assert said.out == printed
-    assert talk.shown == [reply["id"] for reply in pieces[-1].data["replies"]]
+    assert heard.shown == [reply["id"] for reply in pieces[-1].data["replies"]]
     assert bool(said.err) == (not printed or "waiting" in [piece.kind for piece in pieces])
 
 

@@ -185,10 +185,10 @@ async def test_embedding_goes_on_where_the_last_process_ended(tmp_path: Path) ->
 
 async def test_the_library_finds_by_both_legs_and_names_none_as_missing(tmp_path: Path) -> None:
     async with Keepsaid.open(tmp_path, settings={"memory": {"embedder": "hashed"}}) as keepsaid:
-        await keepsaid.memory.recording([Episode("the brass lantern", "Ann", "harbour", 1_000)])
-        assert await keepsaid.memory.indexing()
-        [found] = await keepsaid.memory.recall.recollection("lantern")
+        await keepsaid.memory.record([Episode("the brass lantern", "Ann", "harbour", 1_000)])
+        assert await keepsaid.memory.embed()
+        [found] = await keepsaid.memory.recall("lantern")
         assert found.text == "the brass lantern"
     async with Keepsaid.open(tmp_path, settings={"memory": {"embedder": "none"}}) as keepsaid:
-        assert not await keepsaid.memory.indexing()
-        assert len(await keepsaid.memory.recall.recollection("lantern")) == 1
+        assert not await keepsaid.memory.embed()
+        assert len(await keepsaid.memory.recall("lantern")) == 1

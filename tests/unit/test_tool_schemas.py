@@ -18,6 +18,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from keepsaid.adapters.models import provider as clients
 from keepsaid.adapters.models.provider import ProviderChat, TransformsOnce, definition_of
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.errors import ModelError
@@ -68,7 +69,7 @@ async def test_requests_contain_what_they_contained_before(provider: str) -> Non
     tools = tool("search"), tool("save", {"type": "object", "properties": {}}), tool("ask")
     async with ReplyReceiver() as receiver:
         url = f"http://{receiver.host}"
-        ours = ProviderChat("m", lambda: provider.build(provider, "m", "k", url))
+        ours = ProviderChat("m", lambda: clients.build(provider, "m", "k", url))
         theirs = ProviderChat("m", lambda: plain(provider, url))
         for chat in (theirs, ours, ours):
             await ask(chat, *tools)

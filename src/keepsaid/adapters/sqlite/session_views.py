@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.query import Row, every, one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sessions import SESSIONS
+from keepsaid.adapters.sqlite.turns import reminders
 from keepsaid.domain.attachment import in_words
 from keepsaid.domain.collection import CollectionLine, Passage, Utterance
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
@@ -37,7 +38,7 @@ class SqliteContexts:
 
     async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
         """What a lane was reminded of."""
-        return await self._readers.run(turns.reminders, lane, turns, blocks)
+        return await self._readers.run(reminders, lane, turns, blocks)
 
     async def span(self, lane: Lane, after: int, limit: int) -> Span:
         """The oldest records after a position."""

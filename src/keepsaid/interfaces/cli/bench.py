@@ -187,11 +187,11 @@ async def _ask(corpus: Corpus, home: tuple[Path, Mapping[str, str]], groups: Seq
 
     said = [Episode(text.text, text.speaker, corpus.id, text.at, external_id=text.id) for text in corpus.texts]
     async with Keepsaid.open(home[0], settings={"memory": dict(home[1])}) as keepsaid:
-        await keepsaid.memory.recording(said)
-        await keepsaid.memory.indexing()
+        await keepsaid.memory.record(said)
+        await keepsaid.memory.embed()
 
         async def search(question: str, limit: int) -> list[str]:
-            return [one.external_id for one in await keepsaid.memory.recall.recollection(question, limit, corpus.id)]
+            return [one.external_id for one in await keepsaid.memory.recall(question, limit, corpus.id)]
 
         await measure(corpus, groups, search, means)
 

@@ -24,6 +24,7 @@ from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.testing.crash.play import Plan
+    from keepsaid.testing.crash.report import Report
     from keepsaid.testing.crash.stage import Cast
     from keepsaid.testing.power.cuts import CutReport
 
@@ -87,7 +88,7 @@ class Proof:
     """What was found: of kills and mixed faults, of power cuts, or of both."""
 
     seed: int
-    played: CutReport | None
+    played: Report | None
     cuts: CutReport | None
 
     @property
@@ -202,7 +203,7 @@ def _plan(kills: str) -> Plan:
     return Plan(each, anywhere)
 
 
-def _played(place: Path, cast: Cast, plan: Plan) -> CutReport:
+def _played(place: Path, cast: Cast, plan: Plan) -> Report:
     from keepsaid.testing.crash.fork import StageError  # noqa: PLC0415
     from keepsaid.testing.crash.play import Play  # noqa: PLC0415
 
@@ -228,7 +229,7 @@ def _show(proof: Proof) -> None:
     show(proof.as_json(), *parts, *(f"broken  {one}" for one in proof.violations[:_SHOWN_MAX]))
 
 
-def _told(found: CutReport) -> list[str | Table]:
+def _told(found: Report) -> list[str | Table]:
     """What came of the kills and the mixed faults, for people."""
     from keepsaid.testing.crash.mixed import FAULTS  # noqa: PLC0415
 
