@@ -169,13 +169,13 @@ def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
 
 def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
     """One turn with all that is recorded of it."""
-    row = one(db, LEASES["turn"], (turn_id,))
+    row = one(db, SQL["turn"], (turn_id,))
     if row is None:
         return None
     batch_id, state, reason, tokens_in, tokens_out, cost, started_at, ended_at = row
     batch, _ = batch_of(db, batch_id)
-    before = one(db, LEASES["turn_before"], (turn_id,))
-    steered = (joined[0] for joined in every(db, LEASES["steered"], (turn_id,)))
+    before = one(db, SQL["turn_before"], (turn_id,))
+    steered = (joined[0] for joined in every(db, SQL["steered"], (turn_id,)))
     messages = tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one))
     return TurnStory(
         turn_id,
@@ -183,8 +183,8 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
         batch,
         messages,
         tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,))),
-        tuple(rows.record(record) for record in every(db, LEASES["records"], (turn_id,))),
-        tuple(rows.replies(db, LEASES["replies_of_batch"], (batch_id,))),
+        tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
+        tuple(rows.replies(db, SQL["replies_of_batch"], (batch_id,))),
         rows.trace(db, turn_id),
         Usage(tokens_in, tokens_out, cost),
         started_at,
@@ -198,35 +198,35 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
 
 def last_turn(db: apsw.Connection, lane: Lane | None) -> int | None:
     """The newest settled turn."""
-    row = one(db, LEASES["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, LEASES["last_turn"])
+    row = one(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, LEASES["last_turn"])
     return row[0] if row else None
 
 
 def next_ready(db: apsw.Connection) -> int | None:
     """When the next queued batch may be claimed."""
-    at: int | None = only(db, LEASES["next_ready"])[0]
+    at: int | None = only(db, SQL["next_ready"])[0]
     return at
 
 
 def next_trial(db: apsw.Connection) -> int | None:
     """Return the age of the process at which a trial may begin."""
-    after_ms: int | None = only(db, LEASES["next_trial"])[0]
+    after_ms: int | None = only(db, SQL["next_trial"])[0]
     return after_ms
 
 
 def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
     """Replies that nobody has pulled yet."""
-    return rows.replies(db, LEASES["unseen"], (channel, conversation))
+    return rows.replies(db, SQL["unseen"], (channel, conversation))
 
 
 def last_id(db: apsw.Connection) -> int:
     """The largest id of all messages, batches, replies and tasks."""
-    return int(only(db, LEASES["last_id"])[0])
+    return int(only(db, SQL["last_id"])[0])
 
 
 def next_send(db: apsw.Connection, channels: tuple[str, ...]) -> int | None:
     """When the next reply may be pushed."""
-    at: int | None = only(db, LEASES["next_send"], (json.dumps(channels),))[0]
+    at: int | None = only(db, SQL["next_send"], (json.dumps(channels),))[0]
     return at
 
 
