@@ -198,7 +198,7 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
 
 def last_turn(db: apsw.Connection, lane: Lane | None) -> int | None:
     """The newest settled turn."""
-    row = one(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, LEASES["last_turn"])
+    row = one(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, SQL["last_turn"])
     return row[0] if row else None
 
 
