@@ -13,9 +13,9 @@ from keepsaid.app.extending import found_in, secrets_of, with_channels
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.context import settings_of
 from keepsaid.extensions.discovery import GROUP, Source, in_folder, in_packages, unique
 from keepsaid.extensions.manifest import manifest_of
+from keepsaid.extensions.services import settings_of
 from keepsaid.interfaces.cli.program import run
 
 RUNS = "raise RuntimeError('this was run')\n"

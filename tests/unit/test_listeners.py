@@ -65,6 +65,9 @@ WAYS_IN = (
 )
 """All that a memory store is made of, and recall over it."""
 
+_READ_NOTHING = {"Editor", "Embedder"}
+"""Ports beside those of the store: models, which are given what a listener heard."""
+
 
 def public(of: type) -> Iterator[tuple[str, Callable[..., object]]]:
     return ((name, one) for name, one in inspect.getmembers(of, inspect.isfunction) if not name.startswith("_"))
@@ -80,7 +83,7 @@ def protocols(port: ModuleType) -> Iterator[type]:
     return (
         one
         for _, one in inspect.getmembers(port, inspect.isclass)
-        if one.__module__ == port.__name__ and getattr(one, "_is_protocol", False)
+        if one.__module__ == port.__name__ and getattr(one, "_is_protocol", False) and one.__name__ not in _READ_NOTHING
     )
 
 

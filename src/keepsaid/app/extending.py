@@ -32,12 +32,12 @@ from keepsaid.errors import ConfigError, ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.extensions import loaded
 from keepsaid.extensions.agent import DeclaredAgent
-from keepsaid.extensions.context import GuestContext, settings_of
 from keepsaid.extensions.contributions import Listeners, TurnOffers
 from keepsaid.extensions.discovery import Found, Source, in_folder, in_packages, unique
 from keepsaid.extensions.lifecycle import Lifecycle, Surroundings, Wanted
 from keepsaid.extensions.loaded import Guest, State
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
+from keepsaid.extensions.services import GuestContext, settings_of
 from keepsaid.pipeline.flow import Flow
 from keepsaid.ports.channel import Channel, Hook, Incoming
 from keepsaid.ports.extension import AgentProvider

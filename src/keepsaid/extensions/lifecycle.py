@@ -12,12 +12,12 @@ from typing import Any
 
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.context import GuestContext, Tell
 from keepsaid.extensions.discovery import Found
 from keepsaid.extensions.loaded import Fault, Guest, Phase, State
 from keepsaid.extensions.loading import loaded, ordered, tried
 from keepsaid.extensions.manifest import Manifest, Subscription
 from keepsaid.extensions.provided import provided_by
+from keepsaid.extensions.services import GuestContext, Tell
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.runtime import Clock
 

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError, KeepsaidError, ModelError, ModelMalformed, ModelUnavailable
-from keepsaid.extensions.context import GuestContext
 from keepsaid.extensions.discovery import Found
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
+from keepsaid.extensions.services import GuestContext
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.ports.recall import Embedder
 from keepsaid.text.normal import normalise

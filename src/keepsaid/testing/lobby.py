@@ -10,11 +10,11 @@ from typing import Any
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
-from keepsaid.extensions.context import GuestContext, settings_of
 from keepsaid.extensions.discovery import Found
 from keepsaid.extensions.lifecycle import Lifecycle, Limits, Surroundings
 from keepsaid.extensions.loaded import Guest
 from keepsaid.extensions.manifest import Manifest
+from keepsaid.extensions.services import GuestContext, settings_of
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.runtime import Clock
 

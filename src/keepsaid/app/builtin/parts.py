@@ -11,9 +11,9 @@ from pathlib import Path
 from keepsaid.config import Config
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.supervisor import Stage
-from keepsaid.extensions.context import GuestContext
 from keepsaid.extensions.discovery import Found, Source
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
+from keepsaid.extensions.services import GuestContext
 from keepsaid.ports.model import Tool
 
 NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
