@@ -143,6 +143,16 @@ async def _called_off(road: Road) -> None:
     assert await road.store.apply(CancelTask(1, 8, "not wanted"))
 
 
+async def _delivered(road: Road) -> None:
+    """What a schedule had to say has left."""
+    await add(road.store)
+    key = await come(road.store)
+    await road.store.apply(EndRun(key, "execute", 100, reply=ReplyDraft(70, "drink")))
+    [taken] = await road.store.apply(TakeReplies((CHANNEL,), "one", 9, 200))
+    await road.store.apply(Settle(70, taken.fence, Delivered.CONFIRMED, 210))
+    assert await road.store.apply(SettleRun(key, "deliver", 220))
+
+
 async def _unheard(road: Road) -> None:
     """What a schedule had to say is refused by its channel; to another question there was no answer."""
     await add(road.store)
@@ -179,6 +189,7 @@ SCENES: dict[Scene, frozenset[str]] = {
     _forgotten: frozenset(["memory.forgotten"]),
     _remembered: frozenset(["memory.saved", "memory.superseded", "memory.archived"]),
     _called_off: frozenset(["task.created", "task.cancelled"]),
+    _delivered: frozenset(["schedule.fired", "schedule.executed", "schedule.delivered"]),
     _unheard: frozenset(["schedule.fired", "schedule.executed", "schedule.undelivered", "schedule.silent"]),
     _crowded: frozenset(["buffer.backlog"]),
 }

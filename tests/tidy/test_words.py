@@ -106,11 +106,11 @@ def test_no_traces_of_a_machine() -> None:
 
 def test_rule_vague_classes() -> None:
     fine = Source("a.py", "class Commonplace: ...\nclass BaseURL: ...\ndef handler(): ...\n")
-    bad = Source("a.py", "x = 1\nclass LaneManager: ...\nclass HTTPHandler: ...\n")
+    bad = Source("a.py", "x = 1\nclass LaneManager: ...\nclass HTTPUtils: ...\n")
     assert list(vague_classes(fine)) == []
     assert list(vague_classes(bad)) == [
         "a.py:2: class LaneManager: 'Manager' says nothing of what it does",
-        "a.py:3: class HTTPHandler: 'Handler' says nothing of what it does",
+        "a.py:3: class HTTPUtils: 'Utils' says nothing of what it does",
     ]
 
 
