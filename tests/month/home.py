@@ -101,14 +101,14 @@ class VirtualHome:
         self._loop.pass_by(seconds)
 
 
-def ram(ids: SystemIds) -> Stores:
+def in_memory(ids: SystemIds) -> Stores:
     """Both stores in memory."""
     return InMemoryOperations(), MemoryStoreDisk().open(ids)
 
 
 def lived(model: Model, config: Config, life: Callable[[VirtualHome], Coroutine[Any, Any, None]]) -> None:
     """Start a home in memory, live in it, and stop it."""
-    played(lambda loop: VirtualHome(loop, model, config, ram), life)
+    played(lambda loop: VirtualHome(loop, model, config, in_memory), life)
 
 
 class Housed(Protocol):

@@ -26,7 +26,7 @@ from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT
 from keepsaid.testing.contracts.road import Road, Store
 
-STORES = ("ram", "sqlite")
+STORES = ("memory", "file")
 
 
 class EachSentence:
@@ -126,7 +126,7 @@ class World:
 async def world(kind: str, folder: Path) -> AsyncIterator[World]:
     """A world on the operational store of this kind, with its memory in a folder."""
     async with AsyncExitStack() as closing:
-        if kind == "ram":
+        if kind == "memory":
             memories = await open_memories(folder / "memory.db", CountingIds())
             closing.push_async_callback(memories.close)
             yield World(InMemoryOperations(), memories)

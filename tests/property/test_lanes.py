@@ -81,8 +81,8 @@ TALKS = st.lists(st.tuples(messages(), st.sampled_from([False, False, True])), m
 def test_lanes_are_the_same_in_memory_on_disk_and_after_every_restart(talk: list[tuple[Inbound, bool]]) -> None:
     async def lanes() -> tuple[list[Lane], ...]:
         with tempfile.TemporaryDirectory() as folder:
-            ram, disk = InMemoryOperations(), await open_operations(Path(folder) / "one.db")
-            kept = await heard(ram, talk), await heard(disk, talk), await heard_anew(Path(folder) / "two.db", talk)
+            memory, disk = InMemoryOperations(), await open_operations(Path(folder) / "one.db")
+            kept = await heard(memory, talk), await heard(disk, talk), await heard_anew(Path(folder) / "two.db", talk)
             await disk.close()
             return kept
 

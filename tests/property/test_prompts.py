@@ -205,11 +205,11 @@ async def close(talk: Talk) -> None:
 def test_a_prompt_shows_the_records_and_summary_of_its_lane_alone(happenings: list[Happening]) -> None:
     async def both() -> tuple[Shown, Shown]:
         with TemporaryDirectory() as folder:
-            ram = await shown(Talk(InMemoryOperations()), happenings, nothing)
-            return ram, await kept(Path(folder, "buffer.db"), happenings, restarts=False)
+            memory = await shown(Talk(InMemoryOperations()), happenings, nothing)
+            return memory, await kept(Path(folder, "buffer.db"), happenings, restarts=False)
 
-    ram, file = asyncio.run(both())
-    assert ram == file
+    memory, file = asyncio.run(both())
+    assert memory == file
 
 
 @given(happenings=HAPPENINGS)
@@ -219,8 +219,8 @@ def test_a_restart_between_any_two_messages_changes_nothing_the_model_or_a_perso
 ) -> None:
     async def both() -> tuple[Shown, Shown]:
         with TemporaryDirectory() as folder:
-            ram = await shown(Talk(InMemoryOperations()), happenings, nothing)
-            return ram, await kept(Path(folder, "buffer.db"), happenings, restarts=True)
+            memory = await shown(Talk(InMemoryOperations()), happenings, nothing)
+            return memory, await kept(Path(folder, "buffer.db"), happenings, restarts=True)
 
     whole, restarted = asyncio.run(both())
     assert whole == restarted

@@ -57,9 +57,9 @@ def test_they_are_contiguous_the_same_on_both_stores_and_over_restarts(happening
                 await walked(await open_operations(paths[1]), happenings, paths[1], reopens=True),
             ]
 
-    ram, kept, reopened = asyncio.run(all_three())
-    assert ram == kept == reopened
-    sessions = ram[0][::-1]
+    memory, kept, reopened = asyncio.run(all_three())
+    assert memory == kept == reopened
+    sessions = memory[0][::-1]
     position = 0
     for session in sessions:
         assert session.first == position + 1

@@ -1,4 +1,4 @@
-"""The promises under chance: seeds of the simulator, on RAM and on files, and the same again exactly."""
+"""The promises under chance: seeds of the simulator, in memory and on files, and the same again exactly."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kept(result: Result) -> Result:
 
 
 @cache
-def on_ram(seed: int) -> Result:
+def in_memory(seed: int) -> Result:
     """What comes of a seed: all that look at it, but for a replay, look at one play."""
     return kept(play(seed))
 
@@ -54,14 +54,14 @@ def on_ram(seed: int) -> Result:
 @cache
 def met(seed: int) -> Counter[object]:
     """The deaths of a seed, by commit and side, and its troubles."""
-    trace = "\n".join(on_ram(seed).lines)
+    trace = "\n".join(in_memory(seed).lines)
     return Counter(_DIED.findall(trace)) + Counter({word: trace.count(word) for word in _TROUBLES})
 
 
 @pytest.mark.parametrize("seed", range(FILE_SEEDS))
 def test_seeds_on_files(seed: int, tmp_path: Path) -> None:
     on_file = kept(play(seed, FileDisk(tmp_path)))
-    assert on_file.digest == on_ram(seed).digest, "a file is another store than its twin in memory"
+    assert on_file.digest == in_memory(seed).digest, "a file is another store than one in memory"
 
 
 @pytest.mark.parametrize("first", range(FILE_SEEDS, RAM_SEEDS, _RUN))
@@ -72,15 +72,15 @@ def test_seeds_on_ram(first: int) -> None:
 
 @pytest.mark.parametrize("seed", REGRESSIONS)
 def test_seeds_that_once_failed(seed: int) -> None:
-    assert on_ram(seed)
+    assert in_memory(seed)
 
 
 def test_a_seed_replays_exactly() -> None:
     for seed in (3, 4, 5):
-        first, second = on_ram(seed), play(seed)
+        first, second = in_memory(seed), play(seed)
         assert first.lines == second.lines
         assert first.digest == second.digest
-    assert on_ram(3).digest != on_ram(4).digest
+    assert in_memory(3).digest != in_memory(4).digest
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
@@ -89,7 +89,7 @@ def test_a_seed_replays_in_another_process(hash_seed: str, monkeypatch: pytest.M
     monkeypatch.setenv("PYTHONPATH", "src")
     command = (sys.executable, "-m", "keepsaid.testing.simulator", "--seed", "7")
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert f"digest {on_ram(7).digest}" in told
+    assert f"digest {in_memory(7).digest}" in told
 
 
 def test_seeds_meet_what_they_should() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tests.responsive.watched_loop import slowness
 from tests.unit.loop_cast import Longest, broken, holds
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
+from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.system.resources import TextThreads
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, Cut, CutContext, boundary, due, piece
@@ -169,15 +172,19 @@ async def test_one_that_would_say_nothing_is_not_kept_and_the_messages_stay(lane
 
 
 @pytest.mark.parametrize("part", ["we decided that I live in Rome. ", "\n", "1.", "我。", "My name is X "])
-async def test_long_records_do_not_hold_the_loop(part: str) -> None:
+async def test_long_records_do_not_hold_the_loop(tmp_path: Path, part: str) -> None:
+    names = (f"{n}.db" for n in count())
+
     async def compacted() -> Longest:
-        lane = Lane()
-        with closing(TextThreads()) as threads:
-            lane.compaction = Compaction(lane.store, Extractor(threads), lane.clock, str, TERMS, Summaries(), threads)
+        async with AsyncExitStack() as opened:
+            store = await open_operations(tmp_path / next(names))
+            opened.push_async_callback(store.close)
+            threads, road = opened.enter_context(closing(TextThreads())), Road(store)
+            compaction = Compaction(store, Extractor(threads), VirtualClock(), str, TERMS, Summaries(), threads)
             for n in range(1, 9):
-                await lane.road.settle(said(part * (200_000 // len(part))), part * (400_000 // len(part)), at=n)
+                await road.settle(said(part * (200_000 // len(part))), part * (400_000 // len(part)), at=n)
             with holds() as longest:
-                await asyncio.wait_for(lane.compact(1.0), 60)
+                await asyncio.wait_for(compaction.compact(lane_of(), 1.0), 60)
         return longest
 
     assert await broken(compacted, 0.020 * slowness()) == []

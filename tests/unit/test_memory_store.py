@@ -35,7 +35,7 @@ def db(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def kept(db: apsw.Connection, *commits: KeepMemories) -> list[object]:
-    ledger = Ledger(db, Path("one.db"), MEMORY_TABLE)
+    ledger = Ledger(db, Path(db.filename), MEMORY_TABLE)
     return ledger.apply(commits)
 
 

@@ -1,1 +1,0 @@
-"""The operational store in memory: the twin that tests, simulations and examples run on."""
