@@ -101,7 +101,7 @@ class Newer:
             "from keepsaid.adapters.sqlite.connection import open_writer\n"
             "from keepsaid.adapters.sqlite.migrate import migrate\n"
             "from keepsaid.errors import StoreError\n"
-            "from keepsaid.ports import points\n"
+            "from keepsaid.ports import failpoints\n"
             "path = Path(sys.argv[1])\n"
             "db = open_writer(path)\n"
             f"{around}\n"

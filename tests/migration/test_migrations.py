@@ -176,7 +176,7 @@ def test_a_death_in_the_middle_of_a_migration_leaves_the_old_schema(tmp_path: Pa
 def test_a_death_between_migrations_leads_back_to_them(tmp_path: Path, newer: Newer, place: str) -> None:
     path = made(tmp_path / "one.db")
     name = f"migrate.memory.{NEXT['memory']}.{place}"
-    newer.run(path, *PARTS, around=f"points.arm(lambda name: os._exit(0) if name == {name!r} else None)")
+    newer.run(path, *PARTS, around=f"failpoints.arm(lambda name: os._exit(0) if name == {name!r} else None)")
     assert versions(path) == {"buffer": NEXT["buffer"], "memory": NEXT["memory"] - (place == "before")}
     newer.run(path, *PARTS)
     assert versions(path) == NEXT
