@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.journal import tell
 from keepsaid.adapters.sqlite.query import every, load, one
@@ -20,7 +19,7 @@ from keepsaid.domain.turn import Steered
 SQL = load("busy")
 
 
-def interrupt(db: apsw.Connection, commit: Interrupt) -> int | None:
+def interrupt(db: SqlSession, commit: Interrupt) -> int | None:
     """Begin the batch at work anew, with the next one in it."""
     lane_id = lane_row(db, commit.lane)[0]
     held = one(db, SQL["at_work"], (lane_id,))
@@ -41,7 +40,7 @@ def interrupt(db: apsw.Connection, commit: Interrupt) -> int | None:
     return int(batch_id)
 
 
-def abandon(db: apsw.Connection, batch_id: int, over: tuple[str, Over], at: int) -> Sequence[int]:
+def abandon(db: SqlSession, batch_id: int, over: tuple[str, Over], at: int) -> Sequence[int]:
     """End the open turn of a batch, for a reason; what was steered into it waits for a turn of its own.
 
     But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
@@ -59,7 +58,7 @@ def abandon(db: apsw.Connection, batch_id: int, over: tuple[str, Over], at: int)
     return [joined_id for joined_id, _ in doubtful]
 
 
-def steer(db: apsw.Connection, commit: Steer) -> tuple[Steered, ...]:
+def steer(db: SqlSession, commit: Steer) -> tuple[Steered, ...]:
     """Offer a running turn what waits next."""
     turn = one(db, SQL["steered_turn"], (commit.turn_id, commit.batch_id, commit.fence))
     if turn is None:
@@ -82,12 +81,12 @@ def steer(db: apsw.Connection, commit: Steer) -> tuple[Steered, ...]:
     return tuple(taken)
 
 
-def leave_unseen(db: apsw.Connection, turn_id: int) -> None:
+def leave_unseen(db: SqlSession, turn_id: int) -> None:
     """What no recorded step of an open turn was shown is left to itself again."""
     db.execute(SQL["unseen"], (turn_id,))
 
 
-def steered(db: apsw.Connection, turn_id: int) -> tuple[Steered, ...]:
+def steered(db: SqlSession, turn_id: int) -> tuple[Steered, ...]:
     """What the steps of an open turn were shown beside its own messages."""
     return tuple(Steered(row[0], row[1], rows.messages_of(db, row[0])) for row in every(db, SQL["steered"], (turn_id,)))
 
@@ -95,7 +94,7 @@ def steered(db: apsw.Connection, turn_id: int) -> tuple[Steered, ...]:
 DROP = load("drop")
 
 
-def drop(db: apsw.Connection, commit: Drop) -> bool:
+def drop(db: SqlSession, commit: Drop) -> bool:
     """Drop a queued batch that no turn was shown; a turn that an earlier attempt left open is over."""
     row = one(db, DROP["waiting"], (commit.batch_id,))
     if row is None:

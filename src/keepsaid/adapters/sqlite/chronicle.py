@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import intake, rows
 from keepsaid.adapters.sqlite.operations import SqliteLanes
 from keepsaid.adapters.sqlite.query import every, load, numbers, one, only
@@ -38,18 +37,18 @@ class SqliteTrails:
         return await self._readers.run(_shown, tuple(turns))
 
 
-def _missing(db: apsw.Connection, sources: frozenset[Source]) -> frozenset[Source]:
+def _missing(db: SqlSession, sources: frozenset[Source]) -> frozenset[Source]:
     return frozenset(one for one in sources if not _is_there(db, one))
 
 
-def _is_there(db: apsw.Connection, source: Source) -> bool:
+def _is_there(db: SqlSession, source: Source) -> bool:
     """What is of another kind, or named otherwise, came from elsewhere: nothing is known of it here."""
     number = source.ref.partition(":")[0]
     lookup = _LOOKUPS.get(source.kind)
     return lookup is None or not number.isdecimal() or bool(only(db, SQL[lookup], (int(number),))[0])
 
 
-def _shown(db: apsw.Connection, turns: tuple[int, ...]) -> Mapping[int, Sequence[int]]:
+def _shown(db: SqlSession, turns: tuple[int, ...]) -> Mapping[int, Sequence[int]]:
     found: dict[int, list[int]] = {}
     for turn_id, memory_id in every(db, SQL["shown"], (numbers((0, *turns)),)):
         found.setdefault(turn_id, []).append(memory_id)
@@ -84,7 +83,7 @@ class SqliteChronicles(SqliteLanes):
         return await self._readers.run(_decided, since, before, limit)
 
 
-def _of_message(db: apsw.Connection, message_id: int) -> Chronicle | None:
+def _of_message(db: SqlSession, message_id: int) -> Chronicle | None:
     row = one(db, rows.SQL["message"], (message_id,))
     if row is None:
         return None
@@ -96,12 +95,12 @@ def _of_message(db: apsw.Connection, message_id: int) -> Chronicle | None:
     return Chronicle((rows.message(row),), due_at=due_at, redeliveries=intake.redeliveries(db, [message_id]))
 
 
-def _of_turn(db: apsw.Connection, turn_id: int) -> Chronicle | None:
+def _of_turn(db: SqlSession, turn_id: int) -> Chronicle | None:
     row = one(db, CHRONICLE["batch_of_turn"], (turn_id,))
     return None if row is None else _of_batch(db, row[0])
 
 
-def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
+def _of_batch(db: SqlSession, batch_id: int) -> Chronicle | None:
     row = one(db, CHRONICLE["known_batch"], (batch_id,))
     if row is None:
         return None
@@ -130,7 +129,7 @@ def _of_batch(db: apsw.Connection, batch_id: int) -> Chronicle | None:
     )
 
 
-def _turn(db: apsw.Connection, turn_id: int, *columns: Any) -> TurnLife:
+def _turn(db: SqlSession, turn_id: int, *columns: Any) -> TurnLife:
     state, reason, model, tokens_in, tokens_out, cost, started_at, ended_at = columns
     steps = tuple(_step(*step) for step in every(db, CHRONICLE["steps"], (turn_id,)))
     usage = Usage(tokens_in, tokens_out, cost)
@@ -142,13 +141,13 @@ def _step(*columns: Any) -> StepLife:
     return StepLife(n, kind, subject, state, tries, Usage(tokens_in, tokens_out, cost), started_at, ended_at)
 
 
-def _reply(db: apsw.Connection, reply: Reply) -> ReplyLife:
+def _reply(db: SqlSession, reply: Reply) -> ReplyLife:
     next_at, ended_at, provider_id = only(db, CHRONICLE["reply"], (reply.id,))
     moves = tuple(ReplyMove(*move) for move in every(db, CHRONICLE["moves"], (reply.id,)))
     return ReplyLife(reply, next_at, ended_at, provider_id, moves)
 
 
-def _decided(db: apsw.Connection, since: int, before: int, limit: int) -> Sequence[Decided]:
+def _decided(db: SqlSession, since: int, before: int, limit: int) -> Sequence[Decided]:
     found = every(db, CHRONICLE["decided"], (since, before, limit))
     return [_judged(*row) for row in found]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import steps
 from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import Row, every, load, one, only, run
+from keepsaid.adapters.sqlite.query import every, load, one, only, run
 from keepsaid.adapters.sqlite.sessions import invalidate
 from keepsaid.domain.collection import (
     RIPE,
@@ -34,7 +33,7 @@ from keepsaid.domain.turn import Usage
 SQL = load("episodes")
 
 
-def kept(db: apsw.Connection, commit: EpisodesKept) -> int:
+def kept(db: SqlSession, commit: EpisodesKept) -> int:
     """Clear episode work, and keep where messages hold secrets; returns how many batches had work."""
     for message_id, found in commit.redactions:
         run(db, SQL["keep_marks"], (message_id, json.dumps(found)))
@@ -43,7 +42,7 @@ def kept(db: apsw.Connection, commit: EpisodesKept) -> int:
     return sum(run(db, SQL["kept"], (batch_id,)) for batch_id in commit.batch_ids)
 
 
-def marks(db: apsw.Connection, message_id: int) -> tuple[Mark, ...]:
+def marks(db: SqlSession, message_id: int) -> tuple[Mark, ...]:
     """Where a message's text holds secrets, as its recorder found."""
     row = one(db, SQL["marks"], (message_id,))
     return () if row is None else tuple(Mark(*mark) for mark in json.loads(row[0]))
@@ -53,7 +52,7 @@ COLLECTION = load("collection")
 RUN = "collection"
 
 
-def claim(db: apsw.Connection, commit: ClaimCollection) -> Collecting | None:
+def claim(db: SqlSession, commit: ClaimCollection) -> Collecting | None:
     """Claim the session that is due for longest; one that has to wait is not due any more."""
     while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
         found = _claimable(db, commit, row)
@@ -65,7 +64,7 @@ def claim(db: apsw.Connection, commit: ClaimCollection) -> Collecting | None:
     return None
 
 
-def _claimable(db: apsw.Connection, commit: ClaimCollection, row: Row) -> Collecting | None:
+def _claimable(db: SqlSession, commit: ClaimCollection, row: Row) -> Collecting | None:
     session_id, lane_id, _, fence, attempts, first, last, processed, ruled, firm_until, marked, reason, *place = row
     lane, done = Lane(*place), max(processed, first - 1)
     finding = _finding(db, session_id, lane)
@@ -80,11 +79,11 @@ def _claimable(db: apsw.Connection, commit: ClaimCollection, row: Row) -> Collec
     return Collecting(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
 
 
-def _ripe(db: apsw.Connection, lane_id: int, after: int, session_id: int) -> bool:
+def _ripe(db: SqlSession, lane_id: int, after: int, session_id: int) -> bool:
     return bool(only(db, COLLECTION["ripe"], (lane_id, after, session_id, RIPE))[0] >= RIPE)
 
 
-def _finding(db: apsw.Connection, session_id: int, lane: Lane) -> Finding | None:
+def _finding(db: SqlSession, session_id: int, lane: Lane) -> Finding | None:
     row = one(db, COLLECTION["finding"], (session_id,))
     if row is None:
         return None
@@ -92,7 +91,7 @@ def _finding(db: apsw.Connection, session_id: int, lane: Lane) -> Finding | None
     return Finding(row[0], row[1], lane, row[2], row[3], row[4], statements, usage, row[9])
 
 
-def keep_finding(db: apsw.Connection, commit: KeepFinding) -> bool:
+def keep_finding(db: SqlSession, commit: KeepFinding) -> bool:
     """Keep what was found, one finding of a session at a time."""
     found, usage = commit.finding, commit.finding.usage
     row = one(db, COLLECTION["held"], (found.session_id, commit.fence))
@@ -106,7 +105,7 @@ def keep_finding(db: apsw.Connection, commit: KeepFinding) -> bool:
     return True
 
 
-def collected(db: apsw.Connection, commit: Collected) -> Left:
+def collected(db: SqlSession, commit: Collected) -> Left:
     """What was read is done with; the mark goes with the last record."""
     row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
@@ -127,7 +126,7 @@ def collected(db: apsw.Connection, commit: Collected) -> Left:
     return Left.CLEARED
 
 
-def failed(db: apsw.Connection, commit: CollectionFailed) -> bool:
+def failed(db: SqlSession, commit: CollectionFailed) -> bool:
     """A reading came to nothing."""
     row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
@@ -139,7 +138,7 @@ def failed(db: apsw.Connection, commit: CollectionFailed) -> bool:
     return True
 
 
-def requeue(db: apsw.Connection, commit: RequeueCollection) -> bool:
+def requeue(db: SqlSession, commit: RequeueCollection) -> bool:
     """Read a parked session again."""
     row = one(db, COLLECTION["parked"], (commit.session_id,))
     if row is None or row[0] != "parked":
@@ -148,7 +147,7 @@ def requeue(db: apsw.Connection, commit: RequeueCollection) -> bool:
     return True
 
 
-def mark_one(db: apsw.Connection, commit: Invalidate) -> bool:
+def mark_one(db: SqlSession, commit: Invalidate) -> bool:
     """Mark one session."""
     row = one(db, COLLECTION["last_record"], (commit.session_id,))
     if row is None or not row[0] <= commit.record <= row[1]:
@@ -156,7 +155,7 @@ def mark_one(db: apsw.Connection, commit: Invalidate) -> bool:
     return invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
 
 
-def mark_unprocessed(db: apsw.Connection, commit: MarkUnprocessed) -> Marked:
+def mark_unprocessed(db: SqlSession, commit: MarkUnprocessed) -> Marked:
     """Mark some of the sessions that have unread records."""
     rows = every(db, COLLECTION["unread"], (commit.after, commit.limit))
     count = 0
@@ -169,14 +168,14 @@ def mark_unprocessed(db: apsw.Connection, commit: MarkUnprocessed) -> Marked:
     return Marked(count, None)
 
 
-def void(db: apsw.Connection, owner: str, at: int) -> None:
+def void(db: SqlSession, owner: str, at: int) -> None:
     """At start: what others had claimed is due, and what waits for a time."""
     for session_id, state in every(db, COLLECTION["claimed_elsewhere"], (owner,)):
         db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))
     run(db, COLLECTION["at_once"], (at,))
 
 
-def read_anew(db: apsw.Connection, lane_id: int, at: int) -> None:
+def read_anew(db: SqlSession, lane_id: int, at: int) -> None:
     """Refuse what is being read in a lane now: it was begun before what it reads was forgotten."""
     for session_id, state in every(db, COLLECTION["claimed_in"], (lane_id,)):
         db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))

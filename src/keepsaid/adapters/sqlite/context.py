@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import Row, every, every_replaced, load, one, only, run
+from keepsaid.adapters.sqlite.query import every, every_replaced, load, one, only, run
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.sessions import mark, rotate
@@ -47,7 +46,7 @@ class _Head:
         return max(self.summarised_until, self.floor)
 
 
-def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
+def context(db: SqlSession, lane: Lane, limit: int) -> LaneTail:
     """The summary in force and the newest records after it."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
@@ -72,14 +71,14 @@ def context(db: apsw.Connection, lane: Lane, limit: int) -> LaneTail:
     )
 
 
-def _posts(db: apsw.Connection, lane_id: int, head: _Head) -> tuple[Post, ...]:
+def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[Post, ...]:
     """What was posted since; what was when the lane began anew left with its past."""
     since = lane_id, head.covered, head.floor, head.changed_at, POSTS_MAX
     found = every(db, SQL["posted"], since)
     return tuple(Post(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
 
 
-def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:
+def span(db: SqlSession, lane: Lane, after: int, limit: int) -> Span:
     """The oldest records after a position."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
@@ -88,17 +87,17 @@ def span(db: apsw.Connection, lane: Lane, after: int, limit: int) -> Span:
     return Span(rows.records(db, lane_id, found), tuple(row[7] for row in found))
 
 
-def past(db: apsw.Connection, lane: Lane) -> tuple[Stretch, ...]:
+def past(db: SqlSession, lane: Lane) -> tuple[Stretch, ...]:
     """Every span that left the context."""
     lane_id = lane_id_of(db, lane)
     return () if lane_id is None else tuple(Stretch(*row) for row in every(db, SQL["past"], (lane_id,)))
 
 
-def _head(db: apsw.Connection, lane_id: int) -> _Head:
+def _head(db: SqlSession, lane_id: int) -> _Head:
     return _Head(*only(db, SQL["head"], (lane_id,)))
 
 
-def _summary(db: apsw.Connection, lane_id: int, version: int) -> Summary | None:
+def _summary(db: SqlSession, lane_id: int, version: int) -> Summary | None:
     row = one(db, SQL["summary"], (lane_id, version))
     if row is None or altered(db, "lane_summary", [version], lane_id):
         return None
@@ -106,7 +105,7 @@ def _summary(db: apsw.Connection, lane_id: int, version: int) -> Summary | None:
     return replace(made, trust=Trust(trust) if trust else _trust_between(db, lane_id, 1, made.last))
 
 
-def _trust_between(db: apsw.Connection, lane_id: int, first: int, last: int) -> Trust:
+def _trust_between(db: SqlSession, lane_id: int, first: int, last: int) -> Trust:
     """The least trust of the records between two positions."""
     found = every(db, SQL["trusts_between"], (lane_id, first, last))
     return least_of(
@@ -120,7 +119,7 @@ def summary_of(row: Row) -> Summary:
     return Summary(version, first, last, text, Made(kind), model, created_at)
 
 
-def summarise(db: apsw.Connection, commit: Summarise) -> bool:
+def summarise(db: SqlSession, commit: Summarise) -> bool:
     """Let a summary stand for a lane's records up to a position."""
     place = _movable(db, commit)
     if place is None:
@@ -142,7 +141,7 @@ def summarise(db: apsw.Connection, commit: Summarise) -> bool:
     return True
 
 
-def cut(db: apsw.Connection, commit: CutContext) -> bool:
+def cut(db: SqlSession, commit: CutContext) -> bool:
     """Take a lane's records up to a position out of its context."""
     place = _movable(db, commit)
     if place is None:
@@ -162,13 +161,13 @@ def cut(db: apsw.Connection, commit: CutContext) -> bool:
     return True
 
 
-def begin_anew(db: apsw.Connection, lane_id: int, lane: Lane, at: int) -> None:
+def begin_anew(db: SqlSession, lane_id: int, lane: Lane, at: int) -> None:
     """End a lane's context where its transcript ends."""
     head = _head(db, lane_id)
     cut(db, CutContext(lane, head.version, head.last, Cut.RESET, at))
 
 
-def summary_failed(db: apsw.Connection, commit: SummaryFailed) -> bool:
+def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
     """Record an attempt that came to nothing."""
     lane_id = lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
@@ -179,7 +178,7 @@ def summary_failed(db: apsw.Connection, commit: SummaryFailed) -> bool:
     return True
 
 
-def _movable(db: apsw.Connection, commit: Summarise | CutContext) -> tuple[int, _Head] | None:
+def _movable(db: SqlSession, commit: Summarise | CutContext) -> tuple[int, _Head] | None:
     """The lane and its head, if the head is the one that was seen and may move to where the commit wants it."""
     lane_id = lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen or commit.last > head.last:
@@ -194,13 +193,13 @@ def _movable(db: apsw.Connection, commit: Summarise | CutContext) -> tuple[int, 
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
-def due(db: apsw.Connection, limit: int) -> Sequence[LaneSummary]:
+def due(db: SqlSession, limit: int) -> Sequence[LaneSummary]:
     """The newest summaries of lanes whose copy is older."""
     found = every(db, SQL["copies_due"], (limit, _OWN_TOOLS))
     return [LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
 
 
-def of_conversation(db: apsw.Connection, lane: Lane, keep: int) -> Sequence[LaneSummary]:
+def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[LaneSummary]:
     """Of each lane of a conversation the newest summary that leaves the newest `keep` records out."""
     return [
         LaneSummary(
@@ -219,6 +218,6 @@ def _trusted(row: Row, trust: str) -> Summary:
     return replace(summary_of(row), trust=Trust(trust) if trust else None)
 
 
-def copied(db: apsw.Connection, commit: SummariesCopied) -> int:
+def copied(db: SqlSession, commit: SummariesCopied) -> int:
     """Memory has these copies."""
     return sum(run(db, SQL["copied"], (lane_id_of(db, lane), version)) for lane, version in commit.copies)

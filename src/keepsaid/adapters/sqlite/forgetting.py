@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import collection, schedules
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.busy import drop
 from keepsaid.adapters.sqlite.forgetting_names import hold, notices_of, touched, unname
 from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import Row, every, load, numbers, one, only, run
+from keepsaid.adapters.sqlite.query import every, load, numbers, one, only, run
 from keepsaid.adapters.sqlite.steps import forget_staged
 from keepsaid.adapters.sqlite.tasks import scrub, scrub_made_by
 from keepsaid.adapters.sqlite.tombs import Tombs
@@ -58,7 +57,7 @@ class Forgetful:
         self._tombs = tombs
         self._renamed = renamed
 
-    def request(self, db: apsw.Connection, commit: RequestForgetting) -> bool:
+    def request(self, db: SqlSession, commit: RequestForgetting) -> bool:
         """Write down what goes, and bury it."""
         if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at, commit.undo_until)):
             return False
@@ -69,7 +68,7 @@ class Forgetful:
             hold(db, commit.id)
         return True
 
-    def scrub(self, db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
+    def scrub(self, db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
         """Remove one piece, of what was found since as well."""
         with _aside(db, commit.id):
             self._keep(db, commit.id, commit.more, commit.at)
@@ -78,7 +77,7 @@ class Forgetful:
             hold(db, commit.id)
         return done
 
-    def move_on(self, db: apsw.Connection, commit: MoveForgetting) -> bool:
+    def move_on(self, db: SqlSession, commit: MoveForgetting) -> bool:
         """A step is over; scrubbed, lanes with nothing left lose their names, unless it can be undone."""
         row = one(db, SQL["row"], (commit.id,))
         if row is None or (row[1], commit.verb) not in TABLES["forgetting"]:
@@ -96,7 +95,7 @@ class Forgetful:
             tell(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
         return True
 
-    def drop_aside(self, db: apsw.Connection, commit: DropAside) -> bool:
+    def drop_aside(self, db: SqlSession, commit: DropAside) -> bool:
         """Nothing is kept of it, nor names of lanes with nothing left; known to be gone once the logs are empty."""
         row = one(db, SQL["row"], (commit.id,))
         if row is not None:
@@ -107,27 +106,27 @@ class Forgetful:
             run(db, SQL["for_good"], (commit.id,))
         return bool(run(db, SQL["drop_aside"], (commit.id,)))
 
-    def _unname(self, db: apsw.Connection, number: int, lanes: Sequence[int], at: int) -> None:
+    def _unname(self, db: SqlSession, number: int, lanes: Sequence[int], at: int) -> None:
         count = unname(db, lanes)
         if count:
             _count(db, number, (("lanes", count),), at)
             self._renamed()
 
-    def _keep(self, db: apsw.Connection, number: int, wanted: Wanted, at: int) -> None:
+    def _keep(self, db: SqlSession, number: int, wanted: Wanted, at: int) -> None:
         if wanted.digests:
             db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._tombs.bury(wanted.digests)])
         for kind, ref in _items(wanted):
             db.execute(SQL["keep_item"], (number, kind, ref))
 
 
-def _aside(db: apsw.Connection, number: int) -> AbstractContextManager[None]:
+def _aside(db: SqlSession, number: int) -> AbstractContextManager[None]:
     """Keep aside what goes of a forgetting that can be undone."""
     row = one(db, SQL["row"], (number,))
     kept = row is not None and row[-1] is not None
     return kept_aside(db, number if kept else None, _KEPT, SQL["keep_aside"])
 
 
-def back(db: apsw.Connection, commit: PutBack) -> bool:
+def back(db: SqlSession, commit: PutBack) -> bool:
     """Put back what was kept aside; the lanes it belongs to are summarised anew from before it."""
     found = put_back(db, commit.id, SQL["aside"])
     first: dict[int, int] = {}
@@ -159,7 +158,7 @@ def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
             yield kind, ref
 
 
-def wanted_of(db: apsw.Connection, number: int) -> Wanted:
+def wanted_of(db: SqlSession, number: int) -> Wanted:
     """What a forgetting is about, while that is still kept."""
     found: dict[str, list[object]] = {}
     for kind, ref in every(db, SQL["items"], (number,)):
@@ -177,7 +176,7 @@ def wanted_of(db: apsw.Connection, number: int) -> Wanted:
     return Wanted(*what, words, hashes("digest"), hashes("echo"), people, ids("task"), ids("schedule"))
 
 
-def _count(db: apsw.Connection, number: int, counts: Counts, at: int) -> None:
+def _count(db: SqlSession, number: int, counts: Counts, at: int) -> None:
     if counts:
         before = json.loads(only(db, SQL["row"], (number,))[6])
         db.execute(SQL["count"], (number, json.dumps(dict(summed(tuple(before.items()), counts))), at))
@@ -192,16 +191,16 @@ class _Piece:
     lanes: dict[int, int] = field(default_factory=dict)
     places: dict[int, set[int]] = field(default_factory=dict)
 
-    def empty(self, db: apsw.Connection, records: Sequence[Row]) -> None:
+    def empty(self, db: SqlSession, records: Sequence[Row]) -> None:
         for lane_id, position in records:
             self.counts["records"] += run(db, SQL["empty_record"], (lane_id, position))
             self.lanes[lane_id] = min(position, self.lanes.get(lane_id, position))
             self.places.setdefault(lane_id, set()).add(position)
 
 
-def _scrubbed(db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
+def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     piece = _Piece(commit.at)
-    each: Mapping[str, Callable[[apsw.Connection, int, _Piece], bool]] = {
+    each: Mapping[str, Callable[[SqlSession, int, _Piece], bool]] = {
         "message": _message,
         "turn": _turn,
         "trace": _trace,
@@ -227,7 +226,7 @@ def _scrubbed(db: apsw.Connection, commit: ScrubForgotten) -> Scrubbed:
     return Scrubbed(left - waiting, waiting)
 
 
-def _standing(db: apsw.Connection, wanted: Wanted) -> None:
+def _standing(db: SqlSession, wanted: Wanted) -> None:
     """Remove how one speaks with a person who goes, notes that name them, and how to speak in words of what goes."""
     for person in wanted.people:
         db.execute(SQL["forget_manner"], (person_scope(person),))
@@ -237,7 +236,7 @@ def _standing(db: apsw.Connection, wanted: Wanted) -> None:
             db.execute(SQL["forget_manner"], (scope,))
 
 
-def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
+def _message(db: SqlSession, message_id: int, piece: _Piece) -> bool:
     """Empty a message and its record; False while somebody works on it."""
     piece.counts["messages"] += run(db, SQL["empty_message"], (message_id, piece.at))
     db.execute(SQL["forget_marks"], (message_id,))
@@ -264,7 +263,7 @@ def _message(db: apsw.Connection, message_id: int, piece: _Piece) -> bool:
     return True
 
 
-def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
+def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
     """Remove all that a turn left; False while it is open, its reply on its way, or what it asked for later at work."""
     replies, notices = every(db, SQL["replies_of"], (turn_id,)), every(db, SQL["notices_of_made"], (turn_id,))
     if _is_open(db, turn_id) or _on_its_way(notices) or not _replies(db, replies, turn_id, piece):
@@ -279,7 +278,7 @@ def _turn(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
     return all(settled) and _trace(db, turn_id, piece)
 
 
-def _replies(db: apsw.Connection, replies: Sequence[Row], turn_id: int | None, piece: _Piece) -> bool:
+def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece: _Piece) -> bool:
     """Empty replies, given as id, state, batch and attempts; False, with none emptied, while one is on its way."""
     if _on_its_way(replies):
         return False
@@ -293,13 +292,13 @@ def _replies(db: apsw.Connection, replies: Sequence[Row], turn_id: int | None, p
     return True
 
 
-def _task(db: apsw.Connection, task_id: int, piece: _Piece) -> bool:
+def _task(db: SqlSession, task_id: int, piece: _Piece) -> bool:
     """Remove the words of a task and the notices of it; False while one of these is on its way."""
     piece.counts["tasks"] += scrub(db, task_id, piece.at)
     return _replies(db, notices_of(db, task_id), None, piece)
 
 
-def _schedule(db: apsw.Connection, schedule_id: int, piece: _Piece) -> bool:
+def _schedule(db: SqlSession, schedule_id: int, piece: _Piece) -> bool:
     """Remove the words of a schedule, and what it posted and asked; False while that is on its way or at work."""
     if not _replies(db, schedules.posted_by(db, schedule_id), None, piece):
         return False
@@ -312,7 +311,7 @@ def _on_its_way(replies: Sequence[Row]) -> bool:
     return any(state == "sending" for _, state, *_ in replies)
 
 
-def _trace(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
+def _trace(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
     """Remove what a turn was shown and what its calls returned; False while it is open."""
     if _is_open(db, turn_id):
         return False
@@ -321,14 +320,14 @@ def _trace(db: apsw.Connection, turn_id: int, piece: _Piece) -> bool:
     return True
 
 
-def _memory(db: apsw.Connection, memory_id: int, piece: _Piece) -> bool:
+def _memory(db: SqlSession, memory_id: int, piece: _Piece) -> bool:
     """Remove rows that name a memory."""
     piece.counts["uses"] += run(db, SQL["forget_injections"], (memory_id,))
     run(db, SQL["forget_feedback"], (memory_id,))
     return True
 
 
-def _statements(db: apsw.Connection, lane_id: int, positions: set[int], words: frozenset[str]) -> int:
+def _statements(db: SqlSession, lane_id: int, positions: set[int], words: frozenset[str]) -> int:
     """Empty the places of statements that cite records that go, or hold a word of it; all others stay as they are."""
     gone = 0
     found = {row for position in positions for row in every(db, SQL["findings_over"], (lane_id, position))}
@@ -341,12 +340,12 @@ def _statements(db: apsw.Connection, lane_id: int, positions: set[int], words: f
     return gone
 
 
-def _is_open(db: apsw.Connection, turn_id: int) -> bool:
+def _is_open(db: SqlSession, turn_id: int) -> bool:
     row = one(db, SQL["turn_state"], (turn_id,))
     return row is not None and row[0] == "open"
 
 
-def _summaries(db: apsw.Connection, lane_id: int, position: int, at: int) -> int:
+def _summaries(db: SqlSession, lane_id: int, position: int, at: int) -> int:
     """Remove the summaries that were made of a record, and let the lane be summarised anew from before it.
 
     One that is being made now is refused when it comes: it saw another version.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import apsw
-
-from keepsaid.adapters.sqlite.query import Row, every, load, numbers, one
+from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sqlite.query import every, load, numbers, one
 from keepsaid.domain.forgetting import Wish, Work
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane
@@ -16,17 +15,17 @@ from keepsaid.domain.relay import told_by
 SQL = load("forgetting")
 
 
-def touched(db: apsw.Connection, number: int) -> tuple[int, ...]:
+def touched(db: SqlSession, number: int) -> tuple[int, ...]:
     """The lanes of the messages and turns that a forgetting is about."""
     return tuple(int(row[0]) for row in every(db, SQL["lanes_of_request"], (number,)))
 
 
-def hold(db: apsw.Connection, number: int) -> None:
+def hold(db: SqlSession, number: int) -> None:
     """Let the lanes that a forgetting is about keep their names while it can be undone."""
     db.executemany(SQL["keep_item"], [(number, "lane", lane_id) for lane_id in touched(db, number)])
 
 
-def unname(db: apsw.Connection, lanes: Iterable[int]) -> int:
+def unname(db: SqlSession, lanes: Iterable[int]) -> int:
     """Take away the names of these lanes, and of others of their conversations, where nothing stays in them.
 
     A lane in which anything is left, waits, is at work, comes later or can come back keeps its name. Returns how many
@@ -35,7 +34,7 @@ def unname(db: apsw.Connection, lanes: Iterable[int]) -> int:
     return sum(_conversation(db, lane_id) for lane_id in lanes)
 
 
-def _conversation(db: apsw.Connection, lane_id: int) -> int:
+def _conversation(db: SqlSession, lane_id: int) -> int:
     named = [(int(row[0]), Lane(*row[1:])) for row in every(db, SQL["beside_of_lane"], (lane_id,))]
     empty = [(number, lane) for number, lane in named if one(db, SQL["life_of_lane"], (number,)) is None]
     for number, lane in empty:
@@ -48,7 +47,7 @@ def _conversation(db: apsw.Connection, lane_id: int) -> int:
     return len(empty)
 
 
-def work_named(db: apsw.Connection, wish: Wish) -> Work:
+def work_named(db: SqlSession, wish: Wish) -> Work:
     """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
     schedules = (
         [row[0] for row in every(db, SQL["schedules_of_conversation"], (wish.conversation,))]
@@ -64,20 +63,20 @@ def work_named(db: apsw.Connection, wish: Wish) -> Work:
     return _work(db, _holding(every(db, SQL["all_task_words"]), text), schedules, turns, traces)
 
 
-def work_made(db: apsw.Connection, messages: Sequence[int], turns: Sequence[int]) -> Work:
+def work_made(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> Work:
     """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
     of_messages, by_turns = numbers((0, *messages)), numbers((0, *turns))
     tasks = [row[0] for row in every(db, SQL["tasks_of"], (of_messages, by_turns))]
     return _work(db, tasks, [row[0] for row in every(db, SQL["schedules_of"], (by_turns,))])
 
 
-def notices_of(db: apsw.Connection, task_id: int) -> list[Row]:
+def notices_of(db: SqlSession, task_id: int) -> list[Row]:
     """The notices to the owner that name a task: reply, state, no batch, attempts."""
     return every(db, SQL["notices_of"], (show("task", task_id),))
 
 
 def _work(
-    db: apsw.Connection,
+    db: SqlSession,
     tasks: Iterable[int],
     schedules: Iterable[int],
     turns: Iterable[int] = (),

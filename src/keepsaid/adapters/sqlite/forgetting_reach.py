@@ -9,12 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.forgetting import SQL, wanted_of
 from keepsaid.adapters.sqlite.forgetting_names import work_made, work_named
-from keepsaid.adapters.sqlite.query import Row, every, numbers, one, only
+from keepsaid.adapters.sqlite.query import every, numbers, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
@@ -131,12 +130,12 @@ def _forgetting(row: Row) -> Forgetting:
     return Forgetting(number, state, how, by, requested_at, changed_at, told, until)
 
 
-def _one(db: apsw.Connection, number: int) -> Forgetting | None:
+def _one(db: SqlSession, number: int) -> Forgetting | None:
     row = one(db, SQL["row"], (number,))
     return None if row is None else _forgetting(row)
 
 
-def _messages(db: apsw.Connection, wish: Wish) -> tuple[int, ...]:
+def _messages(db: SqlSession, wish: Wish) -> tuple[int, ...]:
     found = dict.fromkeys(wish.messages)
     if wish.conversation:
         for (lane_id,) in every(db, SQL["lanes_of_conversation"], (wish.conversation,)):
@@ -163,7 +162,7 @@ def _named(rows: Iterable[Row]) -> Iterator[int]:
             yield int(number)
 
 
-def _answering(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[int, ...]:
+def _answering(db: SqlSession, messages: tuple[int, ...]) -> tuple[int, ...]:
     found: dict[int, None] = {}
     for message_id in messages:
         place = one(db, SQL["place"], (message_id,))
@@ -173,11 +172,11 @@ def _answering(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[int, ...
     return tuple(found)
 
 
-def _said(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[str, ...]:
+def _said(db: SqlSession, messages: tuple[int, ...]) -> tuple[str, ...]:
     return tuple({row[0]: None for number in messages for row in every(db, SQL["said_in"], (number,)) if row[0]})
 
 
-def _spoken(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+def _spoken(db: SqlSession, messages: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
     rows = [row for number in messages for row in every(db, SQL["spoken_in"], (number,))]
     return tuple(
         (person_of(Origin(channel, account, "", sender, trust=Trust(trust))), text)
@@ -185,13 +184,13 @@ def _spoken(db: apsw.Connection, messages: tuple[int, ...]) -> tuple[tuple[str, 
     )
 
 
-def _lanes(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:
+def _lanes(db: SqlSession, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:
     ids = {row[0] for number in messages for row in every(db, SQL["lanes_of_message"], (number,))}
     ids |= {row[0] for number in turns for row in every(db, SQL["lanes_of_turn"], (number,))}
     return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (numbers((0, *sorted(ids))),)))
 
 
-def _ids(db: apsw.Connection, lanes: tuple[Lane, ...]) -> frozenset[int]:
+def _ids(db: SqlSession, lanes: tuple[Lane, ...]) -> frozenset[int]:
     return frozenset(number for lane in lanes if (number := lane_id_of(db, lane)) is not None)
 
 
@@ -216,7 +215,7 @@ class _Search:
         return any(one in trace for one in ids) or self.holds(turn_id, trace.decode("utf-8", "replace"), lane_id)
 
 
-def _holding(db: apsw.Connection, lanes: tuple[Lane, ...], words: frozenset[str], memories: tuple[int, ...]) -> Held:
+def _holding(db: SqlSession, lanes: tuple[Lane, ...], words: frozenset[str], memories: tuple[int, ...]) -> Held:
     shown = frozenset(row[0] for number in memories for row in every(db, SQL["shown_to"], (number,)))
     search = _Search(words, tuple(show("memory", number) for number in memories), _ids(db, lanes), shown)
     turns = dict.fromkeys(
@@ -233,30 +232,30 @@ def _holding(db: apsw.Connection, lanes: tuple[Lane, ...], words: frozenset[str]
     return Held(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
 
 
-def _at_work(db: apsw.Connection, since: int, lanes: tuple[Lane, ...]) -> int:
+def _at_work(db: SqlSession, since: int, lanes: tuple[Lane, ...]) -> int:
     return int(only(db, SQL["turns_at_work"], (since, numbers((0, *sorted(_ids(db, lanes))))))[0])
 
 
-def _revived(db: apsw.Connection, graves: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+def _revived(db: SqlSession, graves: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
     there = dict.fromkeys(row[0] for row in every(db, SQL["all_messages"]))
     there |= dict.fromkeys(_named(row for row in every(db, SQL["all_said"]) if row[1]))
     return tuple(number for number in there if not graves.isdisjoint(tombs.buried([name_digest(message_name(number))])))
 
 
-def _forgotten(db: apsw.Connection, refs: tuple[str, ...], tombs: Tombs) -> frozenset[str]:
+def _forgotten(db: SqlSession, refs: tuple[str, ...], tombs: Tombs) -> frozenset[str]:
     graves = tombs.buried([name_digest(source_name(ref)) for ref in refs])
     return frozenset(
         ref for ref, hash_ in zip(refs, graves, strict=False) if one(db, SQL["buried"], (hash_,)) is not None
     )
 
 
-def _places(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> list[Row]:
+def _places(db: SqlSession, messages: tuple[int, ...], turns: tuple[int, ...]) -> list[Row]:
     """The records of messages and of turns, as lane and position."""
     places = [row for number in messages for row in every(db, SQL["positions_of"], (f"message:{number}",))]
     return places + [row for number in turns for row in every(db, SQL["positions_of_turn"], (number,))]
 
 
-def _summarised(db: apsw.Connection, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:
+def _summarised(db: SqlSession, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:
     first: dict[int, int] = {}
     for lane_id, position in _places(db, messages, turns):
         first[lane_id] = min(position, first.get(lane_id, position))

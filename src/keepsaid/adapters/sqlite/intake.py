@@ -8,9 +8,10 @@ from itertools import groupby
 
 import apsw
 
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only
 from keepsaid.adapters.sqlite.seal import seal
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
@@ -51,7 +52,7 @@ class Lately:
         if len(self._heard) > _CONVERSATIONS_MAX:
             self.forget()
 
-    def strand(self, db: apsw.Connection, arrival: Arrival) -> Placed:
+    def strand(self, db: SqlSession, arrival: Arrival) -> Placed:
         """The lane of a new message."""
         place = _recent_place(arrival.inbound.lane)
         heard = self._before(db, place)
@@ -59,14 +60,14 @@ class Lately:
         answers = _answers(db, place, keys) if keys else []
         return strand_of((*heard, *answers), arrival.id, arrival.inbound, arrival.at)
 
-    def add(self, db: apsw.Connection, arrival: Arrival, key: str) -> None:
+    def add(self, db: SqlSession, arrival: Arrival, key: str) -> None:
         """A new message has found its lane."""
         spoken = remembered(arrival.id, arrival.inbound, arrival.at, key)
         if spoken is not None:
             place = _recent_place(arrival.inbound.lane)
             self._heard[place] = kept(self._before(db, place), spoken)
 
-    def _before(self, db: apsw.Connection, place: _Place) -> list[Spoken]:
+    def _before(self, db: SqlSession, place: _Place) -> list[Spoken]:
         heard = self._heard.get(place)
         if heard is None:
             rows = every(db, SQL["lately"], (*place, LATELY_MAX, TEXT_CHARS_MAX))
@@ -83,7 +84,7 @@ def _spoken(row: Row) -> Spoken:
     return Spoken(message_id, Said(f"message:{message_id}", sender, text, at, name), key, provider_id, reply_to)
 
 
-def _answers(db: apsw.Connection, place: _Place, keys: tuple[str, ...]) -> list[Spoken]:
+def _answers(db: SqlSession, place: _Place, keys: tuple[str, ...]) -> list[Spoken]:
     rows = every(db, SQL["answers"], (*place, apsw.carray(keys), RECORDS_EACH))
     return [one for key, lane in groupby(rows, lambda row: row[0]) for one in answered(key, (row[1:] for row in lane))]
 
@@ -94,7 +95,7 @@ _EXPIRED_EACH = 8
 """Expired rows that one delivery removes: more than it adds, so that the table shrinks to what counts."""
 
 
-def first_with(db: apsw.Connection, arrival: Arrival) -> int | None:
+def first_with(db: SqlSession, arrival: Arrival) -> int | None:
     """The id of the message that was stored with this body and still counts; None for a new body or none."""
     if arrival.body is None:
         return None
@@ -102,20 +103,20 @@ def first_with(db: apsw.Connection, arrival: Arrival) -> int | None:
     return None if row is None else int(row[0])
 
 
-def keep(db: apsw.Connection, arrival: Arrival) -> None:
+def keep(db: SqlSession, arrival: Arrival) -> None:
     """Keep the body of a new message, if it has one, and remove some that expired."""
     if arrival.body is not None:
         db.execute(BODIES["expire"], (arrival.at, _EXPIRED_EACH))
         db.execute(BODIES["keep"], (arrival.body.hash, arrival.id, arrival.body.until))
 
 
-def note(db: apsw.Connection, message_id: int, arrival: Arrival) -> None:
+def note(db: SqlSession, message_id: int, arrival: Arrival) -> None:
     """Note that a message was delivered under another id, unless there are too many notes already."""
     marks, content = arrival.inbound.marks, arrival.inbound.content
     db.execute(BODIES["note"], (message_id, marks.external_id or "", content.event, arrival.at, Redelivery.NOTED_MAX))
 
 
-def redeliveries(db: apsw.Connection, message_ids: Sequence[int]) -> tuple[Redelivery, ...]:
+def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[Redelivery, ...]:
     """The other deliveries of some messages, oldest first."""
     if not message_ids:
         return ()
@@ -140,7 +141,7 @@ class Intake:
     `_tail` here. A key in `_tail` only points at a row: the row decides, because its commit may have failed.
     """
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: SqlSession) -> None:
         self._until: int = only(db, SQL["keyed_until"])[0]
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
         self._version: int = only(db, "PRAGMA data_version")[0]
@@ -170,13 +171,13 @@ class Intake:
         """Messages are gone."""
         self._lately.forget()
 
-    def receive(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
+    def receive(self, db: SqlSession, commits: Sequence[Receive]) -> list[Received]:
         """Store a set of messages in a few statements, whatever its size; those with a body one after another."""
         if not any([commit.arrival.body for commit in commits]):  # noqa: C419 - a generator costs twice as much
             return self._received(db, commits)
         return [received for commit in commits for received in self._signed(db, commit)]
 
-    def _signed(self, db: apsw.Connection, commit: Receive) -> list[Received]:
+    def _signed(self, db: SqlSession, commit: Receive) -> list[Received]:
         """Store one message, unless its body was stored before and still counts."""
         arrival = commit.arrival
         first_id = first_with(db, arrival)
@@ -188,7 +189,7 @@ class Intake:
             keep(db, arrival)
         return received
 
-    def _received(self, db: apsw.Connection, commits: Sequence[Receive]) -> list[Received]:
+    def _received(self, db: SqlSession, commits: Sequence[Receive]) -> list[Received]:
         self._catch_up(db)
         known = self._known(db, [commit.arrival for commit in commits])
         fresh = [commit for commit in commits if commit.arrival.id not in known]
@@ -220,7 +221,7 @@ class Intake:
             journal.tell_received(db, list(stored.values()), commits[-1].arrival.at)
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
-    def _catch_up(self, db: apsw.Connection) -> None:
+    def _catch_up(self, db: SqlSession) -> None:
         """Learn what another process stored: one that is taken for dead may be at work beside its successor."""
         version: int = only(db, "PRAGMA data_version")[0]
         if version != self._version:
@@ -229,7 +230,7 @@ class Intake:
             self._tail = dict(every(db, SQL["unkeyed"]))
             self.undone()
 
-    def _by_lane(self, db: apsw.Connection, commits: Sequence[Receive]) -> Gains:
+    def _by_lane(self, db: SqlSession, commits: Sequence[Receive]) -> Gains:
         """The new messages of each lane, in order; a reply joins the lane of its target, in this set or stored."""
         gains: Gains = {}
         just_named: dict[Lane, str] = {}
@@ -254,7 +255,7 @@ class Intake:
                 gains[lane] = [commit]
         return gains
 
-    def _name(self, db: apsw.Connection, fresh: Sequence[Arrival]) -> None:
+    def _name(self, db: SqlSession, fresh: Sequence[Arrival]) -> None:
         """Remember the keys of new messages; one whose id the index has passed goes into the index at once."""
         late: list[tuple[object, ...]] = []
         for arrival in fresh:
@@ -266,7 +267,7 @@ class Intake:
         for run in chunks(late):
             db.execute(many(SQL["keep_keys"], _KEY_ROW, len(run)), flat(run))
 
-    def _known(self, db: apsw.Connection, arrivals: Sequence[Arrival]) -> dict[int, Received]:
+    def _known(self, db: SqlSession, arrivals: Sequence[Arrival]) -> dict[int, Received]:
         """Those that came before, by the id they would have had."""
         keys = tuple(arrival.key_hash for arrival in arrivals if arrival.key_hash is not None)
         if not keys:
@@ -287,12 +288,12 @@ class Intake:
                 known[arrival.id] = _repeated(arrival, earlier.content_hash, earlier.id, place)
         return known
 
-    def _unfolded(self, db: apsw.Connection, key: bytes) -> tuple[bytes, int] | None:
+    def _unfolded(self, db: SqlSession, key: bytes) -> tuple[bytes, int] | None:
         first_id = self._tail.get(key)
         row = None if first_id is None else one(db, SQL["still_there"], (first_id, key))
         return None if row is None or first_id is None else (row[0], first_id)
 
-    def fold(self, db: apsw.Connection, at_least: int = _FOLD_LEAST) -> None:
+    def fold(self, db: SqlSession, at_least: int = _FOLD_LEAST) -> None:
         """Move the keys of newer messages into the index, in one transaction of its own, once there are many."""
         if len(self._tail) < (1 if self._wanted else at_least):
             return
@@ -324,12 +325,12 @@ def _repeated(arrival: Arrival, content: bytes, first_id: int, place: tuple[Lane
     return Received(intake, first_id, *place)
 
 
-def _place(db: apsw.Connection, message_id: int, arrival: Arrival) -> tuple[Lane, int]:
+def _place(db: SqlSession, message_id: int, arrival: Arrival) -> tuple[Lane, int]:
     row = one(db, SQL["place"], (message_id,))
     return (Lane(*row[:4]), row[4]) if row else (arrival.inbound.lane, 0)
 
 
-def _target_key(db: apsw.Connection, lane: Lane, provider_id: str) -> str | None:
+def _target_key(db: SqlSession, lane: Lane, provider_id: str) -> str | None:
     bound = (provider_id, lane.channel, lane.account, lane.conversation)
     row = one(db, SQL["target_lane"], bound)
     return str(row[0]) if row else None

@@ -7,9 +7,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-import apsw
-
-from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only, run
+from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only, run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.sealing import seal_of
 from keepsaid.domain.commits import Prune, Received, Tell
@@ -42,12 +41,12 @@ from keepsaid.domain.states import move
 _LINE = load("journal")["keep_line"]
 
 
-def keep_line(db: apsw.Connection, topic: str, payload: str, correlation_id: str, at: int) -> None:
+def keep_line(db: SqlSession, topic: str, payload: str, correlation_id: str, at: int) -> None:
     """Write a line; sealed here, because a trigger would write a long line twice and wait for other threads."""
     db.execute(_LINE, (topic, payload, correlation_id, at, seal_of(topic, payload, correlation_id, at)))
 
 
-def tell(db: apsw.Connection, at: int, *facts: Fact | None) -> None:
+def tell(db: SqlSession, at: int, *facts: Fact | None) -> None:
     """Write down facts, a line each; what is None did not happen."""
     for fact in facts:
         if fact is not None:
@@ -55,7 +54,7 @@ def tell(db: apsw.Connection, at: int, *facts: Fact | None) -> None:
             keep_line(db, fact.topic, payload, fact.about, at)
 
 
-def tell_together(db: apsw.Connection, at: int, facts: Sequence[Fact]) -> None:
+def tell_together(db: SqlSession, at: int, facts: Sequence[Fact]) -> None:
     """Write down facts of one topic in few lines, so that one costs little."""
     for start in range(0, len(facts), EACH):
         run = facts[start : start + EACH]
@@ -67,12 +66,12 @@ NOTES = load("notes")
 _DELIVERY_ROW = "(?, ?, ?, ?, ?)"
 
 
-def keep_told(db: apsw.Connection, commit: Tell) -> None:
+def keep_told(db: SqlSession, commit: Tell) -> None:
     """Write a fact to the journal."""
     keep_line(db, commit.topic, commit.payload, commit.correlation_id, commit.at)
 
 
-def tell_news(db: apsw.Connection, commit: TellNews) -> int:
+def tell_news(db: SqlSession, commit: TellNews) -> int:
     """Write what happened to memories to the journal, and remember the last of it."""
     if not commit.news:
         return 0
@@ -85,13 +84,13 @@ def tell_news(db: apsw.Connection, commit: TellNews) -> int:
     return len(facts)
 
 
-def tell_received(db: apsw.Connection, stored: Sequence[Received], at: int) -> None:
+def tell_received(db: SqlSession, stored: Sequence[Received], at: int) -> None:
     """Write down that messages came in: one line for all of a commit, so that a line costs each of them little."""
     for start in range(0, len(stored), EACH):
         keep_line(db, RECEIVED, arrivals(stored[start : start + EACH]), "", at)
 
 
-def subscribe(db: apsw.Connection, commit: Subscribe) -> None:
+def subscribe(db: SqlSession, commit: Subscribe) -> None:
     """Know a subscriber, put back what it was working on, and wait for nothing that a former process waited for."""
     topics = json.dumps(commit.topics)
     db.execute(SQL["subscribe"], (commit.name, topics, commit.at, commit.from_start))
@@ -99,13 +98,13 @@ def subscribe(db: apsw.Connection, commit: Subscribe) -> None:
     db.execute(SQL["soon"], (commit.name, commit.at))
 
 
-def unsubscribe(db: apsw.Connection, commit: Unsubscribe) -> bool:
+def unsubscribe(db: SqlSession, commit: Unsubscribe) -> bool:
     """Know a subscriber no more."""
     db.execute(SQL["drop_deliveries"], (commit.name,))
     return bool(run(db, SQL["unsubscribe"], (commit.name,)))
 
 
-def distribute(db: apsw.Connection, commit: Distribute) -> int:
+def distribute(db: SqlSession, commit: Distribute) -> int:
     """Make deliveries of the next lines; those who have come equally far are served by one reading."""
     abreast: defaultdict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for name, topics, reached in every(db, SQL["subscriptions"]):
@@ -121,7 +120,7 @@ def distribute(db: apsw.Connection, commit: Distribute) -> int:
     return read
 
 
-def _next(db: apsw.Connection, reached: int, events_max: int) -> list[Event]:
+def _next(db: SqlSession, reached: int, events_max: int) -> list[Event]:
     """What the next lines tell, and no part of a line."""
     events: list[Event] = []
     for row in every(db, SQL["lines"], (reached, events_max)):
@@ -136,12 +135,12 @@ def _wanted(name: str, topics: tuple[str, ...], events: Sequence[Event], at: int
     return [(name, event.id, event.correlation_id, "pending", at) for event in events if event.topic in heard]
 
 
-def _keep(db: apsw.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+def _keep(db: SqlSession, rows: Sequence[tuple[object, ...]]) -> None:
     for part in chunks(rows):
         db.execute(many(SQL["keep_deliveries"], _DELIVERY_ROW, len(part)), flat(part))
 
 
-def take(db: apsw.Connection, commit: TakeDeliveries) -> tuple[Delivery, ...]:
+def take(db: SqlSession, commit: TakeDeliveries) -> tuple[Delivery, ...]:
     """Take what is due and not behind something about the same."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.subscriber, commit.steady))]
     if overdue:
@@ -164,7 +163,7 @@ def _alone_or_new(ready: list[Row]) -> list[Row]:
     return ready[: max(1, tried)]
 
 
-def _deliveries(db: apsw.Connection, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[Delivery, ...]:
+def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[Delivery, ...]:
     lines = sorted({event_id // EACH for _, event_id, _ in rows})
     told = {event.id: event for row in every(db, SQL["told"], (numbers(lines),)) for event in events_of(Line(*row))}
     return tuple(
@@ -173,7 +172,7 @@ def _deliveries(db: apsw.Connection, commit: TakeDeliveries, rows: Sequence[Row]
     )
 
 
-def settle(db: apsw.Connection, commit: SettleDeliveries) -> int:
+def settle(db: SqlSession, commit: SettleDeliveries) -> int:
     """End attempts that are still held."""
     asked = [one.delivery_id for one in commit.settled]
     held = {row[0] for row in every(db, SQL["held"], (numbers(asked), commit.subscriber, commit.fence))}
@@ -188,7 +187,7 @@ def settle(db: apsw.Connection, commit: SettleDeliveries) -> int:
     return len(mine)
 
 
-def prune(db: apsw.Connection, commit: Prune) -> Pruned:
+def prune(db: SqlSession, commit: Prune) -> Pruned:
     """Remove what everybody has been told of, and then what nobody has to be told of."""
     deliveries = run(db, SQL["forget_deliveries"], (commit.before, commit.rows_max))
     lines = run(db, SQL["forget_lines"], (commit.before, commit.rows_max))
@@ -196,7 +195,7 @@ def prune(db: apsw.Connection, commit: Prune) -> Pruned:
     return Pruned(0, 0, 0, (lines,) if more else None, lines)
 
 
-def _end(db: apsw.Connection, failed: Iterable[Settled], at: int) -> None:
+def _end(db: SqlSession, failed: Iterable[Settled], at: int) -> None:
     for one_of in failed:
         dead = one_of.again_at is None
         state = move("delivery", "processing", "bury" if dead else "retry")
@@ -204,7 +203,7 @@ def _end(db: apsw.Connection, failed: Iterable[Settled], at: int) -> None:
         db.execute(SQL["settle"], (one_of.delivery_id, state, due_at, at if dead else None, one_of.error))
 
 
-def decide(db: apsw.Connection, commit: DecideDelivery) -> bool:
+def decide(db: SqlSession, commit: DecideDelivery) -> bool:
     """Queue a dead delivery again, or dismiss it."""
     found = one(db, SQL["state_of"], (commit.delivery_id,))
     if found is None or found[0] != "dead":
@@ -214,13 +213,13 @@ def decide(db: apsw.Connection, commit: DecideDelivery) -> bool:
     return True
 
 
-def _events(db: apsw.Connection, after: int, limit: int) -> list[Event]:
+def _events(db: SqlSession, after: int, limit: int) -> list[Event]:
     """The line of `after` is read again: it may tell of more."""
     rows = every(db, SQL["lines"], (after // EACH - 1, limit + 1))
     return [event for event in _told(rows) if event.id > after]
 
 
-def _latest(db: apsw.Connection, limit: int) -> list[Event]:
+def _latest(db: SqlSession, limit: int) -> list[Event]:
     return list(_told(reversed(every(db, SQL["newest_lines"], (limit,)))))[-limit:]
 
 
@@ -228,23 +227,23 @@ def _told(rows: Iterable[Row]) -> Iterable[Event]:
     return (event for row in rows for event in events_of(Line(*row)))
 
 
-def _happened(db: apsw.Connection, topic: str, correlation_id: str, after: int) -> Event | None:
+def _happened(db: SqlSession, topic: str, correlation_id: str, after: int) -> Event | None:
     row = one(db, SQL["happened"], (correlation_id, topic, after // EACH))
     return None if row is None else next(events_of(Line(*row)))
 
 
-def _subscribers(db: apsw.Connection) -> list[SubscriberLine]:
+def _subscribers(db: SqlSession) -> list[SubscriberLine]:
     return [
         SubscriberLine(name, tuple(json.loads(topics)), *counts)
         for name, topics, *counts in every(db, SQL["subscribers"])
     ]
 
 
-def _deliveries_seen(db: apsw.Connection, states: Sequence[str], subscriber: str, limit: int) -> list[DeliveryLine]:
+def _deliveries_seen(db: SqlSession, states: Sequence[str], subscriber: str, limit: int) -> list[DeliveryLine]:
     return [DeliveryLine(*row) for row in every(db, SQL["deliveries"], (json.dumps(list(states)), subscriber, limit))]
 
 
-def _next_due(db: apsw.Connection, subscriber: str, after: int) -> int | None:
+def _next_due(db: SqlSession, subscriber: str, after: int) -> int | None:
     due: int | None = only(db, SQL["next_due"], (subscriber, after))[0]
     return due
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.query import chunks, flat, load, many, only, run
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Receive
@@ -43,7 +42,7 @@ class LaneHeads:
         """Nothing may wait in the lane any more."""
         self._waiting.discard(lane)
 
-    def extend(self, db: apsw.Connection, gains: Gains) -> dict[Lane, Place]:
+    def extend(self, db: SqlSession, gains: Gains) -> dict[Lane, Place]:
         """Count the new messages in; returns the place of every lane after that."""
         places: dict[Lane, Place] = {}
         by_window: dict[int, list[Lane]] = {}
@@ -60,7 +59,7 @@ class LaneHeads:
                 places |= self._meet(db, {lane: gains[lane] for lane in part}, window)
         return places
 
-    def _move(self, db: apsw.Connection, gains: Gains, window: Window) -> dict[Lane, Place]:
+    def _move(self, db: SqlSession, gains: Gains, window: Window) -> dict[Lane, Place]:
         places: dict[Lane, Place] = {}
         rows: list[tuple[object, ...]] = []
         for lane, gain in gains.items():
@@ -77,7 +76,7 @@ class LaneHeads:
             self._waiting.update(gains)
         return places
 
-    def _meet(self, db: apsw.Connection, gains: Gains, window: Window) -> dict[Lane, Place]:
+    def _meet(self, db: SqlSession, gains: Gains, window: Window) -> dict[Lane, Place]:
         """Lanes not seen before by this writer, new or stored."""
         rows = [_new_row(lane, gain, window) for lane, gain in gains.items()]
         db.execute(many(SQL["extend_lanes"], _NEW_ROW, len(rows)), flat(rows) + _bounds(window))

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import rows, tasks
 from keepsaid.adapters.sqlite.busy import SQL as BUSY
 from keepsaid.adapters.sqlite.busy import abandon, leave_unseen
 from keepsaid.adapters.sqlite.collection import void
 from keepsaid.adapters.sqlite.journal import tell, tell_together
 from keepsaid.adapters.sqlite.outbox import keep_notices
-from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.rows import messages_of
 from keepsaid.domain.commits import (
@@ -58,7 +57,7 @@ _Taking = tuple[Claim, int, int]
 _NORMAL, _SUSPECT = 0, 1
 
 
-def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Lease, ...]]:
+def claim(db: SqlSession, commits: Sequence[Claim]) -> list[tuple[Lease, ...]]:
     """Lease ready batches: one for a trial with nothing beside it, else one suspect at most and normal ones.
 
     A set of claims chooses once, as its last one orders; the first is served first.
@@ -92,14 +91,14 @@ def claim(db: apsw.Connection, commits: Sequence[Claim]) -> list[tuple[Lease, ..
     return [tuple(islice(claimed, len(part))) for part in taken]
 
 
-def wake(db: apsw.Connection, at: int | None) -> None:
+def wake(db: SqlSession, at: int | None) -> None:
     """What waited for a time is ready; all of it without one."""
     if one(db, SQL["asleep"], (at,)) is not None:
         db.execute(SQL["wake_batches"], (at,))
         db.execute(SQL["wake"], (at,))
 
 
-def _ready(db: apsw.Connection, commit: Claim, suspect: int, limit: int) -> list[Row]:
+def _ready(db: SqlSession, commit: Claim, suspect: int, limit: int) -> list[Row]:
     """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
     levels = (
         every(db, SQL["ready"], (suspect, priority, limit)) for (priority,) in every(db, SQL["levels"], (suspect,))
@@ -112,7 +111,7 @@ def _order(commit: Claim, row: Row) -> tuple[int, int, int]:
     return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
 
 
-def _leased(db: apsw.Connection, taken: Sequence[_Taking], *, alone: bool = False) -> tuple[Lease, ...]:
+def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) -> tuple[Lease, ...]:
     """Lease batches in a few statements, whatever their number."""
     if not taken:
         return ()
@@ -168,7 +167,7 @@ class _InFlight:
         return cls(batch_id, lane_id, state, owner, bool(alone), first, last, bool(requeued), before)
 
 
-def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
+def void_leases(db: SqlSession, commit: VoidLeases) -> tuple[int, ...]:
     """End the leases of dead owners; returns the batches that are dead now."""
     reply_ids = iter(commit.reply_ids)
     wake(db, None)
@@ -188,7 +187,7 @@ def void_leases(db: apsw.Connection, commit: VoidLeases) -> tuple[int, ...]:
     return tuple(dead)
 
 
-def _end_lives(db: apsw.Connection, commit: VoidLeases, in_trial: Set[str]) -> Mapping[str, FatalTrial]:
+def _end_lives(db: SqlSession, commit: VoidLeases, in_trial: Set[str]) -> Mapping[str, FatalTrial]:
     """Record how former lives ended, and that one begins; returns the trials that were fatal, by owner."""
     trials: dict[str, FatalTrial] = {}
     for owner, before, due_ms, trial_ms in every(db, CRASHES["unended"], (commit.owner,)):
@@ -201,9 +200,7 @@ def _end_lives(db: apsw.Connection, commit: VoidLeases, in_trial: Set[str]) -> M
     return trials
 
 
-def _settle(
-    db: apsw.Connection, commit: VoidLeases, batch: _InFlight, after: Suspicion, reply_ids: Iterator[int]
-) -> str:
+def _settle(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicion, reply_ids: Iterator[int]) -> str:
     """Queue, split, park or bury a batch that was in flight; returns its state."""
     joined = [batch_id for (batch_id,) in every(db, CRASHES["joined"], (batch.id,))]
     has_parts = batch.last > batch.first or bool(joined)
@@ -229,13 +226,13 @@ def _template(commit: VoidLeases, batch: _InFlight, state: str) -> str:
     return (commit.notice_again if batch.requeued else "") or commit.notice
 
 
-def _keep(db: apsw.Connection, batch_id: int, state: str, after: Suspicion, why: tuple[str, int]) -> None:
+def _keep(db: SqlSession, batch_id: int, state: str, after: Suspicion, why: tuple[str, int]) -> None:
     error, at = why
     counts = (after.attempts, after.crashes, *after.evidence, after.charges, after.trial_after_ms)
     db.execute(CRASHES["crashed"], (batch_id, state, error, None if state == "queued" else at, at, *counts))
 
 
-def _split(db: apsw.Connection, commit: VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
+def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
     """Separate a batch from what joined its turn, or halve it; False where a call might be repeated that must not."""
     messages = messages_of(db, batch.id)
     whole = len(messages) == batch.last - batch.first + 1
@@ -259,20 +256,20 @@ def _split(db: apsw.Connection, commit: VoidLeases, batch: _InFlight, after: Sus
     return True
 
 
-def end_life(db: apsw.Connection, owner: str, verb: str) -> None:
+def end_life(db: SqlSession, owner: str, verb: str) -> None:
     """Record how the life of an owner ended, if it is on record and has not ended."""
     row = one(db, CRASHES["running"], (owner,))
     if row is not None:
         db.execute(CRASHES["end_life"], (owner, move("life", row[0], verb)))
 
 
-def beat(db: apsw.Connection, commit: Beat) -> bool:
+def beat(db: SqlSession, commit: Beat) -> bool:
     """Record that a process lives; returns whether a batch waits for a trial."""
     db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms))
     return one(db, CRASHES["waits_for_trial"]) is not None
 
 
-def requeue_crashed(db: apsw.Connection, commit: RequeueCrashed) -> int:
+def requeue_crashed(db: SqlSession, commit: RequeueCrashed) -> int:
     """Queue again, once, what crashes alone buried."""
     acquitted = chain.from_iterable(every(db, CRASHES["acquit"]))
     buried = every(db, CRASHES["buried"], (commit.limit,))
@@ -288,13 +285,13 @@ def requeue_crashed(db: apsw.Connection, commit: RequeueCrashed) -> int:
 LEASES = load("leases")
 
 
-def renew(db: apsw.Connection, commit: Renew) -> bool:
+def renew(db: SqlSession, commit: Renew) -> bool:
     """Move the end of a lease that is still held."""
     db.execute(LEASES["renew"], (commit.batch_id, commit.fence, commit.lease_until))
     return db.changes() == 1
 
 
-def release(db: apsw.Connection, commit: Release) -> bool:
+def release(db: SqlSession, commit: Release) -> bool:
     """Give a batch back without charge."""
     held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
     if held is None:
@@ -307,7 +304,7 @@ def release(db: apsw.Connection, commit: Release) -> bool:
     return True
 
 
-def fail(db: apsw.Connection, commit: Fail) -> str:
+def fail(db: SqlSession, commit: Fail) -> str:
     """Charge an attempt or park; the third attempt buries."""
     held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
     if held is None:
@@ -331,25 +328,25 @@ def fail(db: apsw.Connection, commit: Fail) -> str:
     return state
 
 
-def expire_leases(db: apsw.Connection, commit: ExpireLeases) -> int:
+def expire_leases(db: SqlSession, commit: ExpireLeases) -> int:
     """Queue batches whose owner has not renewed in time."""
     return _back(db, every(db, LEASES["expired"], (commit.at,)), "expire") + tasks.expire(db, commit.at)
 
 
-def relinquish(db: apsw.Connection, commit: Relinquish) -> int:
+def relinquish(db: SqlSession, commit: Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
     end_life(db, commit.owner, "stop")
     return _back(db, every(db, LEASES["owned"], (commit.owner,)), "release") + tasks.relinquish(db, commit.owner)
 
 
-def _back(db: apsw.Connection, batches: list[tuple[int, int, str]], verb: str) -> int:
+def _back(db: SqlSession, batches: list[tuple[int, int, str]], verb: str) -> int:
     for batch_id, lane_id, before in batches:
         db.execute(LEASES["release"], (batch_id, move("batch", before, verb), 0, False, ""))
         refresh_ready(db, lane_id)
     return len(batches)
 
 
-def requeue(db: apsw.Connection, commit: Requeue) -> bool:
+def requeue(db: SqlSession, commit: Requeue) -> bool:
     """Queue a settled batch again by a person's word, and what was parked because it had joined it."""
     row = one(db, LEASES["state"], (commit.batch_id,))
     if row is None or row[0] not in ("dead", "dropped", "review") or row[2] is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.aside import put_back
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.query import load, run
@@ -47,7 +46,7 @@ class SqliteAside:
         return await self._writer.apply(DropMemoriesAside(number))
 
 
-def put_back_memories(db: apsw.Connection, commit: PutBackMemories) -> bool:
+def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
     """Apply one commit; what came back is indexed anew."""
     found = put_back(db, commit.number, SQL["aside"])
     settle(db)
@@ -55,7 +54,7 @@ def put_back_memories(db: apsw.Connection, commit: PutBackMemories) -> bool:
     return bool(found)
 
 
-def drop_memories_aside(db: apsw.Connection, commit: DropMemoriesAside) -> bool:
+def drop_memories_aside(db: SqlSession, commit: DropMemoriesAside) -> bool:
     """Apply one commit; names of audiences that no memory is left of go with it."""
     dropped = bool(run(db, SQL["drop_aside"], (commit.number,)))
     db.execute(SQL["unname_audiences"])

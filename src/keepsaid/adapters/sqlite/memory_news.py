@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.query import every, load, run
 from keepsaid.adapters.sqlite.readers import Readers
@@ -69,10 +68,10 @@ class SqliteNews:
         await self._writer.apply(DropNews(until))
 
 
-def _waiting(db: apsw.Connection, limit: int) -> tuple[News, ...]:
+def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
     return tuple(News(n, of, Happened(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,)))
 
 
-def drop(db: apsw.Connection, commit: DropNews) -> int:
+def drop(db: SqlSession, commit: DropNews) -> int:
     """Apply one commit."""
     return run(db, SQL["told"], (commit.until,))

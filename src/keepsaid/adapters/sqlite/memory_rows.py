@@ -9,8 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.domain.lane import Lane
@@ -57,17 +56,17 @@ def _whole(sql: str, parts: Mapping[str, str]) -> str:
 SQL = statements("memory")
 
 
-def rows(db: apsw.Connection, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
+def rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     """All rows of a named statement of memory."""
     return every(db, SQL[statement], bindings)
 
 
-def memories(db: apsw.Connection, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
+def memories(db: SqlSession, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
     """The memories that a statement finds, without those that are not what was written: these are logged."""
     return [memory(row) for row in intact(db, every(db, sql, bindings))]
 
 
-def intact(db: apsw.Connection, found: Sequence[Row]) -> list[Row]:
+def intact(db: SqlSession, found: Sequence[Row]) -> list[Row]:
     """The rows that begin with the id of a memory, without those of memories that are not what was written."""
     damaged = altered(db, "memory", [row[0] for row in found])
     for id_ in damaged:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.journal import tell
 from keepsaid.adapters.sqlite.query import every, load, one, only
@@ -23,14 +22,14 @@ _FINAL = (Delivered.CONFIRMED, Delivered.DEAD, Delivered.REFUSED)
 
 
 def keep_reply(
-    db: apsw.Connection, lane_id: int, made_by: tuple[int | None, int | None], draft: ReplyDraft, at: int
+    db: SqlSession, lane_id: int, made_by: tuple[int | None, int | None], draft: ReplyDraft, at: int
 ) -> None:
     """Put a reply in the outbox of its lane's conversation; `made_by` is its turn and batch."""
     content = (draft.notice, draft.text, draft.url, draft.reply_to)
     db.execute(SQL["keep"], (draft.id, lane_id, *made_by, *content, at))
 
 
-def keep_for_owner(db: apsw.Connection, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
+def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
     """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did.
 
     One that is about a task is forgotten and removed with it.
@@ -43,9 +42,7 @@ def keep_for_owner(db: apsw.Connection, draft: ReplyDraft, at: int, about_task: 
     return lane is not None
 
 
-def keep_notices(
-    db: apsw.Connection, batches: Sequence[int], draft: ReplyDraft, reply_ids: Iterator[int], at: int
-) -> None:
+def keep_notices(db: SqlSession, batches: Sequence[int], draft: ReplyDraft, reply_ids: Iterator[int], at: int) -> None:
     """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply.
 
     The others among `batches` had joined it: they are told as well where they want their replies elsewhere.
@@ -57,7 +54,7 @@ def keep_notices(
             told.add(_keep_notice(db, batch_id, ReplyDraft(reply_id, draft.text, notice=True), at))
 
 
-def _keep_notice(db: apsw.Connection, batch_id: int, draft: ReplyDraft, at: int) -> str | None:
+def _keep_notice(db: SqlSession, batch_id: int, draft: ReplyDraft, at: int) -> str | None:
     lane_id = only(db, SQL["lane_of_batch"], (batch_id,))[0]
     url, reply_to = address(rows.messages_of(db, batch_id))
     placed = ReplyDraft(draft.id, draft.text, True, draft.url or url, draft.reply_to or reply_to)
@@ -65,7 +62,7 @@ def _keep_notice(db: apsw.Connection, batch_id: int, draft: ReplyDraft, at: int)
     return placed.url
 
 
-def take(db: apsw.Connection, commit: TakeReplies) -> tuple[Reply, ...]:
+def take(db: SqlSession, commit: TakeReplies) -> tuple[Reply, ...]:
     """Take the first unsettled reply of each conversation that is due."""
     due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
     damaged = altered(db, "reply", [reply_id for reply_id, _ in due])
@@ -79,12 +76,12 @@ def take(db: apsw.Connection, commit: TakeReplies) -> tuple[Reply, ...]:
     return tuple(rows.reply(row) for reply_id in sendable for row in every(db, rows.SQL["reply"], (reply_id,)))
 
 
-def _keep_move(db: apsw.Connection, reply_id: int, verb: str, at: int, detail: str = "") -> None:
+def _keep_move(db: SqlSession, reply_id: int, verb: str, at: int, detail: str = "") -> None:
     """Every move of a reply stays on record, so that each try can be told."""
     db.execute(SQL["keep_move"], (reply_id, verb, at, detail))
 
 
-def settle(db: apsw.Connection, commit: Settle) -> bool:
+def settle(db: SqlSession, commit: Settle) -> bool:
     """Record what came of a try."""
     held = one(db, SQL["held"], (commit.reply_id, commit.fence))
     if held is None or held[0] != "sending":
@@ -93,20 +90,20 @@ def settle(db: apsw.Connection, commit: Settle) -> bool:
     return True
 
 
-def _move(db: apsw.Connection, reply_id: int, change: tuple[str, str], commit: Settle) -> None:
+def _move(db: SqlSession, reply_id: int, change: tuple[str, str], commit: Settle) -> None:
     ended_at = commit.at if commit.outcome in _FINAL else None
     bound = (reply_id, move("reply", *change), commit.retry_at, commit.detail, commit.provider_id, ended_at, False)
     _settled(db, bound, commit.at)
     _keep_move(db, reply_id, change[1], commit.at, commit.detail)
 
 
-def _settled(db: apsw.Connection, bound: tuple[object, ...], at: int) -> None:
+def _settled(db: SqlSession, bound: tuple[object, ...], at: int) -> None:
     """Write down where a reply stands, and tell of it."""
     for reply_id, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
         tell(db, at, replied(reply_id, state, (turn_id, batch_id), tries))
 
 
-def doubt(db: apsw.Connection, commit: Doubt) -> int:
+def doubt(db: SqlSession, commit: Doubt) -> int:
     """Replies whose sender died are unknown: they may have arrived; the try is not charged to them."""
     found = every(db, SQL["sending_elsewhere"], (commit.owner,))
     for reply_id, state in found:
@@ -118,7 +115,7 @@ def doubt(db: apsw.Connection, commit: Doubt) -> int:
     return len(found)
 
 
-def resend(db: apsw.Connection, commit: Resend) -> int:
+def resend(db: SqlSession, commit: Resend) -> int:
     """Queue unknown replies again, marked, or bury them."""
     found = every(db, SQL["unknown"], (commit.at,))
     for reply_id, state, channel in found:
@@ -131,7 +128,7 @@ def resend(db: apsw.Connection, commit: Resend) -> int:
     return len(found)
 
 
-def shown(db: apsw.Connection, commit: Shown) -> bool:
+def shown(db: SqlSession, commit: Shown) -> bool:
     """A reply was pulled."""
     row = one(db, SQL["state"], (commit.reply_id,))
     if row is None or row[0] != "pending":
@@ -142,7 +139,7 @@ def shown(db: apsw.Connection, commit: Shown) -> bool:
     return True
 
 
-def decide(db: apsw.Connection, commit: Decide) -> bool:
+def decide(db: SqlSession, commit: Decide) -> bool:
     """A dead reply goes again, or is given up for good."""
     row = one(db, SQL["state"], (commit.reply_id,))
     if row is None or row[0] != "dead":

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import journal, schedules, tasks
 from keepsaid.adapters.sqlite.intake import MARKED_EACH, Intake
-from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, only, run
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, only, run
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneHistory, PruneRun, Stale
 
@@ -23,30 +22,30 @@ _RECORDS_EACH = 5
 """Rows that the records of a batch count as."""
 
 _RUNS_MAX = 4_000
-_OTHERS: Mapping[Stale, Callable[[apsw.Connection, Prune], Pruned]] = {
+_OTHERS: Mapping[Stale, Callable[[SqlSession, Prune], Pruned]] = {
     Stale.EVENTS: journal.prune,
     Stale.TASKS: tasks.prune,
     Stale.RUNS: schedules.prune,
 }
 
 
-def begin(db: apsw.Connection, commit: BeginPruning) -> None:
+def begin(db: SqlSession, commit: BeginPruning) -> None:
     """Record a run."""
     db.execute(SQL["begin"], (commit.at,))
 
 
-def history(db: apsw.Connection) -> PruneHistory:
+def history(db: SqlSession) -> PruneHistory:
     """The runs there were."""
     first_at, messages = only(db, SQL["totals"])
     return PruneHistory(tuple(PruneRun(*row) for row in every(db, SQL["runs"], (_RUNS_MAX,))), first_at, messages)
 
 
-def prunable(db: apsw.Connection, messages_before: int, records_before: int) -> Prunable:
+def prunable(db: SqlSession, messages_before: int, records_before: int) -> Prunable:
     """What a run would remove."""
     return Prunable(*only(db, SQL["prunable"], (messages_before, records_before)))
 
 
-def backlog(db: apsw.Connection) -> Backlog:
+def backlog(db: SqlSession) -> Backlog:
     """What waits."""
     return Backlog(*only(db, SQL["backlog"]))
 
@@ -67,7 +66,7 @@ class Pruning:
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
 
-    def prune(self, db: apsw.Connection, commit: Prune) -> Pruned:
+    def prune(self, db: SqlSession, commit: Prune) -> Pruned:
         """Remove one piece."""
         if commit.what is Stale.KEYS:
             return _keys(db, commit)
@@ -90,7 +89,7 @@ class Pruning:
             db.execute(SQL["begun"], (piece.begun, commit.at))
         return Pruned(len(piece.rows), 0, 0, piece.after)
 
-    def _piece(self, db: apsw.Connection, commit: Prune) -> _Piece:
+    def _piece(self, db: SqlSession, commit: Prune) -> _Piece:
         """The rows of the next batches, as many as one commit may remove, the oldest of a batch first."""
         found = every(db, SQL["settled"], (commit.before, *_place(commit), commit.rows_max))
         rows: dict[int, list[Row]] = defaultdict(list)
@@ -134,7 +133,7 @@ def _place(commit: Prune) -> Cursor:
     return commit.after or (-(1 << 62), 0)
 
 
-def _note_lanes(db: apsw.Connection, rows: Sequence[Row]) -> None:
+def _note_lanes(db: SqlSession, rows: Sequence[Row]) -> None:
     """Lanes remember how far their messages are gone, and since when they held external words."""
     last: dict[int, int] = {}
     external: dict[int, int] = {}
@@ -149,7 +148,7 @@ def _note_lanes(db: apsw.Connection, rows: Sequence[Row]) -> None:
         db.execute(many(SQL["note_lanes"], _LANE_ROW, len(part)), flat(part))
 
 
-def _records(db: apsw.Connection, commit: Prune) -> Pruned:
+def _records(db: SqlSession, commit: Prune) -> Pruned:
     limit = max(1, commit.rows_max // _RECORDS_EACH)
     found = every(db, SQL["emptied"], (commit.before, *_place(commit), limit))
     if not found:
@@ -163,14 +162,14 @@ def _records(db: apsw.Connection, commit: Prune) -> Pruned:
     return Pruned(0, len(found), 0, (ended_at, batch_id) if len(found) == limit else None)
 
 
-def _findings(db: apsw.Connection, commit: Prune) -> Pruned:
+def _findings(db: SqlSession, commit: Prune) -> Pruned:
     """Those are gone that come first; how many went before says that it goes on."""
     gone = run(db, SQL["forget_findings"], (commit.before, commit.rows_max))
     before = commit.after[0] if commit.after else 0
     return Pruned(0, 0, 0, (int(before) + gone,) if gone == commit.rows_max else None)
 
 
-def _keys(db: apsw.Connection, commit: Prune) -> Pruned:
+def _keys(db: SqlSession, commit: Prune) -> Pruned:
     [start] = commit.after or (b"",)
     last = only(db, SQL["last_key"], (start, commit.rows_max))[0]
     if last is None:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from keepsaid.adapters.sql.session import Bound, Row, SqlSession
 from keepsaid.errors import MessageDamaged
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -75,12 +76,10 @@ def flat(rows: Sequence[tuple[object, ...]]) -> list[object]:
 
 SQL = load("query")
 
-Row = tuple[Any, ...]
-Bound = Sequence[Any] | Mapping[str, Any]
 _log = logging.getLogger("keepsaid.store")
 
 
-def every(db: apsw.Connection, sql: str, bound: Bound = ()) -> list[Row]:
+def every(db: SqlSession, sql: str, bound: Bound = ()) -> list[Row]:
     """All rows. A row with text that is not UTF-8 is left out, and logged: it spoils no other."""
     try:
         return db.execute(sql, bound).fetchall()
@@ -88,7 +87,7 @@ def every(db: apsw.Connection, sql: str, bound: Bound = ()) -> list[Row]:
         return [row for row, is_text in _decoded(db, sql, bound) if is_text]
 
 
-def every_replaced(db: apsw.Connection, sql: str, bound: Bound = ()) -> list[Row]:
+def every_replaced(db: SqlSession, sql: str, bound: Bound = ()) -> list[Row]:
     """All rows; bytes that are not UTF-8 become U+FFFD, for a caller that compares the rows with their checksums."""
     try:
         return db.execute(sql, bound).fetchall()
@@ -96,7 +95,7 @@ def every_replaced(db: apsw.Connection, sql: str, bound: Bound = ()) -> list[Row
         return [row for row, _ in _decoded(db, sql, bound)]
 
 
-def _decoded(db: apsw.Connection, sql: str, bound: Any) -> list[tuple[Row, bool]]:
+def _decoded(db: SqlSession, sql: str, bound: Any) -> list[tuple[Row, bool]]:
     """The rows of a query read as bytes, each with whether all of its text is UTF-8. Raises what a change raises."""
     names = [f"c{n}" for n in range(len(db.execute(sql, bound).get_description()))]
     columns = ", ".join(SQL["column"].replace("/*name*/", name) for name in names)
@@ -115,17 +114,17 @@ def _decoded(db: apsw.Connection, sql: str, bound: Any) -> list[tuple[Row, bool]
     return found
 
 
-def one(db: apsw.Connection, sql: str, bound: Bound = ()) -> Row | None:
+def one(db: SqlSession, sql: str, bound: Bound = ()) -> Row | None:
     """The first row, if there is any."""
     return next(iter(every(db, sql, bound)), None)
 
 
-def only(db: apsw.Connection, sql: str, bound: Bound = ()) -> Row:
+def only(db: SqlSession, sql: str, bound: Bound = ()) -> Row:
     """The first row of a statement that always has one."""
     return every(db, sql, bound)[0]
 
 
-def run(db: apsw.Connection, sql: str, bound: Sequence[object] = ()) -> int:
+def run(db: SqlSession, sql: str, bound: Sequence[object] = ()) -> int:
     """Run a statement that changes rows; returns how many."""
     db.execute(sql, tuple(bound))
     return db.changes()

@@ -6,11 +6,10 @@ import json
 import zlib
 from collections.abc import Sequence
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.outbox import keep_for_owner
-from keepsaid.adapters.sqlite.query import Row, every, load, one
+from keepsaid.adapters.sqlite.query import every, load, one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.domain.commits import Judge
@@ -22,13 +21,13 @@ from keepsaid.domain.states import move
 SQL = load("notes")
 
 
-def keep(db: apsw.Connection, commit: Note) -> None:
+def keep(db: SqlSession, commit: Note) -> None:
     """Apply one commit."""
     db.execute(SQL["over"], (commit.at,))
     db.execute(SQL["keep"], (commit.name, commit.text, commit.until))
 
 
-def notify(db: apsw.Connection, commit: NotifyOwner) -> bool:
+def notify(db: SqlSession, commit: NotifyOwner) -> bool:
     """Tell the owner, unless he was told."""
     if one(db, SQL["read"], (commit.name, commit.at)) is not None:
         return True
@@ -48,7 +47,7 @@ class SqliteNotes:
         return await self._readers.run(_read, name, at)
 
 
-def _read(db: apsw.Connection, name: str, at: int) -> str:
+def _read(db: SqlSession, name: str, at: int) -> str:
     row = one(db, SQL["read"], (name, at))
     return "" if row is None else str(row[0])
 
@@ -56,12 +55,12 @@ def _read(db: apsw.Connection, name: str, at: int) -> str:
 RECEIPTS = load("receipts")
 
 
-def judge(db: apsw.Connection, commit: Judge) -> bool:
+def judge(db: SqlSession, commit: Judge) -> bool:
     """A person's word on a memory."""
     return judged(db, commit.word, commit.at)
 
 
-def judged(db: apsw.Connection, word: JudgeMemory, at: int) -> bool:
+def judged(db: SqlSession, word: JudgeMemory, at: int) -> bool:
     """Whether the word stands now; False where the turn was not shown the memory, or nothing is to withdraw."""
     place = (word.turn_id, word.memory_id)
     known = one(db, RECEIPTS["judged"], place)
@@ -77,12 +76,12 @@ def judged(db: apsw.Connection, word: JudgeMemory, at: int) -> bool:
     return True
 
 
-def wrong_here(db: apsw.Connection, lane_id: int) -> frozenset[int]:
+def wrong_here(db: SqlSession, lane_id: int) -> frozenset[int]:
     """The memories that somebody said were wrong for turns of a lane."""
     return frozenset(row[0] for row in every(db, RECEIPTS["wrong_here"], (lane_id,)))
 
 
-def feedback_of_turn(db: apsw.Connection, turn_id: int) -> tuple[Feedback, ...]:
+def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
     """What was said of the memories of a turn."""
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
@@ -110,12 +109,12 @@ class SqliteReceipts:
         return await self._readers.run(_all_feedback, memory_id)
 
 
-def _reminded(db: apsw.Connection, lane: Lane) -> Reminded | None:
+def _reminded(db: SqlSession, lane: Lane) -> Reminded | None:
     shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
     return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
-def _uses(db: apsw.Connection, memory_id: int, turns: int) -> Sequence[Use]:
+def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
         found[turn_id] = Use(turn_id, Lane(*lane), at, How(how), candidate_in(rows.trace(db, turn_id), memory_id))
@@ -133,11 +132,11 @@ def _uses(db: apsw.Connection, memory_id: int, turns: int) -> Sequence[Use]:
     return [found[turn_id] for turn_id in sorted(found, reverse=True)]
 
 
-def _wrong(db: apsw.Connection, lane: Lane) -> Sequence[Feedback]:
+def _wrong(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
     return [_feedback(said) for said in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
-def _all_feedback(db: apsw.Connection, memory_id: int) -> Sequence[Feedback]:
+def _all_feedback(db: SqlSession, memory_id: int) -> Sequence[Feedback]:
     return [_feedback(row) for row in every(db, RECEIPTS["feedback"], (memory_id,))]
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.journal import tell, tell_together
 from keepsaid.adapters.sqlite.query import CHUNK, chunks, every, flat, load, many, numbers, one
 from keepsaid.adapters.sqlite.task_rows import tell as tell_task
@@ -63,13 +62,13 @@ class _Written:
     facts: list[Fact] = field(default_factory=list)
 
 
-def lane_id_of(db: apsw.Connection, lane: Lane) -> int | None:
+def lane_id_of(db: SqlSession, lane: Lane) -> int | None:
     """The row of a lane, if it is known."""
     row = one(db, SQL["lane"], lane)
     return row[0] if row else None
 
 
-def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
+def lane_row(db: SqlSession, lane: Lane) -> tuple[int, int, int]:
     """A lane's row id, head and last batched number."""
     row = one(db, SQL["lane"], lane)
     if row is None:
@@ -77,14 +76,14 @@ def lane_row(db: apsw.Connection, lane: Lane) -> tuple[int, int, int]:
     return row
 
 
-def refresh_ready(db: apsw.Connection, *lane_ids: int) -> None:
+def refresh_ready(db: SqlSession, *lane_ids: int) -> None:
     """Name the one batch of each lane that may be claimed: its first open one, unless one is leased."""
     db.execute(SQL["set_ready"], (numbers(lane_ids),))
     if db.changes() < len(lane_ids):
         db.execute(SQL["clear_ready"], (numbers(lane_ids),))
 
 
-def dispatch(db: apsw.Connection, commits: Sequence[Dispatch]) -> list[bool]:
+def dispatch(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     """Write the batches of what waits in lanes, in few statements whatever their number."""
     return [kept for part in _apart(commits) for kept in _dispatched(db, part)]
 
@@ -100,7 +99,7 @@ def _apart(commits: Sequence[Dispatch]) -> Iterator[Sequence[Dispatch]]:
     yield tuple(run.values())
 
 
-def _dispatched(db: apsw.Connection, commits: Sequence[Dispatch]) -> list[bool]:
+def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     stands = _stands(db, [commit.lane for commit in commits])
     written, routed, kept = _Written(), Counter[str](), list[bool]()
     for commit in commits:
@@ -125,7 +124,7 @@ def _dispatched(db: apsw.Connection, commits: Sequence[Dispatch]) -> list[bool]:
     return kept
 
 
-def _stands(db: apsw.Connection, lanes: Sequence[Lane]) -> dict[Lane, _Stand]:
+def _stands(db: SqlSession, lanes: Sequence[Lane]) -> dict[Lane, _Stand]:
     """Where these lanes stand, in their order."""
     found: dict[Lane, _Stand] = {}
     for lane_id, channel, account, conversation, key, head, batched, *tail in every(
@@ -145,7 +144,7 @@ def _tail(last: int, row: Sequence[Any]) -> Routed | None:
     return Routed(batch_id, first, last, 0, 0, chars, Verdict(Action.FORWARD, rule, version, ""), priority)
 
 
-def _write(db: apsw.Connection, commit: Dispatch, stand: _Stand, written: _Written) -> None:
+def _write(db: SqlSession, commit: Dispatch, stand: _Stand, written: _Written) -> None:
     """Add the rows of one dispatch."""
     if not _contiguous(commit):
         raise ValueError("the batches of a dispatch must follow one another from the first waiting message")
@@ -205,7 +204,7 @@ def _batch_row(commit: Dispatch, lane_id: int, routed: Routed, task_id: int | No
     return (*place, *decided, commit.at, commit.at, ended_at, task_id)
 
 
-def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -> int | None:
+def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: Routed) -> int | None:
     """The task of a batch that is spawned: a pending one of its key takes it in."""
     draft = routed.task
     if routed.verdict.action is not Action.SPAWN:
@@ -225,7 +224,7 @@ def _task(db: apsw.Connection, commit: Dispatch, lane_id: int, routed: Routed) -
     return draft.id
 
 
-def _rest(db: apsw.Connection, lane_id: int, last: int, until: int) -> Sequence[_Waiting]:
+def _rest(db: SqlSession, lane_id: int, last: int, until: int) -> Sequence[_Waiting]:
     """What came after the messages that are routed now."""
     if until == last:
         return ()

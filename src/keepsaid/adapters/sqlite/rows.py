@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.query import every_replaced, load, one
 from keepsaid.adapters.sqlite.seal import whole
 from keepsaid.adapters.sqlite.sealing import altered
@@ -60,7 +59,7 @@ def _origin(named: tuple[str, str, str, str, str, int, str]) -> Origin:
     return Origin(channel, account, conversation, sender, name, bool(direct), Trust(trust))
 
 
-def messages_of(db: apsw.Connection, batch_id: int) -> tuple[Message, ...]:
+def messages_of(db: SqlSession, batch_id: int) -> tuple[Message, ...]:
     """The messages of a batch, in order."""
     return tuple(message(row) for row in every_replaced(db, SQL["range"], (batch_id,)))
 
@@ -71,7 +70,7 @@ def step(row: Row) -> Step:
     return Step(row[0], StepKind(row[1]), row[2], row[3], row[4], output, Usage(row[6], row[7], row[8]), bool(row[9]))
 
 
-def replies(db: apsw.Connection, sql: str, bound: Sequence[object]) -> list[Reply]:
+def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[Reply]:
     """The replies that a statement finds; one that is not what was written has WITHHELD for its text."""
     found = every_replaced(db, sql, bound)
     damaged = altered(db, "reply", [row[0] for row in found])
@@ -83,7 +82,7 @@ def _withheld(damaged: Reply) -> Reply:
     return replace(damaged, draft=replace(damaged.draft, text=WITHHELD))
 
 
-def records(db: apsw.Connection, lane_id: int, found: Sequence[Row]) -> tuple[Record, ...]:
+def records(db: SqlSession, lane_id: int, found: Sequence[Row]) -> tuple[Record, ...]:
     """Rows of `records_after` of one lane; one that is not what was written has WITHHELD for its text."""
     damaged = altered(db, "transcript", [row[7] for row in found], lane_id)
     for position in damaged:
@@ -105,7 +104,7 @@ def record(row: Row) -> Record:
     return Record(Role(row[0]), row[1], calls, row[3], row[4], attached=row[5], trust=trust)
 
 
-def trace(db: apsw.Connection, turn_id: int) -> Json:
+def trace(db: SqlSession, turn_id: int) -> Json:
     """What is recorded of a turn's context and memory; None before its first step."""
     row = one(db, SQL["trace"], (turn_id,))
     unpacked: Json = json.loads(zlib.decompress(row[0])) if row else None

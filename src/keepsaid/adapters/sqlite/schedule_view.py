@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import apsw
-
-from keepsaid.adapters.sqlite.query import Row, every, load, one, only
+from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
@@ -53,43 +52,43 @@ def content_of(new: NewSchedule) -> tuple[object, ...]:
 SQL = load("schedules")
 
 
-def _due(db: apsw.Connection, at: int, limit: int, once: bool) -> list[Schedule]:
+def _due(db: SqlSession, at: int, limit: int, once: bool) -> list[Schedule]:
     return [schedule_of(row) for row in every(db, SQL["due"], (at, limit, once))]
 
 
-def _next_due(db: apsw.Connection) -> int | None:
+def _next_due(db: SqlSession) -> int | None:
     due: int | None = only(db, SQL["next_due"])[0]
     return due
 
 
-def _ready(db: apsw.Connection, at: int, limit: int, errands: int) -> list[tuple[Run, Schedule]]:
+def _ready(db: SqlSession, at: int, limit: int, errands: int) -> list[tuple[Run, Schedule]]:
     rows = [*every(db, SQL["ready"], (at, 0, limit)), *every(db, SQL["ready"], (at, 1, errands))]
     runs = [run_of(row) for row in rows]
     return [(run, schedule_of(only(db, SQL["one"], (run.schedule_id,)))) for run in runs]
 
 
-def _heard(db: apsw.Connection, limit: int) -> list[Heard]:
+def _heard(db: SqlSession, limit: int) -> list[Heard]:
     return [heard for row in every(db, SQL["heard"], (limit,)) if verdict_on(heard := Heard(*row))[0]]
 
 
-def _worked(db: apsw.Connection, limit: int) -> list[Run]:
+def _worked(db: SqlSession, limit: int) -> list[Run]:
     return [run_of(row) for row in every(db, SQL["worked"], (limit,))]
 
 
-def _schedule(db: apsw.Connection, schedule_id: int) -> Schedule | None:
+def _schedule(db: SqlSession, schedule_id: int) -> Schedule | None:
     row = one(db, SQL["one"], (schedule_id,))
     return None if row is None else schedule_of(row)
 
 
-def _schedules(db: apsw.Connection, states: Sequence[str], after: int, limit: int) -> list[Schedule]:
+def _schedules(db: SqlSession, states: Sequence[str], after: int, limit: int) -> list[Schedule]:
     return [schedule_of(row) for row in every(db, SQL["list"], (json.dumps(list(states)), after, limit))]
 
 
-def _runs(db: apsw.Connection, schedule_id: int, limit: int) -> list[Run]:
+def _runs(db: SqlSession, schedule_id: int, limit: int) -> list[Run]:
     return [run_of(row) for row in every(db, SQL["runs"], (schedule_id, limit))]
 
 
-def _latest(db: apsw.Connection) -> int | None:
+def _latest(db: SqlSession) -> int | None:
     latest: int | None = only(db, SQL["latest"])[0]
     return latest
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite.journal import keep_line
 from keepsaid.adapters.sqlite.outbox import keep_for_owner, keep_reply
-from keepsaid.adapters.sqlite.query import Row, every, load, one, only, run
+from keepsaid.adapters.sqlite.query import every, load, one, only, run
 from keepsaid.adapters.sqlite.schedule_view import content_of, run_of, schedule_of
 from keepsaid.adapters.sqlite.tasks import keep
 from keepsaid.domain.commits import Prune
@@ -40,7 +39,7 @@ SQL = load("schedules")
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
-def add(db: apsw.Connection, commit: AddSchedule, turn_id: int | None = None) -> bool:
+def add(db: SqlSession, commit: AddSchedule, turn_id: int | None = None) -> bool:
     """Add one, if its id and its name are free; `turn_id` is the turn that asked for it."""
     new = commit.new
     if one(db, SQL["taken"], (new.id, new.source, new.name)) is not None:
@@ -49,13 +48,13 @@ def add(db: apsw.Connection, commit: AddSchedule, turn_id: int | None = None) ->
     return True
 
 
-def _insert(db: apsw.Connection, new: NewSchedule, times: tuple[int, int], turn_id: int | None = None) -> None:
+def _insert(db: SqlSession, new: NewSchedule, times: tuple[int, int], turn_id: int | None = None) -> None:
     next_at, at = times
     db.execute(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at, turn_id))
     _tell(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
 
 
-def leave(db: apsw.Connection, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
+def leave(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
     """What a turn asked for."""
     if isinstance(effect, KeepTime):
         add(db, AddSchedule(effect.new, effect.next_at, at), turn_id)
@@ -63,12 +62,12 @@ def leave(db: apsw.Connection, effect: KeepTime | EndSchedule, turn_id: int, at:
         move_one(db, MoveSchedule(effect.schedule_id, "cancel", at))
 
 
-def made_by(db: apsw.Connection, turn_id: int) -> list[int]:
+def made_by(db: SqlSession, turn_id: int) -> list[int]:
     """The schedules that a turn asked for."""
     return [int(row[0]) for row in every(db, SQL["made_by"], (turn_id,))]
 
 
-def scrub(db: apsw.Connection, schedule_id: int, at: int) -> bool:
+def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
     """Forget the words of a schedule; it comes no more. False when it had none."""
     row = one(db, SQL["words_of"], (schedule_id,))
     if row is None:
@@ -80,17 +79,17 @@ def scrub(db: apsw.Connection, schedule_id: int, at: int) -> bool:
     return True
 
 
-def asked_by(db: apsw.Connection, schedule_id: int) -> list[int]:
+def asked_by(db: SqlSession, schedule_id: int) -> list[int]:
     """The messages that a schedule has put into the buffer."""
     return [int(row[0]) for row in every(db, SQL["asked_by"], (schedule_id,))]
 
 
-def posted_by(db: apsw.Connection, schedule_id: int) -> list[Row]:
+def posted_by(db: SqlSession, schedule_id: int) -> list[Row]:
     """What a schedule has said and is not emptied: reply, state, no batch, attempts."""
     return every(db, SQL["posted_by"], (schedule_id,))
 
 
-def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:
+def replace_all(db: SqlSession, commit: ReplaceSchedules) -> int:
     """Let the schedules of a source be these."""
     live = {known.new.name: known for known in map(schedule_of, every(db, SQL["of_source"], (commit.source,)))}
     changed, names = 0, {new.name for new, _ in commit.wanted}
@@ -111,12 +110,12 @@ def replace_all(db: apsw.Connection, commit: ReplaceSchedules) -> int:
     return changed
 
 
-def fire(db: apsw.Connection, commit: FireSchedules) -> int:
+def fire(db: SqlSession, commit: FireSchedules) -> int:
     """Make the runs of times that have come."""
     return sum(_fire(db, one_of, commit.at) for one_of in commit.fires)
 
 
-def _fire(db: apsw.Connection, fired: Fire, at: int) -> bool:
+def _fire(db: SqlSession, fired: Fire, at: int) -> bool:
     stand = one(db, SQL["stand"], (fired.schedule_id,))
     if stand is None or stand[0] != "active" or stand[2] != fired.due_at:
         return False
@@ -130,7 +129,7 @@ def _fire(db: apsw.Connection, fired: Fire, at: int) -> bool:
     return due
 
 
-def _make(db: apsw.Connection, key: tuple[int, int], ready_at: int, at: int) -> bool:
+def _make(db: SqlSession, key: tuple[int, int], ready_at: int, at: int) -> bool:
     schedule_id, due_at = key
     if one(db, SQL["known"], key) is not None:
         return False
@@ -142,12 +141,12 @@ def _make(db: apsw.Connection, key: tuple[int, int], ready_at: int, at: int) -> 
     return True
 
 
-def _skip_new(db: apsw.Connection, key: tuple[int, int], at: int, why: str) -> None:
+def _skip_new(db: SqlSession, key: tuple[int, int], at: int, why: str) -> None:
     if run(db, SQL["keep_run"], (*key, "skipped", at, why, at, at)):
         _tell(db, "skipped", key[0], at, {"due": key[1], "reason": why})
 
 
-def run_now(db: apsw.Connection, commit: RunNow) -> bool:
+def run_now(db: SqlSession, commit: RunNow) -> bool:
     """A run for this moment."""
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or stand[0] not in LIVE or one(db, SQL["under_way"], (commit.schedule_id,)) is not None:
@@ -155,12 +154,12 @@ def run_now(db: apsw.Connection, commit: RunNow) -> bool:
     return _make(db, (commit.schedule_id, commit.at), commit.at, commit.at)
 
 
-def _run(db: apsw.Connection, key: RunKey) -> Run | None:
+def _run(db: SqlSession, key: RunKey) -> Run | None:
     row = one(db, SQL["run"], key)
     return None if row is None else run_of(row)
 
 
-def begin(db: apsw.Connection, commit: BeginRun) -> bool:
+def begin(db: SqlSession, commit: BeginRun) -> bool:
     """A due run begins."""
     known = _run(db, commit.run)
     if known is None or known.state != "due":
@@ -171,7 +170,7 @@ def begin(db: apsw.Connection, commit: BeginRun) -> bool:
     return True
 
 
-def _set_about(db: apsw.Connection, commit: BeginRun, task: NewTask) -> bool:
+def _set_about(db: SqlSession, commit: BeginRun, task: NewTask) -> bool:
     """Make the task of a run; the run is skipped where an earlier one is not done."""
     if one(db, SQL["task_open"], (task.key,)) is not None:
         db.execute(SQL["move_run"], (*commit.run, move("run", "due", "skip"), NOT_DONE, commit.at))
@@ -183,7 +182,7 @@ def _set_about(db: apsw.Connection, commit: BeginRun, task: NewTask) -> bool:
     return True
 
 
-def end(db: apsw.Connection, commit: EndRun) -> str:
+def end(db: SqlSession, commit: EndRun) -> str:
     """A run ends."""
     known = _run(db, commit.run)
     if known is None or known.state not in OPEN:
@@ -201,7 +200,7 @@ def end(db: apsw.Connection, commit: EndRun) -> str:
     return _state(db, commit.run.schedule_id)
 
 
-def _heard_of(db: apsw.Connection, known: Run, commit: EndRun) -> bool:
+def _heard_of(db: SqlSession, known: Run, commit: EndRun) -> bool:
     """Whether something of the run is still to be heard."""
     if commit.message_id is not None:
         output = move("output", known.output, "ask")
@@ -221,7 +220,7 @@ def _heard_of(db: apsw.Connection, known: Run, commit: EndRun) -> bool:
     return True
 
 
-def settle(db: apsw.Connection, commit: SettleRun) -> str:
+def settle(db: SqlSession, commit: SettleRun) -> str:
     """What is heard of a run moves on."""
     known = _run(db, commit.run)
     if known is None or (known.output, commit.verb) not in TABLES["output"]:
@@ -234,16 +233,16 @@ def settle(db: apsw.Connection, commit: SettleRun) -> str:
     return _charge(db, commit, failed=commit.verb == "lose")
 
 
-def _state(db: apsw.Connection, schedule_id: int) -> str:
+def _state(db: SqlSession, schedule_id: int) -> str:
     return str(only(db, SQL["stand"], (schedule_id,))[0])
 
 
-def _told_of(db: apsw.Connection, topic: str, commit: EndRun | SettleRun) -> None:
+def _told_of(db: SqlSession, topic: str, commit: EndRun | SettleRun) -> None:
     told: dict[str, Json] = {"due": commit.run.due_at, **({"reason": commit.reason} if commit.reason else {})}
     _tell(db, topic, commit.run.schedule_id, commit.at, told)
 
 
-def _charge(db: apsw.Connection, commit: EndRun | SettleRun, *, failed: bool) -> str:
+def _charge(db: SqlSession, commit: EndRun | SettleRun, *, failed: bool) -> str:
     schedule_id = commit.run.schedule_id
     before = schedule_of(only(db, SQL["one"], (schedule_id,)))
     state, failures, disabled = charged(before.state, before.failures, failed=failed)
@@ -256,17 +255,17 @@ def _charge(db: apsw.Connection, commit: EndRun | SettleRun, *, failed: bool) ->
     return state
 
 
-def _notify(db: apsw.Connection, notice: Notice, at: int) -> None:
+def _notify(db: SqlSession, notice: Notice, at: int) -> None:
     if not keep_for_owner(db, notice.draft, at):
         _post(db, notice.lane, replace(notice.draft, notice=True), at)
 
 
-def _post(db: apsw.Connection, lane: Lane, draft: ReplyDraft, at: int) -> None:
+def _post(db: SqlSession, lane: Lane, draft: ReplyDraft, at: int) -> None:
     db.execute(SQL["place_lane"], lane)
     keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
 
 
-def move_one(db: apsw.Connection, commit: MoveSchedule) -> bool:
+def move_one(db: SqlSession, commit: MoveSchedule) -> bool:
     """Pause, resume or cancel."""
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or (stand[0], commit.verb) not in TABLES["schedule"]:
@@ -281,7 +280,7 @@ def move_one(db: apsw.Connection, commit: MoveSchedule) -> bool:
     return True
 
 
-def _stop(db: apsw.Connection, schedule_id: int, change: tuple[str, str], at: int) -> None:
+def _stop(db: SqlSession, schedule_id: int, change: tuple[str, str], at: int) -> None:
     told = _TOLD[change[1]]
     before = schedule_of(only(db, SQL["one"], (schedule_id,)))
     db.execute(SQL["move_on"], (schedule_id, before.next_at, move("schedule", *change)))
@@ -292,7 +291,7 @@ def _stop(db: apsw.Connection, schedule_id: int, change: tuple[str, str], at: in
         _tell(db, "skipped", schedule_id, at, {"due": due_at, "reason": why})
 
 
-def recover(db: apsw.Connection, commit: RecoverRuns) -> int:
+def recover(db: SqlSession, commit: RecoverRuns) -> int:
     """What a former process was running begins again, or is interrupted."""
     running = every(db, SQL["running"])
     for schedule_id, due_at, what, text in running:
@@ -306,7 +305,7 @@ def recover(db: apsw.Connection, commit: RecoverRuns) -> int:
     return len(running)
 
 
-def prune(db: apsw.Connection, commit: Prune) -> Pruned:
+def prune(db: SqlSession, commit: Prune) -> Pruned:
     """Remove runs that ended long ago with what they posted, and schedules that come no more."""
     old = every(db, SQL["old_runs"], (commit.before, commit.rows_max))
     for schedule_id, due_at, reply_id in old:
@@ -317,6 +316,6 @@ def prune(db: apsw.Connection, commit: Prune) -> Pruned:
     return Pruned(0, 0, 0, (len(old) + gone,) if commit.rows_max in (len(old), gone) else None)
 
 
-def _tell(db: apsw.Connection, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
+def _tell(db: SqlSession, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
     payload = json.dumps({"schedule": schedule_id, **(more or {})})
     keep_line(db, f"schedule.{what}", payload, str(schedule_id), at)

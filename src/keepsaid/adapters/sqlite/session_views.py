@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import context, receipts, rows, sessions, turns
 from keepsaid.adapters.sqlite.collection import COLLECTION, RUN
-from keepsaid.adapters.sqlite.query import Row, every, one
+from keepsaid.adapters.sqlite.query import every, one
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sessions import SESSIONS
@@ -80,17 +79,17 @@ class SqliteSessions:
         return await self._readers.run(turns.personalities, scopes)
 
 
-def _sessions(db: apsw.Connection, lane: Lane, limit: int) -> Sequence[Session]:
+def _sessions(db: SqlSession, lane: Lane, limit: int) -> Sequence[Session]:
     lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else sessions.sessions(db, lane_id, limit)
 
 
-def _slots(db: apsw.Connection, lane: Lane, limit: int) -> Sequence[Slot]:
+def _slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[Slot]:
     lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else sessions.slots(db, lane_id, limit)
 
 
-def surroundings(db: apsw.Connection, lane: Lane, messages: Sequence[Message]) -> Surroundings:
+def surroundings(db: SqlSession, lane: Lane, messages: Sequence[Message]) -> Surroundings:
     """What is asked in a lane, and what these messages reply to in its conversation, in whatever lane that was."""
     lane_id = lane_id_of(db, lane)
     targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
@@ -102,7 +101,7 @@ def surroundings(db: apsw.Connection, lane: Lane, messages: Sequence[Message]) -
     return Surroundings(asked, known, set_here, turns.calibrations(db), wrong)
 
 
-def _said(db: apsw.Connection, lane: Lane, target: str) -> Said | None:
+def _said(db: SqlSession, lane: Lane, target: str) -> Said | None:
     """The first message of that name that is whole, else the reply; without an outsider's words of another lane."""
     place = (target, lane.channel, lane.account, lane.conversation)
     named = one(db, SESSIONS["said_message"], place)
@@ -145,12 +144,12 @@ class SqliteCollections:
         return await self._readers.run(_marked_at)
 
 
-def _lines(db: apsw.Connection, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
+def _lines(db: SqlSession, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
     rows = every(db, COLLECTION["lines"], (json.dumps(list(states)), limit))
     return [CollectionLine(row[0], Lane(*row[1:5]), *row[5:]) for row in rows]
 
 
-def _passage(db: apsw.Connection, session_id: int, after: int, limit: int) -> Passage | None:
+def _passage(db: SqlSession, session_id: int, after: int, limit: int) -> Passage | None:
     extent = one(db, COLLECTION["extent"], (session_id,))
     if extent is None:
         return None
@@ -167,6 +166,6 @@ def _utterance(row: Row) -> Utterance:
     return Utterance(position, Role(role), text, ref, speaker, sender, believed, bool(direct), at)
 
 
-def _marked_at(db: apsw.Connection) -> int | None:
+def _marked_at(db: SqlSession) -> int | None:
     row = one(db, COLLECTION["last_run"], (RUN,))
     return None if row is None else row[0]

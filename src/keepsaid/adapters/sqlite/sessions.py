@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import Row, every, load, one, only
+from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
@@ -21,7 +20,7 @@ from keepsaid.domain.states import move
 SQL = load("slots")
 
 
-def open_slot(db: apsw.Connection, effect: OpenSlot, lane_id: int, place: tuple[int, int]) -> None:
+def open_slot(db: SqlSession, effect: OpenSlot, lane_id: int, place: tuple[int, int]) -> None:
     """Ask; `place` is the turn and the time. What the person was asked here before is cleared."""
     turn_id, at = place
     for row in every(db, SQL["pending_of"], (lane_id, effect.person)):
@@ -31,7 +30,7 @@ def open_slot(db: apsw.Connection, effect: OpenSlot, lane_id: int, place: tuple[
     db.execute(SQL["open_slot"], (turn_id, lane_id, effect.person, *told))
 
 
-def fill_slot(db: apsw.Connection, effect: FillSlot, lane_id: int, at: int) -> None:
+def fill_slot(db: SqlSession, effect: FillSlot, lane_id: int, at: int) -> None:
     """An open slot of this lane was answered."""
     state = one(db, SQL["slot_state"], (effect.slot_id, lane_id))
     if state is not None and state[0] == SlotState.OPEN:
@@ -39,31 +38,31 @@ def fill_slot(db: apsw.Connection, effect: FillSlot, lane_id: int, at: int) -> N
         _end_slot(db, (effect.slot_id, state[0]), "fill", at, filled_by=filled_by, value=effect.value)
 
 
-def clear_slot(db: apsw.Connection, effect: ClearSlot, lane_id: int, at: int) -> None:
+def clear_slot(db: SqlSession, effect: ClearSlot, lane_id: int, at: int) -> None:
     """An open slot of this lane ends without an answer."""
     state = one(db, SQL["slot_state"], (effect.slot_id, lane_id))
     if state is not None and state[0] == SlotState.OPEN:
         _end_slot(db, (effect.slot_id, state[0]), effect.verb, at, reason=effect.reason)
 
 
-def clear_lane(db: apsw.Connection, lane_id: int, reason: str, at: int) -> None:
+def clear_lane(db: SqlSession, lane_id: int, reason: str, at: int) -> None:
     """Nothing is asked in this lane any more."""
     for row in every(db, SQL["open_of_lane"], (lane_id,)):
         _end_slot(db, row, "clear", at, reason=reason)
 
 
-def _end_slot(db: apsw.Connection, row: Row, verb: str, at: int, **told: str) -> None:
+def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **told: str) -> None:
     slot_id, state = row
     said = (told.get("reason", ""), told.get("filled_by", ""), told.get("value", ""))
     db.execute(SQL["end_slot"], (slot_id, move("slot", state, verb), *said, at))
 
 
-def pending(db: apsw.Connection, lane_id: int) -> tuple[Slot, ...]:
+def pending(db: SqlSession, lane_id: int) -> tuple[Slot, ...]:
     """The open slots of a lane, oldest first."""
     return tuple(_slot(row) for row in every(db, SQL["open_slots"], (lane_id,)))
 
 
-def slots(db: apsw.Connection, lane_id: int, limit: int) -> Sequence[Slot]:
+def slots(db: SqlSession, lane_id: int, limit: int) -> Sequence[Slot]:
     """The slots of a lane, newest first."""
     return [_slot(row) for row in every(db, SQL["slots"], (lane_id, limit))]
 
@@ -87,7 +86,7 @@ class Grown:
     heard_at: int
 
 
-def enter(db: apsw.Connection, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
+def enter(db: SqlSession, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
     """The session a turn belongs to, begun or woken by it, and the record after which its count begins."""
     row = one(db, SESSIONS["current"], (grown.lane_id,))
     steady = commit.at if commit.steady is None else commit.steady
@@ -108,7 +107,7 @@ def enter(db: apsw.Connection, commit: TurnCommit, grown: Grown) -> tuple[int, i
     return session_id, max(processed_until, first - 1)
 
 
-def mark_if_many(db: apsw.Connection, lane_id: int, session: tuple[int, int], reached: tuple[int, int]) -> None:
+def mark_if_many(db: SqlSession, lane_id: int, session: tuple[int, int], reached: tuple[int, int]) -> None:
     """Mark the session for collection once it has more new records of people and agent than may wait.
 
     `reached` is the lane's last record, and when it was said.
@@ -118,7 +117,7 @@ def mark_if_many(db: apsw.Connection, lane_id: int, session: tuple[int, int], re
         invalidate(db, session_id, reached[0], "records", reached[1])
 
 
-def invalidate(db: apsw.Connection, session_id: int, record: int, reason: str, at: int) -> bool:
+def invalidate(db: SqlSession, session_id: int, record: int, reason: str, at: int) -> bool:
     """Mark a session for collection up to a record; whether that changed anything.
 
     Set only where none is, or a smaller one (seed 004). One that does not wait for six records makes another of the
@@ -133,14 +132,14 @@ def invalidate(db: apsw.Connection, session_id: int, record: int, reason: str, a
     return True
 
 
-def mark(db: apsw.Connection, lane_id: int, last: int, reason: str, at: int) -> None:
+def mark(db: SqlSession, lane_id: int, last: int, reason: str, at: int) -> None:
     """Mark the session of a lane, if it has one, for all that was said in it, up to the lane's last record."""
     row = one(db, SESSIONS["current"], (lane_id,))
     if row is not None and last >= row[3]:
         invalidate(db, row[0], last, reason, at)
 
 
-def rotate(db: apsw.Connection, lane_id: int, ending: Ending, at: int) -> None:
+def rotate(db: SqlSession, lane_id: int, ending: Ending, at: int) -> None:
     """End the session of a lane, if it has one; the next record starts another. A reset asks nothing any more."""
     row = one(db, SESSIONS["current"], (lane_id,))
     if row is not None:
@@ -149,7 +148,7 @@ def rotate(db: apsw.Connection, lane_id: int, ending: Ending, at: int) -> None:
         clear_lane(db, lane_id, "the lane was reset", at)
 
 
-def _end(db: apsw.Connection, row: Row, when: tuple[int, int], ending: Ending) -> None:
+def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: Ending) -> None:
     session_id, state, _, first, *_ = row
     last, at = when
     if last >= first:
@@ -158,7 +157,7 @@ def _end(db: apsw.Connection, row: Row, when: tuple[int, int], ending: Ending) -
     tell(db, at, session_over(session_id, ending, first, last))
 
 
-def rest(db: apsw.Connection, commit: Rest) -> Rested:
+def rest(db: SqlSession, commit: Rest) -> Rested:
     """Let sessions of quiet lanes sleep, and end."""
     done = {}
     looked = 0
@@ -179,18 +178,18 @@ def rest(db: apsw.Connection, commit: Rest) -> Rested:
     return Rested(done["active"], done["sleeping"], looked)
 
 
-def _sleep(db: apsw.Connection, session_id: int, last: int, at: int) -> None:
+def _sleep(db: SqlSession, session_id: int, last: int, at: int) -> None:
     if last:
         invalidate(db, session_id, last, "sleep", at)
     db.execute(SESSIONS["sleep"], (session_id, move("session", "active", "sleep")))
     tell(db, at, of_session("sleeping", session_id, reason="the lane is quiet"))
 
 
-def sessions(db: apsw.Connection, lane_id: int, limit: int) -> Sequence[Session]:
+def sessions(db: SqlSession, lane_id: int, limit: int) -> Sequence[Session]:
     """The sessions of a lane, newest first."""
     return [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
 
 
-def quiet_since(db: apsw.Connection) -> Quiet:
+def quiet_since(db: SqlSession) -> Quiet:
     """Since when the longest quiet lanes are."""
     return Quiet(*only(db, SESSIONS["quiet_since"]))

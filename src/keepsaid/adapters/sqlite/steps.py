@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import zlib
 
-import apsw
 from pydantic_core import PydanticSerializationError, to_json
 
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.query import every, load, one, run
 from keepsaid.domain.commits import StepEnd, StepStart
 from keepsaid.domain.prompt import Json
@@ -17,22 +17,22 @@ from keepsaid.domain.states import move
 SQL = load("staging")
 
 
-def stage(db: apsw.Connection, deed: StageMemory, turn_id: int) -> None:
+def stage(db: SqlSession, deed: StageMemory, turn_id: int) -> None:
     """Write down what a turn, or a branch under its own id, asked memory to do."""
     run(db, SQL["stage"], (turn_id, deed.n, written(deed)))
 
 
-def staged(db: apsw.Connection, turn_id: int | None) -> tuple[StageMemory, ...]:
+def staged(db: SqlSession, turn_id: int | None) -> tuple[StageMemory, ...]:
     """What a turn asked memory to do and is not known to be done, in order."""
     return tuple(read_back(text) for (text,) in every(db, SQL["staged"], (turn_id,)))
 
 
-def forget_staged(db: apsw.Connection, turn_id: int) -> int:
+def forget_staged(db: SqlSession, turn_id: int) -> int:
     """Nothing is staged any more; returns how many deeds were."""
     return run(db, SQL["forget_staged"], (turn_id,))
 
 
-def done(db: apsw.Connection, batch_id: int) -> None:
+def done(db: SqlSession, batch_id: int) -> None:
     """The turn that answered a batch has nothing staged any more; before its episode work is cleared."""
     run(db, SQL["done"], (batch_id,))
 
@@ -42,7 +42,7 @@ TASKS = load("tasks")
 _TURN, _TASK = "turn", "task"
 
 
-def start_step(db: apsw.Connection, commit: StepStart) -> bool:
+def start_step(db: SqlSession, commit: StepStart) -> bool:
     """Record a call about to be made."""
     if _holder(db, commit.turn_id, commit.fence) is None:
         return False
@@ -60,7 +60,7 @@ def start_step(db: apsw.Connection, commit: StepStart) -> bool:
     return True
 
 
-def end_step(db: apsw.Connection, commit: StepEnd) -> bool:
+def end_step(db: SqlSession, commit: StepEnd) -> bool:
     """Record what a call returned."""
     holder = _holder(db, commit.turn_id, commit.fence)
     if holder is None:
@@ -77,7 +77,7 @@ def end_step(db: apsw.Connection, commit: StepEnd) -> bool:
     return True
 
 
-def _holder(db: apsw.Connection, turn_id: int, fence: int) -> str | None:
+def _holder(db: SqlSession, turn_id: int, fence: int) -> str | None:
     """What is held under this fence: an open turn, or a running task, whose id stands for its turn."""
     if one(db, STEPS["held_turn"], (turn_id, fence)) is not None:
         return _TURN
@@ -88,7 +88,7 @@ def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _keep_trace(db: apsw.Connection, turn_id: int, trace: Json, at: int) -> None:
+def _keep_trace(db: SqlSession, turn_id: int, trace: Json, at: int) -> None:
     db.execute(STEPS["keep_trace"], (turn_id, zlib.compress(trace_bytes(trace), 1), at))
 
 

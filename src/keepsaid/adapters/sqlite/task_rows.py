@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import journal
-from keepsaid.adapters.sqlite.query import Row, every, load, numbers
+from keepsaid.adapters.sqlite.query import every, load, numbers
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.task import Task, happened
@@ -50,16 +49,16 @@ def task_of(row: Row) -> Task:
     )
 
 
-def tasks_of(db: apsw.Connection, ids: Sequence[int]) -> tuple[Task, ...]:
+def tasks_of(db: SqlSession, ids: Sequence[int]) -> tuple[Task, ...]:
     """These tasks, by id; those that do not exist are left out."""
     return tuple(task_of(row) for row in every(db, SQL["of"], (numbers(tuple(ids)),))) if ids else ()
 
 
-def task_or_none(db: apsw.Connection, task_id: int) -> Task | None:
+def task_or_none(db: SqlSession, task_id: int) -> Task | None:
     """One task."""
     return next(iter(tasks_of(db, (task_id,))), None)
 
 
-def tell(db: apsw.Connection, what: str, task_id: int, at: int, **more: Json) -> None:
+def tell(db: SqlSession, what: str, task_id: int, at: int, **more: Json) -> None:
     """Write to the journal what happened to a task."""
     journal.tell(db, at, happened(what, task_id, **more))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
@@ -26,7 +25,7 @@ _MESSAGES_MAX = 100
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
-def _story(db: apsw.Connection, task_id: int) -> TaskStory | None:
+def _story(db: SqlSession, task_id: int) -> TaskStory | None:
     task = task_or_none(db, task_id)
     if task is None:
         return None
@@ -34,30 +33,30 @@ def _story(db: apsw.Connection, task_id: int) -> TaskStory | None:
     return TaskStory(task, _steps(db, task_id), tasks_of(db, task.after), waiting)
 
 
-def _steps(db: apsw.Connection, task_id: int) -> tuple[Step, ...]:
+def _steps(db: SqlSession, task_id: int) -> tuple[Step, ...]:
     return tuple(
         Step(n, StepKind(kind), subject, input_hash, state, json.loads(output or "null"), Usage(*spent), bool(again))
         for n, kind, subject, input_hash, state, output, *spent, again in every(db, SQL["steps"], (task_id,))
     )
 
 
-def _find(db: apsw.Connection, wanted: TaskFilter) -> list[Task]:
+def _find(db: SqlSession, wanted: TaskFilter) -> list[Task]:
     lane_id = None if wanted.lane is None else lane_id_of(db, wanted.lane) or 0
     bound = (wanted.state, wanted.key, lane_id, wanted.limit)
     return [task_of(row) for row in every(db, SQL["find"], bound)]
 
 
-def _next_ready(db: apsw.Connection, kind: TaskKind) -> int | None:
+def _next_ready(db: SqlSession, kind: TaskKind) -> int | None:
     row = one(db, SQL["next_ready"], (str(kind),))
     return None if row is None else row[0]
 
 
-def _next_expiry(db: apsw.Connection) -> int | None:
+def _next_expiry(db: SqlSession) -> int | None:
     row = one(db, SQL["next_expiry"])
     return None if row is None else row[0]
 
 
-def _results(db: apsw.Connection, limit: int) -> list[TaskWork]:
+def _results(db: SqlSession, limit: int) -> list[TaskWork]:
     found = [row[0] for row in every(db, SQL["unremembered"], (limit,))]
     return [
         TaskWork(
@@ -69,7 +68,7 @@ def _results(db: apsw.Connection, limit: int) -> list[TaskWork]:
     ]
 
 
-def _wishes(db: apsw.Connection, task: Task) -> Wishes | None:
+def _wishes(db: SqlSession, task: Task) -> Wishes | None:
     """What a branch asked memory to do, with what its turn answered, and whether its lane holds words of outsiders."""
     deeds = staged(db, task.id)
     if not deeds or task.turn_id is None:
@@ -80,19 +79,19 @@ def _wishes(db: apsw.Connection, task: Task) -> Wishes | None:
     return Wishes(f"task:{task.id}", task.turn_id, messages, deeds, bool(external))
 
 
-def _beside(db: apsw.Connection, lane: Lane, limit: int) -> list[Task]:
+def _beside(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
     lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else [task_of(row) for row in every(db, SQL["beside"], (lane_id, limit))]
 
 
-def _untold(db: apsw.Connection, limit: int) -> list[Untold]:
+def _untold(db: SqlSession, limit: int) -> list[Untold]:
     lanes: dict[int, list[int]] = {}
     for task_id, lane_id in every(db, SQL["untold"], (limit,)):
         lanes.setdefault(lane_id, []).append(task_id)
     return [_of_lane(db, lane_id, tasks_of(db, ids)) for lane_id, ids in lanes.items()]
 
 
-def _of_lane(db: apsw.Connection, lane_id: int, tasks: tuple[Task, ...]) -> Untold:
+def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> Untold:
     lane = tasks[0].lane
     assert lane is not None, "only what has a lane is to be told"
     said_at, url, direct = one(db, SQL["last_said"], (lane_id, SYSTEM)) or (0, None, 0)

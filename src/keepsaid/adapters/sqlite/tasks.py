@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 
-import apsw
-
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import steps
 from keepsaid.adapters.sqlite.outbox import keep_for_owner
 from keepsaid.adapters.sqlite.query import every, numbers, one, run
@@ -47,7 +46,7 @@ from keepsaid.domain.task import (
 from keepsaid.domain.work import TaskKind, encoded
 
 
-def create(db: apsw.Connection, commit: CreateTasks) -> str:
+def create(db: SqlSession, commit: CreateTasks) -> str:
     """Make tasks, wave by wave."""
     ordered, refused = planned(commit.tasks)
     if refused:
@@ -64,7 +63,7 @@ def create(db: apsw.Connection, commit: CreateTasks) -> str:
     return ""
 
 
-def keep(db: apsw.Connection, task: NewTask, at: int, *, relays: bool = True) -> None:
+def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None:
     """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
 
     What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
@@ -100,7 +99,7 @@ def _is_lost(task: Task | None) -> bool:
     return task is None or task.state in ("failed", "cancelled")
 
 
-def end(db: apsw.Connection, commit: EndTask) -> str:
+def end(db: SqlSession, commit: EndTask) -> str:
     """End a run."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.fence != commit.fence or task.state != "running":
@@ -117,7 +116,7 @@ def end(db: apsw.Connection, commit: EndTask) -> str:
     return now.state
 
 
-def _leave(db: apsw.Connection, task: Task, commit: EndTask) -> None:
+def _leave(db: SqlSession, task: Task, commit: EndTask) -> None:
     """What a completed branch wants done, and remembered."""
     for effect in commit.effects if task.state == "completed" else ():
         if isinstance(effect, MakeTask):
@@ -127,7 +126,7 @@ def _leave(db: apsw.Connection, task: Task, commit: EndTask) -> None:
             db.execute(SQL["to_remember"], (task.id,))
 
 
-def _told(db: apsw.Connection, task: Task, commit: EndTask) -> None:
+def _told(db: SqlSession, task: Task, commit: EndTask) -> None:
     if task.state == "pending":
         return
     tell(db, task.state, task.id, commit.at, attempts=task.attempts)
@@ -136,7 +135,7 @@ def _told(db: apsw.Connection, task: Task, commit: EndTask) -> None:
         keep_for_owner(db, commit.notice, commit.at, task.id)
 
 
-def ended(db: apsw.Connection, task_id: int, state: str, reason: str, at: int) -> None:
+def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> None:
     """Let go what waited for a task, or let it fail with it."""
     if state == "completed":
         for waiting, before in every(db, SQL["freed"], (task_id,)):
@@ -145,7 +144,7 @@ def ended(db: apsw.Connection, task_id: int, state: str, reason: str, at: int) -
         _cascade(db, task_id, f"{show('task', task_id)}, which it waits for, was {state}: {reason}", at)
 
 
-def _cascade(db: apsw.Connection, upstream: int, reason: str, at: int) -> None:
+def _cascade(db: SqlSession, upstream: int, reason: str, at: int) -> None:
     lost = deque([upstream])
     while lost:
         for waiting, before in every(db, SQL["waiting"], (lost.popleft(),)):
@@ -154,7 +153,7 @@ def _cascade(db: apsw.Connection, upstream: int, reason: str, at: int) -> None:
             lost.append(waiting)
 
 
-def void(db: apsw.Connection, owner: str, at: int) -> None:
+def void(db: SqlSession, owner: str, at: int) -> None:
     """The owner of what is running is dead: a crash is counted, and what becomes of each is told by its terms."""
     for (task_id,) in every(db, SQL["in_flight"], (owner,)):
         task = task_or_none(db, task_id)
@@ -170,23 +169,23 @@ def void(db: apsw.Connection, owner: str, at: int) -> None:
     db.execute(SQL["all_soon"], (at,))
 
 
-def expire(db: apsw.Connection, steady: int) -> int:
+def expire(db: SqlSession, steady: int) -> int:
     """Leases that ran out; returns how many."""
     return _back(db, every(db, SQL["expired"], (steady,)), "expire")
 
 
-def relinquish(db: apsw.Connection, owner: str) -> int:
+def relinquish(db: SqlSession, owner: str) -> int:
     """What an owner holds, by its own word; returns how many."""
     return _back(db, every(db, SQL["owned"], (owner,)), "release")
 
 
-def _back(db: apsw.Connection, found: list[tuple[int]], verb: str) -> int:
+def _back(db: SqlSession, found: list[tuple[int]], verb: str) -> int:
     for (task_id,) in found:
         db.execute(SQL["back"], (task_id, move("task", "running", verb)))
     return len(found)
 
 
-def claim(db: apsw.Connection, commit: ClaimTasks) -> tuple[Task, ...]:
+def claim(db: SqlSession, commit: ClaimTasks) -> tuple[Task, ...]:
     """Lease tasks that are due; of one key only one at a time."""
     claimed: list[int] = []
     keys: set[str] = set()
@@ -203,22 +202,22 @@ def claim(db: apsw.Connection, commit: ClaimTasks) -> tuple[Task, ...]:
     return tuple(taken[task_id] for task_id in claimed)
 
 
-def renew(db: apsw.Connection, commit: RenewTask) -> bool:
+def renew(db: SqlSession, commit: RenewTask) -> bool:
     """Move the end of a lease that is still held."""
     return run(db, SQL["renew"], (commit.task_id, commit.fence, commit.lease_until)) == 1
 
 
-def status(db: apsw.Connection, commit: TellStatus) -> bool:
+def status(db: SqlSession, commit: TellStatus) -> bool:
     """Keep what a worker says of its task."""
     return run(db, SQL["status"], (commit.task_id, commit.fence, commit.text)) == 1
 
 
-def run_now(db: apsw.Connection, commit: RunTask) -> bool:
+def run_now(db: SqlSession, commit: RunTask) -> bool:
     """Make a pending task due."""
     return run(db, SQL["soon"], (commit.task_id, commit.at)) == 1
 
 
-def cancel(db: apsw.Connection, commit: CancelTask) -> bool:
+def cancel(db: SqlSession, commit: CancelTask) -> bool:
     """End a task by somebody's word."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.state in ENDED:
@@ -229,7 +228,7 @@ def cancel(db: apsw.Connection, commit: CancelTask) -> bool:
     return True
 
 
-def expire_tasks(db: apsw.Connection, commit: ExpireTasks) -> int:
+def expire_tasks(db: SqlSession, commit: ExpireTasks) -> int:
     """Fail what waited for a person too long."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.at,))]
     for task_id in overdue:
@@ -237,7 +236,7 @@ def expire_tasks(db: apsw.Connection, commit: ExpireTasks) -> int:
     return len(overdue)
 
 
-def decide(db: apsw.Connection, commit: DecideTask) -> bool:
+def decide(db: SqlSession, commit: DecideTask) -> bool:
     """A person's word on a parked task."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.state != "needs_review":
@@ -259,7 +258,7 @@ def decide(db: apsw.Connection, commit: DecideTask) -> bool:
     return True
 
 
-def obey(db: apsw.Connection, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
+def obey(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
     """What a turn asks for; `made_by` is its id, and when."""
     turn_id, at = made_by
     match effect:
@@ -273,19 +272,19 @@ def obey(db: apsw.Connection, effect: OfTask, lane: Lane, made_by: tuple[int, in
             db.execute(SQL["relay"], (effect.task_id, lane_id_of(db, lane)))
 
 
-def told_back(db: apsw.Connection, commit: TellBack) -> int:
+def told_back(db: SqlSession, commit: TellBack) -> int:
     """Results were received in their lanes."""
     return run(db, SQL["tell_back"], (numbers(commit.task_ids), commit.at))
 
 
-def kept(db: apsw.Connection, commit: ResultsKept) -> int:
+def kept(db: SqlSession, commit: ResultsKept) -> int:
     """Results are in memory."""
     for task_id in commit.task_ids:
         forget_staged(db, task_id)
     return run(db, SQL["remembered"], (numbers(commit.task_ids),))
 
 
-def scrub(db: apsw.Connection, task_id: int, at: int) -> bool:
+def scrub(db: SqlSession, task_id: int, at: int) -> bool:
     """Forget the words of a task and of its steps; one that has not ended is cancelled. False when there were none."""
     task = task_or_none(db, task_id)
     if task is None or not task.description:
@@ -297,12 +296,12 @@ def scrub(db: apsw.Connection, task_id: int, at: int) -> bool:
     return True
 
 
-def scrub_made_by(db: apsw.Connection, turn_id: int, at: int) -> int:
+def scrub_made_by(db: SqlSession, turn_id: int, at: int) -> int:
     """Forget the words of the tasks that a turn made; returns how many there were."""
     return sum(scrub(db, task_id, at) for (task_id,) in every(db, SQL["made_by"], (turn_id,)))
 
 
-def prune(db: apsw.Connection, commit: Prune) -> Pruned:
+def prune(db: SqlSession, commit: Prune) -> Pruned:
     """Remove the oldest that ended; how many went before says that it goes on."""
     gone = run(db, SQL["forget_ended"], (commit.before, commit.rows_max))
     before = commit.after[0] if commit.after else 0

@@ -6,14 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import assert_never
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import receipts, rows, schedules, sessions, steps, tasks
 from keepsaid.adapters.sqlite.busy import SQL as BUSY
 from keepsaid.adapters.sqlite.context import begin_anew
 from keepsaid.adapters.sqlite.journal import tell
 from keepsaid.adapters.sqlite.outbox import keep_reply
-from keepsaid.adapters.sqlite.query import Row, chunks, every, flat, load, many, numbers, one, only
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import lane_id_of, refresh_ready
 from keepsaid.domain.commits import TurnCommit
@@ -46,24 +45,24 @@ from keepsaid.text.tokens import Calibration
 SQL = load("standing")
 
 
-def personalities(db: apsw.Connection, scopes: Sequence[str]) -> tuple[Personality, ...]:
+def personalities(db: SqlSession, scopes: Sequence[str]) -> tuple[Personality, ...]:
     """What is set for these scopes, by scope."""
     found = [Personality(*row) for row in every(db, SQL["personalities"], (json.dumps(scopes),))]
     return tuple(sorted(found, key=lambda each: each.scope))
 
 
-def calibration(db: apsw.Connection, model: str) -> Calibration:
+def calibration(db: SqlSession, model: str) -> Calibration:
     """What a model reported so far."""
     row = one(db, SQL["calibration"], (model,))
     return Calibration(*row) if row else Calibration(model)
 
 
-def calibrations(db: apsw.Connection) -> tuple[Calibration, ...]:
+def calibrations(db: SqlSession) -> tuple[Calibration, ...]:
     """What every model reported so far; a row for each."""
     return tuple(Calibration(*row) for row in every(db, SQL["calibrations"]))
 
 
-def set_personality(db: apsw.Connection, effect: SetPersonality, at: int) -> None:
+def set_personality(db: SqlSession, effect: SetPersonality, at: int) -> None:
     """Set it, or take it back."""
     if effect.text:
         db.execute(SQL["set_personality"], (effect.scope, effect.text, at, effect.by))
@@ -71,7 +70,7 @@ def set_personality(db: apsw.Connection, effect: SetPersonality, at: int) -> Non
         db.execute(SQL["reset_personality"], (effect.scope,))
 
 
-def measure(db: apsw.Connection, effect: Measured) -> None:
+def measure(db: SqlSession, effect: Measured) -> None:
     """Add one report."""
     told = calibration(db, effect.model).heard(effect.estimated, effect.reported)
     db.execute(SQL["calibrate"], (told.model, told.estimated, told.reported))
@@ -80,7 +79,7 @@ def measure(db: apsw.Connection, effect: Measured) -> None:
 REMINDERS = load("reminders")
 
 
-def reminders(db: apsw.Connection, lane: Lane, turns: int, blocks: int) -> Reminders:
+def reminders(db: SqlSession, lane: Lane, turns: int, blocks: int) -> Reminders:
     """The memories of the last turns, and the last blocks, oldest first."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
@@ -91,7 +90,7 @@ def reminders(db: apsw.Connection, lane: Lane, turns: int, blocks: int) -> Remin
     return Reminders(tuple(block for block in found if block is not None), lately)
 
 
-def _block(db: apsw.Connection, lane_id: int, turn_id: int) -> Block | None:
+def _block(db: SqlSession, lane_id: int, turn_id: int) -> Block | None:
     begins = every(db, REMINDERS["begins"], (lane_id, turn_id))
     trace = rows.trace(db, turn_id)
     text = block_in(trace)
@@ -104,7 +103,7 @@ def _block(db: apsw.Connection, lane_id: int, turn_id: int) -> Block | None:
 _LANE = load("turns")["lane"]
 
 
-def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
+def leave(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
     """Apply the effects of a turn, in order."""
     for effect in commit.outcome.effects:
         match effect:
@@ -128,7 +127,7 @@ def leave(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
                 assert_never(effect)
 
 
-def _set_about(db: apsw.Connection, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
+def _set_about(db: SqlSession, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
     """What is to be done later: as a task, or at a time."""
     if isinstance(effect, KeepTime | EndSchedule):
         schedules.leave(db, effect, commit.turn_id, commit.at)
@@ -141,7 +140,7 @@ _RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INJECTION_ROW = "(?, ?, ?, ?)"
 
 
-def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
+def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
     """Settle a turn in one piece."""
     held = one(db, TURNS["held_turn"], (commit.turn_id, commit.fence))
     steered = every(db, BUSY["steered"], (commit.turn_id,))
@@ -173,7 +172,7 @@ def commit_turn(db: apsw.Connection, commit: TurnCommit) -> bool:
     return True
 
 
-def _keep_records(db: apsw.Connection, commit: TurnCommit, lane_id: int) -> None:
+def _keep_records(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
     said = every(db, TURNS["speakers"], (commit.batch_id,))
     commands = {one.message_id for one in commit.outcome.obeyed}
     attached = dict(commit.outcome.attached)
@@ -209,7 +208,7 @@ def _origin(record: Record) -> tuple[object, ...]:
 
 
 def _origins(
-    db: apsw.Connection, said: Sequence[Row], records: Sequence[tuple[Record, str, int]]
+    db: SqlSession, said: Sequence[Row], records: Sequence[tuple[Record, str, int]]
 ) -> dict[str, tuple[object, ...]]:
     """Who said the messages that records show: of those that joined the turn they are read."""
     origins: dict[str, tuple[object, ...]] = {f"message:{row[0]}": tuple(row[4:]) for row in said}

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-import apsw
-
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import rows, steps
 from keepsaid.adapters.sqlite.busy import steered as steered_into
 from keepsaid.adapters.sqlite.context import summary_of
 from keepsaid.adapters.sqlite.leases import LEASES
 from keepsaid.adapters.sqlite.leases import SQL as CLAIMS
-from keepsaid.adapters.sqlite.query import Row, every, load, numbers, one, only
+from keepsaid.adapters.sqlite.query import every, load, numbers, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.receipts import feedback_of_turn
 from keepsaid.adapters.sqlite.routing import lane_id_of
@@ -45,7 +44,7 @@ _GROUP_MAX = 100
 _COUNTED = ("batches", "replies", "tasks")
 
 
-def due(db: apsw.Connection, at: int, limit: int) -> tuple[Due, ...]:
+def due(db: SqlSession, at: int, limit: int) -> tuple[Due, ...]:
     """Lanes whose window has closed."""
     levels = [
         every(db, SQL["due"], (priority, at, limit)) for priority, first in every(db, SQL["due_levels"]) if first <= at
@@ -53,7 +52,7 @@ def due(db: apsw.Connection, at: int, limit: int) -> tuple[Due, ...]:
     return tuple(Due(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
 
 
-def waiting(db: apsw.Connection, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[Group, ...]:
     """What waits in these lanes."""
     groups = []
     for lane in lanes:
@@ -63,12 +62,12 @@ def waiting(db: apsw.Connection, lanes: Sequence[Lane]) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def next_due(db: apsw.Connection) -> int | None:
+def next_due(db: SqlSession) -> int | None:
     """When the next window closes."""
     return min((first for _, first in every(db, SQL["due_levels"])), default=None)
 
 
-def story(db: apsw.Connection, message_id: int) -> Story | None:
+def story(db: SqlSession, message_id: int) -> Story | None:
     """One message and what became of it."""
     row = one(db, rows.SQL["message"], (message_id,))
     if row is None:
@@ -86,27 +85,27 @@ def story(db: apsw.Connection, message_id: int) -> Story | None:
     return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
 
 
-def placed(db: apsw.Connection, messages: Sequence[Message]) -> dict[int, str]:
+def placed(db: SqlSession, messages: Sequence[Message]) -> dict[int, str]:
     """Why messages are in their lanes, where that was inferred."""
     if not messages:
         return {}
     return dict(every(db, SQL["placed"], (numbers([message.id for message in messages]),)))
 
 
-def batch_of(db: apsw.Connection, batch_id: int) -> tuple[Batch, Row]:
+def batch_of(db: SqlSession, batch_id: int) -> tuple[Batch, Row]:
     """A batch, and its row."""
     row = only(db, CLAIMS["batch"], (numbers((batch_id,)),))
     return rows.batch(row), row
 
 
-def find(db: apsw.Connection, wanted: MessageFilter) -> Sequence[Story]:
+def find(db: SqlSession, wanted: MessageFilter) -> Sequence[Story]:
     """Messages, newest first."""
     bound = (wanted.channel, wanted.conversation, wanted.state, wanted.limit, wanted.reply)
     found = [story(db, row[0]) for row in every(db, SQL["find"], bound)]
     return [one_story for one_story in found if one_story is not None]
 
 
-def overview(db: apsw.Connection) -> Overview:
+def overview(db: SqlSession) -> Overview:
     """Counts over the whole store: kept as things move, because counting a million rows takes too long."""
     tally: dict[str, dict[str, int]] = defaultdict(dict)
     for what, name, n in every(db, SQL["tally"]):
@@ -129,7 +128,7 @@ def overview(db: apsw.Connection) -> Overview:
     )
 
 
-def _depth(db: apsw.Connection, channel: str, unrouted: int) -> ChannelDepth:
+def _depth(db: SqlSession, channel: str, unrouted: int) -> ChannelDepth:
     return ChannelDepth(channel, unrouted, only(db, SQL["oldest"], (channel,))[0] if unrouted else None)
 
 
@@ -137,7 +136,7 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
     return {name: n for name, n in counts.items() if n}
 
 
-def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> Sequence[EpisodeWork]:
+def episode_work(db: SqlSession, limit: int, conversation: str | None) -> Sequence[EpisodeWork]:
     """Batches whose episodes may not be in memory yet."""
     work = []
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
@@ -152,7 +151,7 @@ def episode_work(db: apsw.Connection, limit: int, conversation: str | None) -> S
     return work
 
 
-def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
+def claimed(db: SqlSession, lease: Lease) -> Claimed | None:
     """What a lease is for."""
     batch, turn_id = lease.batch, lease.turn_id
     if one(db, LEASES["held"], (batch.id, batch.fence)) is None:
@@ -167,7 +166,7 @@ def claimed(db: apsw.Connection, lease: Lease) -> Claimed | None:
     return replace(claimed, around=surroundings(db, batch.lane, claimed.heard))
 
 
-def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
+def turn(db: SqlSession, turn_id: int) -> TurnStory | None:
     """One turn with all that is recorded of it."""
     row = one(db, SQL["turn"], (turn_id,))
     if row is None:
@@ -196,35 +195,35 @@ def turn(db: apsw.Connection, turn_id: int) -> TurnStory | None:
     )
 
 
-def last_turn(db: apsw.Connection, lane: Lane | None) -> int | None:
+def last_turn(db: SqlSession, lane: Lane | None) -> int | None:
     """The newest settled turn."""
     row = one(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, SQL["last_turn"])
     return row[0] if row else None
 
 
-def next_ready(db: apsw.Connection) -> int | None:
+def next_ready(db: SqlSession) -> int | None:
     """When the next queued batch may be claimed."""
     at: int | None = only(db, SQL["next_ready"])[0]
     return at
 
 
-def next_trial(db: apsw.Connection) -> int | None:
+def next_trial(db: SqlSession) -> int | None:
     """Return the age of the process at which a trial may begin."""
     after_ms: int | None = only(db, SQL["next_trial"])[0]
     return after_ms
 
 
-def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
+def unseen(db: SqlSession, channel: str, conversation: str) -> Sequence[Reply]:
     """Replies that nobody has pulled yet."""
     return rows.replies(db, SQL["unseen"], (channel, conversation))
 
 
-def last_id(db: apsw.Connection) -> int:
+def last_id(db: SqlSession) -> int:
     """The largest id of all messages, batches, replies and tasks."""
     return int(only(db, SQL["last_id"])[0])
 
 
-def next_send(db: apsw.Connection, channels: tuple[str, ...]) -> int | None:
+def next_send(db: SqlSession, channels: tuple[str, ...]) -> int | None:
     """When the next reply may be pushed."""
     at: int | None = only(db, SQL["next_send"], (json.dumps(channels),))[0]
     return at
@@ -251,11 +250,11 @@ class SqliteLaneList:
         return await self._readers.run(_summaries, lane)
 
 
-def _lanes(db: apsw.Connection, limit: int) -> Sequence[LaneLine]:
+def _lanes(db: SqlSession, limit: int) -> Sequence[LaneLine]:
     return [_read(row) for row in every(db, LANE_LIST["lanes"], (limit,))]
 
 
-def _line(db: apsw.Connection, lane: Lane) -> LaneLine | None:
+def _line(db: SqlSession, lane: Lane) -> LaneLine | None:
     row = one(db, LANE_LIST["line"], lane)
     return None if row is None else _read(row)
 
@@ -264,6 +263,6 @@ def _read(row: Row) -> LaneLine:
     return LaneLine(Lane(*row[:4]), *row[4:])
 
 
-def _summaries(db: apsw.Connection, lane: Lane) -> Sequence[Summary]:
+def _summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
     lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else [summary_of(row) for row in every(db, LANE_LIST["versions"], (lane_id,))]

@@ -1,0 +1,1 @@
+"""Commits and queries in SQL, over a session of whatever database holds the store."""
