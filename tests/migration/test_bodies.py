@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-import apsw
 from tests.migration.files import rows
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, version
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.sqlite.seal import seal
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Intake
 from keepsaid.testing.contracts.bodies import deliver, signed
 from keepsaid.testing.contracts.road import Road
@@ -52,7 +52,7 @@ async def test_a_buffer_of_version_1_deduplicates_bodies_once_it_is_opened(tmp_p
     again = await deliver(road, signed("guid-3", "closed"))
     await store.close()
     assert (first.intake, first.number, again) == (Intake.STORED, 2, first._replace(intake=Intake.DUPLICATE))
-    with closing(apsw.Connection(str(path))) as db:
+    with closing(SqliteSession(str(path))) as db:
         assert version(db, "buffer") >= 2
     assert rows(path, "SELECT external_id FROM redelivery") == [("guid-3",)]
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import apsw
 from tests.plans.large import NOW, QUEUED_FROM, STEP, WAITING_FROM
 
-from keepsaid.adapters.sqlite.query import load, many, numbers
+from keepsaid.adapters.sqlite.query import load, many
+from keepsaid.adapters.sqlite.session import SqliteSession
+
+_NOWHERE = SqliteSession(":memory:")
+
+
+def numbers(values: Sequence[int]) -> object:
+    """What numbers are bound as."""
+    return _NOWHERE.numbers(values)
+
 
 LATER = NOW + 86_400_000
 _MESSAGE = 5 * STEP + 7

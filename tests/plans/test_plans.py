@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.plans.hot import HOT, Hot, keys
+from tests.plans.hot import HOT, Hot, keys, numbers
 from tests.plans.large import filled
 
 from keepsaid.adapters.sqlite.connection import open_writer
@@ -22,7 +22,7 @@ from keepsaid.adapters.sqlite.memory_graph import MEMORY_GRAPH as GRAPH
 from keepsaid.adapters.sqlite.memory_revisions import SQL as TRUTH
 from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.query import load, numbers
+from keepsaid.adapters.sqlite.query import load
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
 _TABLES += " trace finding injection feedback staged_memory forgetting_item lane_summary reply_move tombstone redaction"

@@ -7,9 +7,8 @@ import sys
 from itertools import count
 from pathlib import Path
 
-import apsw
-
 from keepsaid.adapters.sqlite.operations import buffer_commits, start
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.message import Inbound, Marks
@@ -26,7 +25,7 @@ def message(number: int) -> Inbound:
 async def write(store: Path, ledger: Path, mode: str, first: int) -> None:
     """Send messages from number `first` on, for ever; `mode` is that of `synchronous`."""
 
-    def table(db: apsw.Connection) -> CommitTable:
+    def table(db: SqliteSession) -> CommitTable:
         db.pragma("synchronous", mode)
         return buffer_commits(db)
 

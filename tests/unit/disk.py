@@ -13,6 +13,7 @@ from tests.waits import HANG_S
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import buffer_commits
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.writer import CommitTable, Ledger
 
 _BELOW = "unix"
@@ -96,7 +97,7 @@ class _Layer(apsw.VFS):
         return _File(self._disk, name, flags)
 
 
-def layered(path: Path, disk: Disk | None = None) -> apsw.Connection:
+def layered(path: Path, disk: Disk | None = None) -> SqliteSession:
     """The writer's connection to a buffer on a disk, migrated."""
     layer = _Layer(disk) if disk is not None else None
     try:
@@ -108,7 +109,7 @@ def layered(path: Path, disk: Disk | None = None) -> apsw.Connection:
     return db
 
 
-def opened(path: Path, disk: Disk | None = None, also: CommitTable | None = None) -> tuple[Ledger, apsw.Connection]:
+def opened(path: Path, disk: Disk | None = None, also: CommitTable | None = None) -> tuple[Ledger, SqliteSession]:
     """The ledger of a buffer, and its connection; `also` adds ways to apply commits."""
     db = layered(path, disk)
     table = buffer_commits(db)

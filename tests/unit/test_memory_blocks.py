@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import apsw
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_codes import Codes, least, signs_of
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, pack
 from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.search import VectorSpace
 
@@ -32,7 +32,7 @@ def directions(count: int, seed: int) -> Floats:
 
 
 @contextmanager
-def store(folder: Path) -> Iterator[apsw.Connection]:
+def store(folder: Path) -> Iterator[SqliteSession]:
     """A memory store with two spaces and an audience that hears what is global."""
     with closing(open_writer(path := folder / "memory.db")) as db:
         migrate(db, path, "memory")
@@ -44,7 +44,7 @@ def store(folder: Path) -> Iterator[apsw.Connection]:
         yield db
 
 
-def fill(db: apsw.Connection, space: int, vectors: Floats, heard: int = 1) -> list[int]:
+def fill(db: SqliteSession, space: int, vectors: Floats, heard: int = 1) -> list[int]:
     """Vectors of pieces that are numbered like the memories they are of; returns their ids."""
     [(last,)] = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'vector'").fetchall()
     ids = [int(str(last)) + 1 + n for n in range(len(vectors))]
@@ -56,18 +56,18 @@ def fill(db: apsw.Connection, space: int, vectors: Floats, heard: int = 1) -> li
     return ids
 
 
-def forget(db: apsw.Connection, ids: list[int]) -> None:
+def forget(db: SqliteSession, ids: list[int]) -> None:
     """As the triggers do: the vectors go, and the log says that the memories changed."""
     with db:
         db.executemany("DELETE FROM vector WHERE id = ?", ((i,) for i in ids))
         db.executemany("INSERT INTO memory_change (memory_id, what, at) VALUES (?, 'changed', 1)", ((i,) for i in ids))
 
 
-def blocks(db: apsw.Connection, space: int = 1) -> list[tuple[object, ...]]:
+def blocks(db: SqliteSession, space: int = 1) -> list[tuple[object, ...]]:
     return db.execute("SELECT number, vectors FROM vector_block WHERE space = ? ORDER BY number", (space,)).fetchall()
 
 
-def found(db: apsw.Connection, index: VectorIndex, query: Floats, listener: Listener = ALL) -> list[int]:
+def found(db: SqliteSession, index: VectorIndex, query: Floats, listener: Listener = ALL) -> list[int]:
     return [one.memory_id for one in index.search(db, listener, SPACES[0], query.tobytes(), 10)]
 
 
@@ -133,7 +133,7 @@ def test_who_hears_little_is_answered_in_full_and_hears_nothing_else(tmp_path: P
 
 
 def test_a_reader_whose_snapshot_is_old_takes_nothing_from_later_ones(tmp_path: Path) -> None:
-    with store(tmp_path) as db, closing(apsw.Connection(str(tmp_path / "memory.db"))) as old:
+    with store(tmp_path) as db, closing(SqliteSession(str(tmp_path / "memory.db"))) as old:
         vectors = directions(40, 8)
         ids = fill(db, 1, vectors[:20])
         index = VectorIndex()

@@ -13,6 +13,7 @@ from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
 from keepsaid.adapters.sqlite.writer import Ledger, Refused, Writer
 from keepsaid.domain.memory import Source
@@ -24,7 +25,7 @@ BOTH = ("buffer", "memory")
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[apsw.Connection]:
+def db(tmp_path: Path) -> Iterator[SqliteSession]:
     """A file that holds both stores."""
     path = tmp_path / "one.db"
     opened = open_writer(path)
@@ -34,12 +35,12 @@ def db(tmp_path: Path) -> Iterator[apsw.Connection]:
     opened.close()
 
 
-def kept(db: apsw.Connection, *commits: KeepMemories) -> list[object]:
+def kept(db: SqliteSession, *commits: KeepMemories) -> list[object]:
     ledger = Ledger(db, Path(db.filename), MEMORY_TABLE)
     return ledger.apply(commits)
 
 
-def matching(db: apsw.Connection, word: str) -> list[int]:
+def matching(db: SqliteSession, word: str) -> list[int]:
     found = db.execute(
         "SELECT memory_id FROM memory_text JOIN memory_piece AS piece ON piece.id = memory_text.rowid "
         "WHERE memory_text MATCH ? ORDER BY memory_id",
@@ -48,18 +49,18 @@ def matching(db: apsw.Connection, word: str) -> list[int]:
     return [int(str(row[0])) for row in found]
 
 
-def change(db: apsw.Connection, statement: str, *values: object) -> None:
+def change(db: SqliteSession, statement: str, *values: object) -> None:
     with db:
         db.execute(statement, values)
         settle(db)
 
 
-def intact(db: apsw.Connection) -> None:
+def intact(db: SqliteSession) -> None:
     """Raises when the full text is not what the memories say."""
     db.execute("INSERT INTO memory_text (memory_text, rank) VALUES ('integrity-check', 1)")
 
 
-def test_a_set_of_commits_is_kept_with_sources_and_changes(db: apsw.Connection) -> None:
+def test_a_set_of_commits_is_kept_with_sources_and_changes(db: SqliteSession) -> None:
     told = sample("a", sources=(Source("message", "1"), Source("message", "2")))
     results = kept(db, KeepMemories((1, 2), (told, sample("b")), 5), KeepMemories((3, 4), (told, sample("c")), 6))
     assert results == [(1, 2), (1, 4)]
@@ -69,14 +70,14 @@ def test_a_set_of_commits_is_kept_with_sources_and_changes(db: apsw.Connection) 
     assert changes == [(1, "kept", 5), (2, "kept", 5), (4, "kept", 6)]
 
 
-def test_a_bad_commit_does_not_cost_the_others(db: apsw.Connection) -> None:
+def test_a_bad_commit_does_not_cost_the_others(db: SqliteSession) -> None:
     taken, fine = KeepMemories((1,), (sample("b"),), 5), KeepMemories((2,), (sample("c"),), 5)
     first, refused, last = kept(db, KeepMemories((1,), (sample("a"),), 5), taken, fine)
     assert (first, last) == ((1,), (2,))
     assert isinstance(refused, Refused)
 
 
-def test_what_was_forgotten_is_not_written_again(db: apsw.Connection, tmp_path: Path) -> None:
+def test_what_was_forgotten_is_not_written_again(db: SqliteSession, tmp_path: Path) -> None:
     by_key, by_content = sample("a", "one"), sample("b", "two")
     tombs = Tombs(tmp_path / KEY_NAME)
     for hash_ in tombs.bury([key_hash(by_key.key), content_hash(by_content)]):
@@ -94,7 +95,7 @@ def test_the_content_hash_names_what_was_said_to_whom() -> None:
         assert content_hash(other) != same
 
 
-def test_only_active_and_superseded_memories_are_searchable(db: apsw.Connection) -> None:
+def test_only_active_and_superseded_memories_are_searchable(db: SqliteSession) -> None:
     kept(db, KeepMemories((1, 2), (sample("a", "red fox"), sample("b", "red hen")), 5))
     searchable = {"active": True, "superseded": True, "archived": False, "forgotten": False}
     for state, found in (*searchable.items(), ("active", True)):
@@ -110,7 +111,7 @@ def test_only_active_and_superseded_memories_are_searchable(db: apsw.Connection)
     intact(db)
 
 
-def test_forgotten_words_leave_the_file(db: apsw.Connection, tmp_path: Path) -> None:
+def test_forgotten_words_leave_the_file(db: SqliteSession, tmp_path: Path) -> None:
     kept(db, KeepMemories((1, 2), (sample("a", "the quetzal flew"), sample("b", "a hen")), 5))
     change(db, "UPDATE memory SET state = 'forgotten', text = '' WHERE id = 1")
     assert db.execute("SELECT term FROM memory_term WHERE term = 'quetzal'").fetchall() == []
@@ -118,7 +119,7 @@ def test_forgotten_words_leave_the_file(db: apsw.Connection, tmp_path: Path) -> 
     assert b"quetzal" not in (tmp_path / "one.db").read_bytes()
 
 
-def test_rebuilding_the_full_text_changes_nothing(db: apsw.Connection) -> None:
+def test_rebuilding_the_full_text_changes_nothing(db: SqliteSession) -> None:
     kept(db, KeepMemories((1, 2), (sample("a", "red fox"), sample("b", "red hen")), 5))
     change(db, "UPDATE memory SET state = 'archived' WHERE id = 1")
     db.execute("INSERT INTO memory_text (memory_text) VALUES ('rebuild')")

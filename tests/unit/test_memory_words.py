@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import apsw
 import numpy as np
 import pytest
 
@@ -17,6 +16,7 @@ from keepsaid.adapters.sqlite.memory_score import number, scores
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.adapters.sqlite.memory_words import STRETCH, best, outside, pack_words, stretches
 from keepsaid.adapters.sqlite.query import only
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Listener, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds
@@ -46,7 +46,7 @@ def said(first: int, count: int) -> list[NewMemory]:
 
 
 @contextmanager
-def store(folder: Path) -> Iterator[apsw.Connection]:
+def store(folder: Path) -> Iterator[SqliteSession]:
     """A store whose pieces lie in three stretches that are full, and in one that is not."""
     path = folder / "memory.db"
     asyncio.run(keep(path))
@@ -65,16 +65,16 @@ async def keep(path: Path) -> None:
     await memories.close()
 
 
-def end_of_a_stretch(db: apsw.Connection) -> None:
+def end_of_a_stretch(db: SqliteSession) -> None:
     """As if many pieces had come and gone."""
     db.execute(f"UPDATE sqlite_sequence SET seq = (seq / {STRETCH} + 1) * {STRETCH} - 1 WHERE name = 'memory_piece'")
 
 
-def answers(db: apsw.Connection) -> list[tuple[Found, ...]]:
+def answers(db: SqliteSession) -> list[tuple[Found, ...]]:
     return [memory_text.search(db, listener, query, 999) for listener in LISTENERS for query in QUERIES]
 
 
-def forget_one(db: apsw.Connection) -> int:
+def forget_one(db: SqliteSession) -> int:
     """The piece of the second stretch that was forgotten with its memory."""
     memory, piece = only(db, "SELECT memory_id, id FROM memory_piece WHERE id > ? LIMIT 1", (STRETCH,))
     with db:

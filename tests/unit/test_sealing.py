@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-import apsw
 import pytest
 
 from keepsaid import Episode, Keepsaid
@@ -16,6 +15,7 @@ from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.rows import WITHHELD
 from keepsaid.adapters.sqlite.sealing import keep_sealed, seal_all, sealed_tables, unsealed
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import TakeReplies
 from keepsaid.domain.lane import Lane
 
@@ -52,7 +52,7 @@ def fresh(folder: Path, part: str) -> Path:
 
 def tables(part: str) -> list[str]:
     """The tables of a part that have checksums."""
-    with closing(apsw.Connection(":memory:")) as db:
+    with closing(SqliteSession(":memory:")) as db:
         db.create_scalar_function("buried", lambda *_: None)
         migrate(db, Path(":memory:"), part)
         return sorted(sealed_tables(db))
@@ -60,7 +60,7 @@ def tables(part: str) -> list[str]:
 
 def alter(path: Path, statement: str) -> None:
     """What a bad disk or a careless hand does."""
-    with closing(apsw.Connection(str(path))) as db:
+    with closing(SqliteSession(str(path))) as db:
         db.set_busy_timeout(2_000)
         for name in ("seal_of", "buried"):
             db.create_scalar_function(name, lambda *_: None)
@@ -70,7 +70,7 @@ def alter(path: Path, statement: str) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_table_with_text_has_checksums_or_a_reason(tmp_path: Path, part: str) -> None:
-    with closing(apsw.Connection(str(fresh(tmp_path, part)))) as db:
+    with closing(SqliteSession(str(fresh(tmp_path, part)))) as db:
         found = db.execute(
             "SELECT DISTINCT t.name FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c"
             " WHERE t.type = 'table' AND t.sql NOT LIKE '%VIRTUAL%' AND c.type IN ('TEXT', 'BLOB', 'ANY')"

@@ -1,13 +1,14 @@
 """Session: what a commit or a query may use of a database connection, which stands in a transaction already.
 
-A connection of apsw is one as it is. Another database adapts its connection to it.
+Each database adapts its connection to it (`adapters/sqlite/session.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 Row = tuple[Any, ...]
 Bound = Sequence[Any] | Mapping[str, Any]
@@ -53,7 +54,29 @@ class SqlSession(Protocol):
         """Return how many rows were changed since the connection was opened."""
         ...
 
-    def __enter__(self) -> Self:
+    def numbers(self, values: Sequence[int]) -> object:
+        """Return what whole numbers are bound as, all in one value."""
+        ...
+
+    def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
+        """Return those of the rows, by the last column of their key, that are not what was written.
+
+        `outer` are the values of the columns before it.
+        """
+        ...
+
+    def kept_aside(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
+        """Keep what the block takes away from these tables under a number, by a statement; with None nothing."""
+        ...
+
+    def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
+        """Undo what was kept under a number, the last first; returns what came back: the table, and the row's key.
+
+        What has been changed since is as it was before; what is gone since stays gone.
+        """
+        ...
+
+    def __enter__(self) -> object:
         """Begin a savepoint."""
         ...
 

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, run
-
 
 @contextmanager
 def kept_aside(db: apsw.Connection, number: int | None, tables: Sequence[str], keep: str) -> Iterator[None]:
@@ -29,7 +27,7 @@ def kept_aside(db: apsw.Connection, number: int | None, tables: Sequence[str], k
     finally:
         session.close()
     if changes:
-        run(db, keep, (number, zlib.compress(apsw.Changeset.invert(changes))))
+        db.execute(keep, (number, zlib.compress(apsw.Changeset.invert(changes))))
 
 
 def put_back(db: apsw.Connection, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
@@ -38,7 +36,8 @@ def put_back(db: apsw.Connection, number: int, read: str) -> list[tuple[str, tup
     What has been changed since is as it was before; what is gone since stays gone.
     """
     found: list[tuple[str, tuple[object, ...]]] = []
-    for (packed,) in every(db, read, (number,)):
+    kept: list[tuple[bytes]] = db.execute(read, (number,)).fetchall()  # type: ignore[assignment]
+    for (packed,) in kept:
         images = zlib.decompress(packed)
         for change in apsw.Changeset.iter(images):
             row = change.new if change.opcode == apsw.SQLITE_INSERT else change.old

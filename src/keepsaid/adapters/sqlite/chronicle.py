@@ -8,7 +8,7 @@ from typing import Any
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import intake, rows
 from keepsaid.adapters.sqlite.operations import SqliteLanes
-from keepsaid.adapters.sqlite.query import every, load, numbers, one, only
+from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.views import SQL as VIEWS
 from keepsaid.adapters.sqlite.views import batch_of
@@ -50,7 +50,7 @@ def _is_there(db: SqlSession, source: Source) -> bool:
 
 def _shown(db: SqlSession, turns: tuple[int, ...]) -> Mapping[int, Sequence[int]]:
     found: dict[int, list[int]] = {}
-    for turn_id, memory_id in every(db, SQL["shown"], (numbers((0, *turns)),)):
+    for turn_id, memory_id in every(db, SQL["shown"], (db.numbers((0, *turns)),)):
         found.setdefault(turn_id, []).append(memory_id)
     return found
 

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from keepsaid.adapters.sqlite.sealing import register
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreGone, StoreLocked
 
@@ -71,7 +72,7 @@ _changing = Lock()
 """Held while `_open_files` is read or changed: readers open their connections in threads of their own."""
 
 
-class _Connection(apsw.Connection):
+class _Connection(SqliteSession):
     """A connection that is known as open until it is closed: a new file may have the inode of one that was closed."""
 
     def close(self, force: bool = False) -> None:
@@ -116,7 +117,7 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: {error}") from error
 
 
-def open_writer(path: Path) -> apsw.Connection:
+def open_writer(path: Path) -> SqliteSession:
     """The one connection that writes a file: WAL, synchronous=FULL, secure deletes, no checkpoint but ours.
 
     A sync goes through to the disk on macOS too, where the system call of that name does not.
@@ -145,7 +146,7 @@ def open_writer(path: Path) -> apsw.Connection:
         return db
 
 
-def open_reader(path: Path) -> apsw.Connection:
+def open_reader(path: Path) -> SqliteSession:
     """A connection that cannot write or checkpoint."""
     check_header(path)
     with translated(path):
@@ -196,7 +197,7 @@ def _is_open(path: Path) -> bool:
         return found is not None and found in _open_files.values()
 
 
-def _opened(path: Path, flags: int) -> apsw.Connection:
+def _opened(path: Path, flags: int) -> SqliteSession:
     db = _Connection(str(path), flags=flags, statementcachesize=_CACHED_STATEMENTS)
     found = identity(path)
     if found is not None:

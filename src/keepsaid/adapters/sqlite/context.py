@@ -11,7 +11,6 @@ from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.journal import tell
 from keepsaid.adapters.sqlite.query import every, every_replaced, load, one, only, run
 from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.domain.compaction import Cut, CutContext, SummariesCopied, Summarise, SummaryFailed
 from keepsaid.domain.context import POSTS_MAX, LaneSummary, LaneTail, Post, Span, Stretch
@@ -99,7 +98,7 @@ def _head(db: SqlSession, lane_id: int) -> _Head:
 
 def _summary(db: SqlSession, lane_id: int, version: int) -> Summary | None:
     row = one(db, SQL["summary"], (lane_id, version))
-    if row is None or altered(db, "lane_summary", [version], lane_id):
+    if row is None or db.altered("lane_summary", [version], lane_id):
         return None
     made, trust = summary_of(row[:7]), row[7]
     return replace(made, trust=Trust(trust) if trust else _trust_between(db, lane_id, 1, made.last))

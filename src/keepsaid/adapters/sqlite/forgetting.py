@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import collection, schedules
-from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.busy import drop
 from keepsaid.adapters.sqlite.forgetting_names import hold, notices_of, touched, unname
 from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import every, load, numbers, one, only, run
+from keepsaid.adapters.sqlite.query import every, load, one, only, run
 from keepsaid.adapters.sqlite.steps import forget_staged
 from keepsaid.adapters.sqlite.tasks import scrub, scrub_made_by
 from keepsaid.adapters.sqlite.tombs import Tombs
@@ -123,12 +122,12 @@ def _aside(db: SqlSession, number: int) -> AbstractContextManager[None]:
     """Keep aside what goes of a forgetting that can be undone."""
     row = one(db, SQL["row"], (number,))
     kept = row is not None and row[-1] is not None
-    return kept_aside(db, number if kept else None, _KEPT, SQL["keep_aside"])
+    return db.kept_aside(number if kept else None, _KEPT, SQL["keep_aside"])
 
 
 def back(db: SqlSession, commit: PutBack) -> bool:
     """Put back what was kept aside; the lanes it belongs to are summarised anew from before it."""
-    found = put_back(db, commit.id, SQL["aside"])
+    found = db.put_back(commit.id, SQL["aside"])
     first: dict[int, int] = {}
     for table, key in found:
         if table == "transcript" and isinstance(key[0], int) and isinstance(key[1], int):
@@ -212,7 +211,7 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     for kind, scrub_one in each.items():
         refs = [int(row[0]) for row in every(db, SQL["open_items"], (commit.id, kind, room))]
         gone = [ref for ref in refs if scrub_one(db, ref, piece)]
-        db.execute(SQL["item_done"], (commit.id, kind, numbers((0, *gone))))
+        db.execute(SQL["item_done"], (commit.id, kind, db.numbers((0, *gone))))
         waiting += len(refs) - len(gone)
         room = max(1, room - len(refs))
     wanted = wanted_of(db, commit.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite.query import every, load, numbers, one
+from keepsaid.adapters.sqlite.query import every, load, one
 from keepsaid.domain.forgetting import Wish, Work
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane
@@ -65,7 +65,7 @@ def work_named(db: SqlSession, wish: Wish) -> Work:
 
 def work_made(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> Work:
     """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
-    of_messages, by_turns = numbers((0, *messages)), numbers((0, *turns))
+    of_messages, by_turns = db.numbers((0, *messages)), db.numbers((0, *turns))
     tasks = [row[0] for row in every(db, SQL["tasks_of"], (of_messages, by_turns))]
     return _work(db, tasks, [row[0] for row in every(db, SQL["schedules_of"], (by_turns,))])
 
@@ -83,7 +83,7 @@ def _work(
     traces: Iterable[int] = (),
 ) -> Work:
     done, known, wrote = (tuple(dict.fromkeys(ids)) for ids in (tasks, schedules, turns))
-    asked = tuple(row[0] for row in every(db, SQL["asked_by_schedules"], (numbers((0, *known)),)))
+    asked = tuple(row[0] for row in every(db, SQL["asked_by_schedules"], (db.numbers((0, *known)),)))
     asked += (
         tuple(row[0] for row in every(db, SQL["results_after"], (min(done),)) if told_by(row[1]) in done)
         if done

@@ -13,7 +13,7 @@ from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.forgetting import SQL, wanted_of
 from keepsaid.adapters.sqlite.forgetting_names import work_made, work_named
-from keepsaid.adapters.sqlite.query import every, numbers, one, only
+from keepsaid.adapters.sqlite.query import every, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
@@ -187,7 +187,7 @@ def _spoken(db: SqlSession, messages: tuple[int, ...]) -> tuple[tuple[str, str],
 def _lanes(db: SqlSession, messages: tuple[int, ...], turns: tuple[int, ...]) -> tuple[Lane, ...]:
     ids = {row[0] for number in messages for row in every(db, SQL["lanes_of_message"], (number,))}
     ids |= {row[0] for number in turns for row in every(db, SQL["lanes_of_turn"], (number,))}
-    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (numbers((0, *sorted(ids))),)))
+    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (db.numbers((0, *sorted(ids))),)))
 
 
 def _ids(db: SqlSession, lanes: tuple[Lane, ...]) -> frozenset[int]:
@@ -233,7 +233,7 @@ def _holding(db: SqlSession, lanes: tuple[Lane, ...], words: frozenset[str], mem
 
 
 def _at_work(db: SqlSession, since: int, lanes: tuple[Lane, ...]) -> int:
-    return int(only(db, SQL["turns_at_work"], (since, numbers((0, *sorted(_ids(db, lanes))))))[0])
+    return int(only(db, SQL["turns_at_work"], (since, db.numbers((0, *sorted(_ids(db, lanes))))))[0])
 
 
 def _revived(db: SqlSession, graves: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
@@ -260,7 +260,7 @@ def _summarised(db: SqlSession, messages: tuple[int, ...], turns: tuple[int, ...
     for lane_id, position in _places(db, messages, turns):
         first[lane_id] = min(position, first.get(lane_id, position))
     ids = [lane for lane, position in first.items() if only(db, SQL["summary_over"], (lane, position))[0] is not None]
-    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (numbers((0, *sorted(ids))),)))
+    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (db.numbers((0, *sorted(ids))),)))
 
 
 def carry(present: Path, restored: Path) -> int:

@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import apsw
-
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.sealing import register
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Ledger, Refused
 from keepsaid.domain.commits import Commit
@@ -47,12 +46,12 @@ class InlineWriter:
 class InlineReaders(Readers):
     """Reads where it is asked, on the loop; over one connection, if it is given one."""
 
-    def __init__(self, path: Path, db: apsw.Connection | None = None) -> None:
+    def __init__(self, path: Path, db: SqliteSession | None = None) -> None:
         super().__init__(path)
         if db is not None:
             self._local.db = db
 
-    async def run(self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `query` with a connection, inside one snapshot."""
         return self._run(query, *args, **kwargs)
 
@@ -103,9 +102,9 @@ class InMemoryDatabase:
         return self.db.execute(sql).fetchall()
 
 
-def _in_memory(part: str, tombs: Tombs) -> apsw.Connection:
+def _in_memory(part: str, tombs: Tombs) -> SqliteSession:
     """A new database in memory with this part of the schema, without row checksums: no disk can alter its rows."""
-    db = apsw.Connection(str(_IN_MEMORY))
+    db = SqliteSession(str(_IN_MEMORY))
     db.deserialize("main", _migrated(part))
     tombs.attach(db)
     register(db)
@@ -114,7 +113,7 @@ def _in_memory(part: str, tombs: Tombs) -> apsw.Connection:
 
 @cache
 def _migrated(part: str) -> bytes:
-    db = apsw.Connection(str(_IN_MEMORY))
+    db = SqliteSession(str(_IN_MEMORY))
     tombs_beside(_IN_MEMORY).attach(db)
     migrate(db, _IN_MEMORY, part)
     return db.serialize("main")

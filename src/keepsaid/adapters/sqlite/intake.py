@@ -11,8 +11,9 @@ import apsw
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sqlite.seal import seal
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.lane import Lane
@@ -120,7 +121,7 @@ def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[Redelivery
     """The other deliveries of some messages, oldest first."""
     if not message_ids:
         return ()
-    return tuple(Redelivery(*row) for row in every(db, BODIES["redeliveries"], (numbers(tuple(message_ids)),)))
+    return tuple(Redelivery(*row) for row in every(db, BODIES["redeliveries"], (db.numbers(tuple(message_ids)),)))
 
 
 _KEY_ROW = "(?, ?, ?)"
@@ -293,7 +294,7 @@ class Intake:
         row = None if first_id is None else one(db, SQL["still_there"], (first_id, key))
         return None if row is None or first_id is None else (row[0], first_id)
 
-    def fold(self, db: SqlSession, at_least: int = _FOLD_LEAST) -> None:
+    def fold(self, db: SqliteSession, at_least: int = _FOLD_LEAST) -> None:
         """Move the keys of newer messages into the index, in one transaction of its own, once there are many."""
         if len(self._tail) < (1 if self._wanted else at_least):
             return

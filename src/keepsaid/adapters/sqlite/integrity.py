@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.migrate import back_up, check
 from keepsaid.adapters.sqlite.query import every, every_replaced, load, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_all, sealed_tables, unsealed
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.states import STATES
 from keepsaid.errors import ForeignStore, KeepsaidError
 
@@ -141,7 +142,7 @@ def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
         return DeepLook(path, messages, tuple(damaged), tuple(altered), damage, tuple(astray), mend)
 
 
-def _states(db: apsw.Connection) -> Iterator[tuple[str, str, str]]:
+def _states(db: SqliteSession) -> Iterator[tuple[str, str, str]]:
     """States that there are not: the checksums of rows leave states out, because they move."""
     known = json.dumps(sorted(STATES))
     for table in sealed_tables(db).values():
@@ -151,7 +152,7 @@ def _states(db: apsw.Connection) -> Iterator[tuple[str, str, str]]:
             )
 
 
-def _unsealed(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+def _unsealed(db: SqliteSession, *, mend: bool) -> Iterator[str]:
     """Tables whose rows have no checksums yet."""
     for table in unsealed(db):
         yield f"the rows of {table} have no checksums yet"
@@ -159,7 +160,7 @@ def _unsealed(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
         seal_all(db)
 
 
-def _messages(db: apsw.Connection) -> Iterator[tuple[int, bool]]:
+def _messages(db: SqliteSession) -> Iterator[tuple[int, bool]]:
     after = 0
     while True:
         found = every_replaced(db, DEEP["messages"], (after, _MESSAGES_EACH))
@@ -169,7 +170,7 @@ def _messages(db: apsw.Connection) -> Iterator[tuple[int, bool]]:
         after = found[-1][0]
 
 
-def _lanes(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+def _lanes(db: SqliteSession, *, mend: bool) -> Iterator[str]:
     """Lanes that do not say what their messages and batches say, and batches that are offered wrongly."""
     lanes, offered = every(db, DEEP["lanes_astray"]), every(db, DEEP["ready_astray"])
     if mend and (lanes or offered):
@@ -185,7 +186,7 @@ def _lanes(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
         yield f"{len(offered)} lanes do not offer their first open batch"
 
 
-def _counts(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+def _counts(db: SqliteSession, *, mend: bool) -> Iterator[str]:
     """Counts that were not kept as things moved."""
     wrong = every(db, DEEP["tally_astray"])
     if mend:
@@ -195,7 +196,7 @@ def _counts(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
         yield f"{len(wrong)} counts are not what is there"
 
 
-def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+def _text(db: SqliteSession, *, mend: bool) -> Iterator[str]:
     """A full-text index that is not that of its memories; only a writer can compare it word by word. And blocks."""
     if not _parity(db, word_by_word=mend):
         if mend:
@@ -210,7 +211,7 @@ def _text(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
         yield f"{len(stretches)} stretches have blocks of other words than those that are there"
 
 
-def _vectors(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
+def _vectors(db: SqliteSession, *, mend: bool) -> Iterator[str]:
     """Pieces without the vector their space says they have, and blocks of other vectors than those that are there."""
     spaces, blocks = every(db, DEEP["spaces_astray"]), every(db, DEEP["blocks_astray"])
     if mend:
@@ -222,7 +223,7 @@ def _vectors(db: apsw.Connection, *, mend: bool) -> Iterator[str]:
         yield f"{len(blocks)} blocks are not of the vectors that are there"
 
 
-def _parity(db: apsw.Connection, *, word_by_word: bool) -> bool:
+def _parity(db: SqliteSession, *, word_by_word: bool) -> bool:
     if only(db, DEEP["text_missing"])[0]:
         return False
     if word_by_word:

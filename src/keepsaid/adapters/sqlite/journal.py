@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only, run
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only, run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.sealing import seal_of
 from keepsaid.domain.commits import Prune, Received, Tell
@@ -144,14 +144,14 @@ def take(db: SqlSession, commit: TakeDeliveries) -> tuple[Delivery, ...]:
     """Take what is due and not behind something about the same."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.subscriber, commit.steady))]
     if overdue:
-        db.execute(SQL["put_back"], (numbers(overdue), move("delivery", "processing", "retry")))
+        db.execute(SQL["put_back"], (db.numbers(overdue), move("delivery", "processing", "retry")))
     ready = _alone_or_new(every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit)))
     if not ready:
         return ()
     rows = [row for row in ready if row[2] < commit.attempts_max]
     held_until = commit.steady + commit.lease_ms
     taken = move("delivery", "pending", "take")
-    db.execute(SQL["take"], (numbers([row[0] for row in ready]), taken, commit.fence, held_until))
+    db.execute(SQL["take"], (db.numbers([row[0] for row in ready]), taken, commit.fence, held_until))
     endless = [Settled(row[0], ENDLESS) for row in ready if row[2] >= commit.attempts_max]
     _end(db, endless, commit.at)
     return _deliveries(db, commit, rows) if rows else ()
@@ -165,7 +165,7 @@ def _alone_or_new(ready: list[Row]) -> list[Row]:
 
 def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[Delivery, ...]:
     lines = sorted({event_id // EACH for _, event_id, _ in rows})
-    told = {event.id: event for row in every(db, SQL["told"], (numbers(lines),)) for event in events_of(Line(*row))}
+    told = {event.id: event for row in every(db, SQL["told"], (db.numbers(lines),)) for event in events_of(Line(*row))}
     return tuple(
         Delivery(number, commit.subscriber, told[event_id], attempts + 1, commit.fence)
         for number, event_id, attempts in rows
@@ -175,14 +175,14 @@ def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> 
 def settle(db: SqlSession, commit: SettleDeliveries) -> int:
     """End attempts that are still held."""
     asked = [one.delivery_id for one in commit.settled]
-    held = {row[0] for row in every(db, SQL["held"], (numbers(asked), commit.subscriber, commit.fence))}
+    held = {row[0] for row in every(db, SQL["held"], (db.numbers(asked), commit.subscriber, commit.fence))}
     mine = [one for one in commit.settled if one.delivery_id in held]
     done = [one.delivery_id for one in mine if one.tried and not one.error]
     if done:
-        db.execute(SQL["finish"], (numbers(done), move("delivery", "processing", "finish"), commit.at))
+        db.execute(SQL["finish"], (db.numbers(done), move("delivery", "processing", "finish"), commit.at))
     untried = [one.delivery_id for one in mine if not one.tried]
     if untried:
-        db.execute(SQL["uncharge"], (numbers(untried), move("delivery", "processing", "retry")))
+        db.execute(SQL["uncharge"], (db.numbers(untried), move("delivery", "processing", "retry")))
     _end(db, [one for one in mine if one.error], commit.at)
     return len(mine)
 

@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.busy import abandon, leave_unseen
 from keepsaid.adapters.sqlite.collection import void
 from keepsaid.adapters.sqlite.journal import tell, tell_together
 from keepsaid.adapters.sqlite.outbox import keep_notices
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sqlite.routing import refresh_ready
 from keepsaid.adapters.sqlite.rows import messages_of
 from keepsaid.domain.commits import (
@@ -119,11 +119,11 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         mine = list(part)
         until = max(commit.lease_until for commit, _, _ in mine)
         state = move("batch", "queued", "claim")
-        db.execute(SQL["lease"], (numbers([batch_id for _, batch_id, _ in mine]), state, owner, until, alone))
-    ids = numbers([batch_id for _, batch_id, _ in taken])
+        db.execute(SQL["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), state, owner, until, alone))
+    ids = db.numbers([batch_id for _, batch_id, _ in taken])
     found = {row[0]: row for row in every(db, SQL["batch"], (ids,))}
     open_turns: dict[int, int] = dict(every(db, SQL["open_turns"], (ids,)))
-    db.execute(SQL["not_ready"], (numbers([row[18] for row in found.values()]),))
+    db.execute(SQL["not_ready"], (db.numbers([row[18] for row in found.values()]),))
     begun = [
         (turn_id, found[batch_id][18], batch_id, "open", commit.at)
         for commit, batch_id, turn_id in taken
@@ -242,7 +242,7 @@ def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicio
     after = after.in_parts()
     _keep(db, batch.id, move("batch", batch.state, "expire"), after, (SPLIT, commit.at))
     if joined:
-        db.execute(CRASHES["suspect_too"], (numbers(joined), after.crashes, after.trial_after_ms))
+        db.execute(CRASHES["suspect_too"], (db.numbers(joined), after.crashes, after.trial_after_ms))
         return True
     kept = halves(len(messages))
     chars = [len(message.text) for message in messages]

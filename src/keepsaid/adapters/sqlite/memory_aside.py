@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite.aside import put_back
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.query import load, run
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.store_views import Operations
 
@@ -46,15 +45,15 @@ class SqliteAside:
         return await self._writer.apply(DropMemoriesAside(number))
 
 
-def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
+def put_back_memories(db: SqliteSession, commit: PutBackMemories) -> bool:
     """Apply one commit; what came back is indexed anew."""
-    found = put_back(db, commit.number, SQL["aside"])
+    found = db.put_back(commit.number, SQL["aside"])
     settle(db)
     run(db, SQL["drop_aside"], (commit.number,))
     return bool(found)
 
 
-def drop_memories_aside(db: SqlSession, commit: DropMemoriesAside) -> bool:
+def drop_memories_aside(db: SqliteSession, commit: DropMemoriesAside) -> bool:
     """Apply one commit; names of audiences that no memory is left of go with it."""
     dropped = bool(run(db, SQL["drop_aside"], (commit.number,)))
     db.execute(SQL["unname_audiences"])

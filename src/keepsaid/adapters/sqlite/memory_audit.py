@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_rows import Row
 from keepsaid.adapters.sqlite.memory_upkeep import LOOSE_SQL, alike, loose_in
 from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.audit import Entry
 from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.memory import Source
@@ -54,7 +54,7 @@ class SqliteAuditing:
         return await self._readers.run(alike, tuple(ids), above)
 
 
-def _entries(db: SqlSession, statement: str, wanted: dict[str, Any]) -> Sequence[Entry]:
+def _entries(db: SqliteSession, statement: str, wanted: dict[str, Any]) -> Sequence[Entry]:
     rows: list[Row] = every(db, SQL[statement], {**wanted, "kinds": _KINDS})
     return tuple(_entry(row) for row in rows)
 
@@ -68,11 +68,11 @@ def _entry(row: Row) -> Entry:
     return Entry(id_, text, scope, bool(external), *about, *times, uses, bool(kept), bool(learned), came)
 
 
-def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
+def _texts(db: SqliteSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
     rows: list[Row] = every(db, SQL["texts"], {"after": after, "limit": limit})
     return tuple((int(row[0]), str(row[1])) for row in rows)
 
 
-def _loose(db: SqlSession, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+def _loose(db: SqliteSession, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
     upto, _ = only(db, LOOSE_SQL[task], (after, limit))
     return None if upto is None else (upto, tuple(int(row[0]) for row in loose_in(db, task, after, upto)))

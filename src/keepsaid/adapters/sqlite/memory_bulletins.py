@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_rows import Row, bound, memories, statements, storable
 from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.memory import IMPORTANCE, Listener, Memory
 
@@ -39,12 +39,12 @@ class SqliteBulletins:
         return await self._readers.run(_material, scope, now)
 
 
-def _standing(db: SqlSession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
+def _standing(db: SqliteSession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
     heard = every(db, SQL["heard_scopes"], bound(listener))
     return _of(db, tuple(dict.fromkeys(str(scope) for (scope,) in heard)), now)
 
 
-def _of(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
+def _of(db: SqliteSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
     keys = json.dumps([storable(bulletin_key(scope)) for scope in scopes], ensure_ascii=False)
     rows: list[Row] = every(db, SQL["standing"], {"keys": keys, "now": now})
     found: dict[str, Bulletin] = {}
@@ -55,7 +55,7 @@ def _of(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ..
     return tuple(found.get(storable(scope), Bulletin(scope)) for scope in scopes)
 
 
-def _material(db: SqlSession, scope: str, now: int) -> Material:
+def _material(db: SqliteSession, scope: str, now: int) -> Material:
     (revision,) = only(db, SQL["revision"])
     known: dict[int, Memory] = {}
     for (audience,) in every(db, SQL["audience"], (storable(scope),)):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import memory_forgetting
 from keepsaid.adapters.sqlite.memory_aside import (
     DropMemoriesAside,
@@ -24,6 +23,7 @@ from keepsaid.adapters.sqlite.memory_upkeep import maintain
 from keepsaid.adapters.sqlite.memory_vectors import pack
 from keepsaid.adapters.sqlite.memory_words import pack_words
 from keepsaid.adapters.sqlite.query import every, load
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.writer import CommitTable, emptied
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
@@ -40,7 +40,7 @@ _REMEMBERED_MS = 30 * 86_400_000
 """So long it is known that a turn was counted; a turn is told again within seconds of a crash, or never."""
 
 
-def count(db: SqlSession, uses: Sequence[Used]) -> None:
+def count(db: SqliteSession, uses: Sequence[Used]) -> None:
     """Count what turns used, but of those that were counted before nothing; old turns are let go."""
     told = {
         use.turn_id: {"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses
@@ -109,7 +109,7 @@ def slot_hash(memory: NewMemory) -> bytes:
     return slot_digest(*map(normalise, (memory.subject, memory.attribute, memory.value)))
 
 
-def keep(db: SqlSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
+def keep(db: SqliteSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
     echoes = memory_forgetting.any_echoes(db)
     drafts = [
@@ -128,7 +128,7 @@ def keep(db: SqlSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
 
 
-def keep_vectors(db: SqlSession, commit: KeepVectors) -> int:
+def keep_vectors(db: SqliteSession, commit: KeepVectors) -> int:
     """Write vectors, with numbers of 16 bits: that costs no rank and half the file."""
     import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
 

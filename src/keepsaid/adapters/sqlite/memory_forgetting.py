@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite.aside import kept_aside
 from keepsaid.adapters.sqlite.memory_aside import GRAVES, TABLES
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_people import joined_with
 from keepsaid.adapters.sqlite.memory_rows import storable
 from keepsaid.adapters.sqlite.memory_score import own_terms, stems
-from keepsaid.adapters.sqlite.query import CHUNK, every, load, numbers, one, only, run
+from keepsaid.adapters.sqlite.query import CHUNK, every, load, one, only, run
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import (
@@ -42,7 +41,7 @@ REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE
 """Kinds that are made again under their name, from what stays."""
 
 
-def any_echoes(db: SqlSession) -> bool:
+def any_echoes(db: SqliteSession) -> bool:
     """Whether any sentence was forgotten in this home."""
     return bool(db.execute(SQL["any_echoes"]).fetchall())
 
@@ -54,14 +53,14 @@ def digests_of(memory: NewMemory) -> list[str]:
     return [one.hex() for one in echo_digests(memory.speaker_id or AGENT, normalise(memory.text))]
 
 
-def repeats(db: SqlSession, memory: NewMemory) -> bool:
+def repeats(db: SqliteSession, memory: NewMemory) -> bool:
     """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
     if not any_echoes(db):
         return False
     return bool(db.execute(SQL["echoed"], (json.dumps(digests_of(memory)),)).fetchall())
 
 
-def lift(db: SqlSession, memory: NewMemory) -> None:
+def lift(db: SqliteSession, memory: NewMemory) -> None:
     """Let the sentences of a memory that a person asked for be remembered again."""
     if any_echoes(db):
         named = [*echo_digests(memory.speaker_id, memory.text), *echo_digests(AGENT, memory.text)]
@@ -165,17 +164,17 @@ def _runs(ids: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)]
 
 
-def hide(db: SqlSession, commit: HideMemories) -> Counts:
+def hide(db: SqliteSession, commit: HideMemories) -> Counts:
     """Hide, and bury."""
     terms: set[str] = set()
-    with kept_aside(db, commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
+    with db.kept_aside(commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
         counts = _hidden(db, commit, terms)
     settle(db)
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return counts
 
 
-def _hidden(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counts:
+def _hidden(db: SqliteSession, commit: HideMemories, terms: set[str]) -> Counts:
     counts: Counter[str] = Counter()
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
     db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
@@ -193,10 +192,10 @@ def _hidden(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counts:
     return tuple(counts.items())
 
 
-def erase(db: SqlSession, commit: EraseMemories) -> Counts:
+def erase(db: SqliteSession, commit: EraseMemories) -> Counts:
     """Delete; what stood beside is made anew, and words that nobody says any more are counted no longer."""
     terms: set[str] = set()
-    with kept_aside(db, commit.aside or None, TABLES, SQL["keep_aside"]):
+    with db.kept_aside(commit.aside or None, TABLES, SQL["keep_aside"]):
         counts = _erased(db, commit, terms)
     if not commit.aside:
         db.execute(SQL["unname_audiences"])
@@ -205,7 +204,7 @@ def erase(db: SqlSession, commit: EraseMemories) -> Counts:
     return counts
 
 
-def _erased(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counts:
+def _erased(db: SqliteSession, commit: EraseMemories, terms: set[str]) -> Counts:
     counts: Counter[str] = Counter()
     for memory_id in commit.ids:
         row = one(db, SQL["state"], (memory_id,))
@@ -223,8 +222,8 @@ def _erased(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counts:
     return tuple(counts.items())
 
 
-def _named(db: SqlSession, wish: Wish) -> tuple[int, ...]:
-    found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (numbers((0, *wish.memories)),)))
+def _named(db: SqliteSession, wish: Wish) -> tuple[int, ...]:
+    found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
     if wish.conversation:
         found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
     if wish.person or wish.text:
@@ -236,7 +235,7 @@ def _named(db: SqlSession, wish: Wish) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
+def _joined(db: SqliteSession, person: str) -> tuple[str, ...]:
     by_id = tuple(str(row[0]) for row in every(db, SQL["of_person"], (storable(person),)))
     return by_id or joined_with(db, person)
 
@@ -249,7 +248,7 @@ def _of_person(row: Sequence[object], person: str) -> bool:
     return person == OWNER and trust == Trust.OWNER and not derived and kind == Kind.EPISODE
 
 
-def _lineage(db: SqlSession, ids: tuple[int, ...], refs: tuple[str, ...]) -> Sequence[Traced]:
+def _lineage(db: SqliteSession, ids: tuple[int, ...], refs: tuple[str, ...]) -> Sequence[Traced]:
     found = dict.fromkeys(ids)
     for ref in refs:
         kind, _, name = ref.partition(":")
@@ -282,24 +281,24 @@ def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tupl
     return (said, *named, *((slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
-def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
-    before = only(db, SQL["earliest"], (numbers((0, *sorted(ids))),))[0]
+def _said_elsewhere(db: SqliteSession, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
+    before = only(db, SQL["earliest"], (db.numbers((0, *sorted(ids))),))[0]
     return frozenset(word for word in words if _by_word(db, "said", word, before) - ids)
 
 
-def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
+def _holding(db: SqliteSession, words: frozenset[str]) -> tuple[int, ...]:
     summaries = {number for word in words for number in _by_word(db, "made", word)}
     # no search finds a bulletin: it has no pieces
     bulletins = {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(words_in(text))}
     return tuple(sorted(summaries | bulletins))
 
 
-def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> set[int]:
+def _by_word(db: SqliteSession, statement: str, word: str, *bound: int | None) -> set[int]:
     """The memories that hold a word as it is, found by its stem."""
     return {row[0] for row in every(db, SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
 
 
-def _revived(db: SqlSession, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+def _revived(db: SqliteSession, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
     buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
     for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_score import numbers, own_terms, stems
 from keepsaid.adapters.sqlite.query import every, load, only
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.text.chunks import grams, pieces, said_words
 
 BEFORE, AFTER = 2, 1
@@ -36,7 +36,7 @@ class _Stale:
     beside: bool
 
 
-def settle(db: SqlSession) -> None:
+def settle(db: SqliteSession) -> None:
     """Make the pieces of all that changed anew, in the transaction that changed it."""
     rows: list[tuple[Any, ...]] = every(db, _SQL["stale"])
     stale = [_Stale(*row) for row in rows]
@@ -52,7 +52,7 @@ def settle(db: SqlSession) -> None:
     db.execute(_SQL["settled"])
 
 
-def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
+def _made(db: SqliteSession, memory: _Stale) -> Iterator[dict[str, Any]]:
     """The pieces of a memory; what stands around one are its neighbours in the text, then those of the lane."""
     bodies = pieces(memory.text)
     before, after = _beside(db, memory) if memory.beside else ([], [])
@@ -80,14 +80,14 @@ def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
         }
 
 
-def _beside(db: SqlSession, memory: _Stale) -> tuple[list[str], list[str]]:
+def _beside(db: SqliteSession, memory: _Stale) -> tuple[list[str], list[str]]:
     place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
     before = [str(text) for (text,) in every(db, _SQL["before"], {**place, "count": BEFORE})]
     after = [str(text) for (text,) in every(db, _SQL["after"], {**place, "count": AFTER})]
     return before[::-1], after
 
 
-def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
+def settled(db: SqliteSession, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
     """Upkeep: what another program changed is settled too, and terms are counted, some at a time."""
     if every(db, _SQL["any_stale"]):
         with db:
@@ -97,7 +97,7 @@ def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signatu
         count_terms(db)
 
 
-def count_terms(db: SqlSession, most: int = _COUNTED_AT_ONCE) -> bool:
+def count_terms(db: SqliteSession, most: int = _COUNTED_AT_ONCE) -> bool:
     """Count some terms anew, behind those that were counted last; returns whether that was all, or nothing is new."""
     counted, reached = only(db, _SQL["counted"])
     (pieces_now,) = only(db, _SQL["pieces_about"])

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import memory_text, memory_upkeep
 from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, storable
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Kind, Listener, Memory
 from keepsaid.domain.search import Narrowing
 from keepsaid.text.words import Rarity, root, spelled, topic
@@ -37,14 +37,14 @@ class SqliteArchive:
         return await self._readers.run(_fetch, listener, tuple(ids), as_of)
 
 
-def _search(db: SqlSession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+def _search(db: SqliteSession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
     wanted = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
     rows: list[tuple[Any, ...]] = every(db, SQL["archived"], wanted)
     return tuple(Found(id_, shared / len(stems)) for id_, shared in rows)
 
 
-def _fetch(db: SqlSession, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
+def _fetch(db: SqliteSession, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
     return tuple(memories(db, SQL["fetch"], wanted))
 
@@ -67,7 +67,7 @@ class SqliteReminding:
         return await self._readers.run(memory_upkeep.alike, tuple(ids), above)
 
 
-def _important(db: SqlSession, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
+def _important(db: SqliteSession, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
     return tuple(memories(db, MEMORY["find_important"], wanted))
 
@@ -94,18 +94,18 @@ class SqliteLibrary:
         return await self._readers.run(_around, listener, memory, each)
 
 
-def _narrowed(db: SqlSession, listener: Listener, ids: tuple[int, ...], to: Narrowing) -> Sequence[int]:
+def _narrowed(db: SqliteSession, listener: Listener, ids: tuple[int, ...], to: Narrowing) -> Sequence[int]:
     limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of}
     return [row[0] for row in every(db, LIBRARY["narrowed"], {**bound(listener), **limits, "ids": json.dumps(ids)})]
 
 
-def _sources(db: SqlSession, listener: Listener, of: Memory, limit: int) -> Sequence[Memory]:
+def _sources(db: SqliteSession, listener: Listener, of: Memory, limit: int) -> Sequence[Memory]:
     keys = [of.new.key] if of.new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in of.new.sources]
     wanted = {"keys": json.dumps([storable(key) for key in keys]), "limit": max(0, limit)}
     return memories(db, LIBRARY["sources"], {**bound(listener), **wanted})
 
 
-def _around(db: SqlSession, listener: Listener, of: Memory, each: int) -> Sequence[Memory]:
+def _around(db: SqliteSession, listener: Listener, of: Memory, each: int) -> Sequence[Memory]:
     if of.new.lane is None or of.new.kind is not Kind.EPISODE:
         return []
     names = ("of_channel", "of_account", "of_conversation", "of_key")

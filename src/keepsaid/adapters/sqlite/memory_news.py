@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sqlite.query import every, load, run
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.fact import DropNews, Happened, News
 from keepsaid.domain.memory import Kind
@@ -68,10 +68,10 @@ class SqliteNews:
         await self._writer.apply(DropNews(until))
 
 
-def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
+def _waiting(db: SqliteSession, limit: int) -> tuple[News, ...]:
     return tuple(News(n, of, Happened(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,)))
 
 
-def drop(db: SqlSession, commit: DropNews) -> int:
+def drop(db: SqliteSession, commit: DropNews) -> int:
     """Apply one commit."""
     return run(db, SQL["told"], (commit.until,))

@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import audience, bound, memories, statements, storable
 from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
@@ -55,7 +55,7 @@ class SqlitePeople:
         return await self._readers.run(_seen, limit)
 
 
-def join(db: SqlSession, commit: JoinPeople) -> Person | None:
+def join(db: SqliteSession, commit: JoinPeople) -> Person | None:
     """Apply one commit: who is in a person already brings all of it along."""
     names = json.dumps([storable(name) for name in commit.names], ensure_ascii=False)
     had = [str(row[0]) for row in every(db, SQL["persons"], (names,))]
@@ -70,7 +70,7 @@ def join(db: SqlSession, commit: JoinPeople) -> Person | None:
     return joined
 
 
-def split(db: SqlSession, commit: SplitPerson) -> bool:
+def split(db: SqliteSession, commit: SplitPerson) -> bool:
     """Apply one commit: who is left alone is no person of several any more."""
     left = every(db, SQL["leave"], (storable(commit.name),))
     for row in left:
@@ -78,12 +78,12 @@ def split(db: SqlSession, commit: SplitPerson) -> bool:
     return bool(left)
 
 
-def joined_with(db: SqlSession, name: str) -> tuple[str, ...]:
+def joined_with(db: SqliteSession, name: str) -> tuple[str, ...]:
     """All that are the same person, sorted, itself among them."""
     return tuple(str(row[0]) for row in every(db, SQL["same"], (storable(name),))) or (storable(name),)
 
 
-def listed(db: SqlSession) -> tuple[Person, ...]:
+def listed(db: SqliteSession) -> tuple[Person, ...]:
     """All persons that were joined, in the order of their ids."""
     return tuple(_persons(every(db, SQL["everybody"])))
 
@@ -93,7 +93,7 @@ def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
     return [Person(person, tuple(Joined(*row[1:]) for row in joined)) for person, joined in grouped]
 
 
-def _seen(db: SqlSession, limit: int) -> tuple[Seen, ...]:
+def _seen(db: SqliteSession, limit: int) -> tuple[Seen, ...]:
     rows: list[tuple[Any, ...]] = every(db, SQL["seen"], {"limit": max(1, limit)})
     return tuple(Seen(*row) for row in rows[: max(0, limit)])
 
@@ -121,7 +121,7 @@ class SqliteHearing:
         return await self._readers.run(_widened, listener, memory_id)
 
 
-def widen(db: SqlSession, commit: WidenMemory) -> Widened | Refusal:
+def widen(db: SqliteSession, commit: WidenMemory) -> Widened | Refusal:
     """Apply one commit; what is heard as far already is left as it is, and noted no more."""
     found = memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})
     if not found:
@@ -145,5 +145,5 @@ def widen(db: SqlSession, commit: WidenMemory) -> Widened | Refusal:
     return told
 
 
-def _widened(db: SqlSession, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
+def _widened(db: SqliteSession, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
     return tuple(Widened(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id}))

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_learning import SPARE_IDS, hold, learned, statements_of
 from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, without_secrets
 from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.attributes import single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
@@ -124,21 +124,21 @@ class SqliteTruth:
         return tuple(self._ids.next() for _ in range(count))
 
 
-def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
+def _history(db: SqliteSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
     return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
 
 
-def pin(db: SqlSession, commit: Pin) -> bool:
+def pin(db: SqliteSession, commit: Pin) -> bool:
     """Apply one commit."""
     return bool(every(db, SQL["pin"], {"id": commit.memory_id, "pinned": commit.pinned}))
 
 
-def confirm(db: SqlSession, commit: Confirm) -> bool:
+def confirm(db: SqliteSession, commit: Confirm) -> bool:
     """Apply one commit."""
     return bool(every(db, SQL["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
-def put_away(db: SqlSession, commit: PutAway) -> tuple[int, ...]:
+def put_away(db: SqliteSession, commit: PutAway) -> tuple[int, ...]:
     """Apply one commit."""
     wanted = {"ids": json.dumps(commit.memory_ids), "kinds": json.dumps(sorted(LEARNABLE)), "at": commit.at}
     rows = every(db, SQL["bring_back" if commit.back else "put_away"], wanted)
@@ -146,7 +146,7 @@ def put_away(db: SqlSession, commit: PutAway) -> tuple[int, ...]:
     return tuple(sorted(int(str(row[0])) for row in rows))
 
 
-def correct(db: SqlSession, commit: Correct) -> Learnt:
+def correct(db: SqliteSession, commit: Correct) -> Learnt:
     """Apply one commit."""
     old = next(iter(memories(db, SQL["corrected"], {"id": commit.memory_id})), None)
     if old is None or old.new.kind not in LEARNABLE:
@@ -174,7 +174,7 @@ def correct(db: SqlSession, commit: Correct) -> Learnt:
     return done
 
 
-def merge(db: SqlSession, commit: Merge) -> bool:
+def merge(db: SqliteSession, commit: Merge) -> bool:
     """Apply one commit."""
     wanted = (commit.into, *commit.others)
     rows: list[tuple[Any, ...]]
@@ -245,7 +245,7 @@ class _Standing(NamedTuple):
     since: int
 
 
-def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
+def _undecided(db: SqliteSession, after: int, limit: int) -> Undecided:
     wanted = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
     rows: list[tuple[Any, ...]] = every(db, MEMORY_PAIRS["undecided"], wanted)
     found: list[Pair] = []
@@ -268,7 +268,7 @@ def _pairs(row: tuple[Any, ...]) -> list[Pair]:
     return [Pair(came, kept, (other, text), (then, since), equal)]
 
 
-def rule(db: SqlSession, commit: RulePairs) -> int:
+def rule(db: SqliteSession, commit: RulePairs) -> int:
     """Apply one commit."""
     new = 0
     for one in commit.rulings:
@@ -280,7 +280,7 @@ def rule(db: SqlSession, commit: RulePairs) -> int:
     return new
 
 
-def _do(db: SqlSession, one: Ruled, at: int) -> None:
+def _do(db: SqliteSession, one: Ruled, at: int) -> None:
     older, newer = (_Standing(*only(db, MEMORY_PAIRS["standing"], (id_,))) for id_ in (one.older, one.newer))
     match one.ruling:
         case Ruling.SAME:
@@ -296,7 +296,7 @@ def _do(db: SqlSession, one: Ruled, at: int) -> None:
             pass
 
 
-def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:
+def _joined(db: SqliteSession, into: int, other: int, at: int) -> bool:
     """Have one stand for both, with the evidence and sources of both; one without a slot says what fills the other's.
 
     False, and nothing done, where something else held between them.

@@ -9,9 +9,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.query import every, load
-from keepsaid.adapters.sqlite.sealing import altered
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
@@ -56,19 +55,19 @@ def _whole(sql: str, parts: Mapping[str, str]) -> str:
 SQL = statements("memory")
 
 
-def rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
+def rows(db: SqliteSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     """All rows of a named statement of memory."""
     return every(db, SQL[statement], bindings)
 
 
-def memories(db: SqlSession, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
+def memories(db: SqliteSession, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
     """The memories that a statement finds, without those that are not what was written: these are logged."""
     return [memory(row) for row in intact(db, every(db, sql, bindings))]
 
 
-def intact(db: SqlSession, found: Sequence[Row]) -> list[Row]:
+def intact(db: SqliteSession, found: Sequence[Row]) -> list[Row]:
     """The rows that begin with the id of a memory, without those of memories that are not what was written."""
-    damaged = altered(db, "memory", [row[0] for row in found])
+    damaged = db.altered("memory", [row[0] for row in found])
     for id_ in damaged:
         _log.error("memory %d is not what was stored: it is left out", id_, extra={"code": MessageDamaged.code})
     return [row for row in found if row[0] not in damaged] if damaged else list(found)

@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_aside import SqliteAside
@@ -32,6 +30,7 @@ from keepsaid.adapters.sqlite.memory_upkeep import SqliteUpkeep
 from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembedded
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Ledger, Writer
 from keepsaid.domain.learning import Learnt
@@ -173,7 +172,7 @@ async def open_memories(
     return SqliteMemories(writer, readers, ids, (readers, writer), redactor, tombs)
 
 
-def _open(path: Path) -> apsw.Connection:
+def _open(path: Path) -> SqliteSession:
     with ExitStack() as stack:
         look(path, ("memory",))
         db = open_writer(path)
@@ -183,7 +182,7 @@ def _open(path: Path) -> apsw.Connection:
         return db
 
 
-def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limit: int) -> tuple[Memory, ...]:
+def _find(db: SqliteSession, listener: Listener, kinds: tuple[Kind, ...], limit: int) -> tuple[Memory, ...]:
     wanted: dict[str, Any] = {**bound(listener), "limit": max(0, limit)}
     if not kinds:
         return tuple(memories(db, SQL["find"], wanted))
@@ -193,14 +192,14 @@ def _find(db: apsw.Connection, listener: Listener, kinds: tuple[Kind, ...], limi
     return tuple(found[: wanted["limit"]])
 
 
-def _get(db: apsw.Connection, listener: Listener, memory_id: int) -> Memory | None:
+def _get(db: SqliteSession, listener: Listener, memory_id: int) -> Memory | None:
     return next(iter(memories(db, SQL["get"], {**bound(listener), "id": memory_id})), None)
 
 
-def _fetch(db: apsw.Connection, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
+def _fetch(db: SqliteSession, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
     return tuple(memories(db, SQL["fetch"], wanted))
 
 
-def _counts(db: apsw.Connection) -> dict[str, int]:
+def _counts(db: SqliteSession) -> dict[str, int]:
     return {str(kind): int(count) for kind, count in rows(db, "counts", {})}

@@ -17,6 +17,7 @@ from keepsaid.adapters.sqlite.memory_index import AFTER, BEFORE, KNOWN
 from keepsaid.adapters.sqlite.memory_rows import bound, rows
 from keepsaid.adapters.sqlite.memory_score import MOST, number, numbers, scores
 from keepsaid.adapters.sqlite.memory_words import best, outside, stretches
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.chunks import grams
 from keepsaid.text.normal import normalise
@@ -99,9 +100,7 @@ class _Asked:
     depth: int
 
 
-def search(
-    db: apsw.Connection, listener: Listener, query: str, limit: int, *, capped: bool = True
-) -> tuple[Found, ...]:
+def search(db: SqliteSession, listener: Listener, query: str, limit: int, *, capped: bool = True) -> tuple[Found, ...]:
     """The best matches the listener may hear; of equal ones the newer first, then the larger id.
 
     A score is a share of what a memory would have that is full of every word of the query. Not `capped`, every word is
@@ -140,7 +139,7 @@ def _asked(
     return _Asked(words, idf, read, there or (), max(depth, limit))
 
 
-def rarity(db: apsw.Connection, text: str) -> Rarity:
+def rarity(db: SqliteSession, text: str) -> Rarity:
     """In how many pieces the words of a text stand; of those that say nothing, or stand in none, nothing is told."""
     words = _words(db, text)
     if not words:
@@ -206,7 +205,7 @@ def _apart(found: Iterable[_Row]) -> list[_Row]:
     return list(first.values())
 
 
-def _best(db: apsw.Connection, listener: Listener, asked: _Asked) -> tuple[list[_Weighed], bool]:
+def _best(db: SqliteSession, listener: Listener, asked: _Asked) -> tuple[list[_Weighed], bool]:
     """The pieces that match best and are heard, with what stands around them, and whether more match than that.
 
     What is known has a share of its own, and where most repeat one another more are looked at: a question that was
@@ -220,7 +219,7 @@ def _best(db: apsw.Connection, listener: Listener, asked: _Asked) -> tuple[list[
 
 
 def _with_known(
-    db: apsw.Connection, listener: Listener, bindings: dict[str, Any], asked: _Asked, heard: list[_Row]
+    db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _Asked, heard: list[_Row]
 ) -> list[_Row]:
     """Where more match than were looked at: those that repeat no other, and enough of what is known."""
     apart = _apart(heard)
@@ -233,7 +232,7 @@ def _with_known(
     return apart
 
 
-def _top(db: apsw.Connection, listener: Listener, bindings: dict[str, Any], asked: _Asked) -> tuple[int, list[_Row]]:
+def _top(db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _Asked) -> tuple[int, list[_Row]]:
     """How many pieces match best, up to the depth, and those of them that are heard.
 
     First only among the best of all, because whether a piece is heard stands in its row, and rows are spread
@@ -247,7 +246,7 @@ def _top(db: apsw.Connection, listener: Listener, bindings: dict[str, Any], aske
     return len(top), heard
 
 
-def _matches(db: apsw.Connection, asked: _Asked) -> list[int]:
+def _matches(db: SqliteSession, asked: _Asked) -> list[int]:
     """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
     found = best(db, asked.there, asked.read, asked.depth) if asked.there else []
     [(newest,)] = rows(db, "pieces_about", {})
@@ -259,11 +258,11 @@ def _matches(db: apsw.Connection, asked: _Asked) -> list[int]:
     return found
 
 
-def _heard(db: apsw.Connection, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
+def _heard(db: SqliteSession, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
     return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps(top)})
 
 
-def _with_beside(db: apsw.Connection, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
+def _with_beside(db: SqliteSession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
     """What is heard, and the pieces that the best lend their words to, which the same listeners hear."""
     found = _weighed(worth, heard)
     lending = [row[-1] for _, row in nlargest(_LENDING, found, key=_score_then_id)]
@@ -280,7 +279,7 @@ def _weighed(worth: Mapping[int, float], found: list[_Row]) -> list[_Weighed]:
     return list(zip(scores(worth, list(map(_SCORED, found))), found, strict=True))
 
 
-def _words(db: apsw.Connection, query: str) -> dict[str, str]:
+def _words(db: SqliteSession, query: str) -> dict[str, str]:
     """The query's words as they were written, by their stems; a word holds nothing that FTS5 could read as syntax."""
     text = normalise(query)
     raw = text.encode()
@@ -298,7 +297,7 @@ def _words(db: apsw.Connection, query: str) -> dict[str, str]:
     return found
 
 
-def _counted(db: apsw.Connection, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
+def _counted(db: SqliteSession, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
     """The terms that any memory has, rarest first, and the number of pieces."""
     bindings = {"terms": json.dumps(list(words), ensure_ascii=False)}
     [(pieces,)] = rows(db, "counted", {})

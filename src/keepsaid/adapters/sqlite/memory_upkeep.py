@@ -9,11 +9,12 @@ from itertools import groupby
 from time import monotonic
 from typing import Any
 
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.session import Row
 from keepsaid.adapters.sqlite.memory_index import count_terms, settle
 from keepsaid.adapters.sqlite.memory_rows import space_names
 from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.search import VectorSpace
@@ -35,7 +36,7 @@ from keepsaid.ports.store_views import Operations
 SQL = load("memory_alike")
 
 
-def alike(db: SqlSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
+def alike(db: SqliteSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
     """Pairs of memories, the smaller id first, each of whose pieces has one of the other's nearer than `above`.
 
     Compared in the newest space in which both have vectors; a memory that has none is like no other.
@@ -107,7 +108,7 @@ class SqliteUpkeep:
         return await self._readers.run(_holdings)
 
 
-def maintain(db: SqlSession, step: Maintain) -> Stepped:
+def maintain(db: SqliteSession, step: Maintain) -> Stepped:
     """Apply one commit: piece after piece, until enough was looked at or it took long enough."""
     row = one(db, MEMORY_UPKEEP["standing"], (step.task,))
     begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
@@ -126,7 +127,7 @@ def maintain(db: SqlSession, step: Maintain) -> Stepped:
     return done
 
 
-def _fade(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _fade(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Importance fades, and what is left of too little is archived: a few at a step."""
     rows = _memories(db, after, step.limit)
     faded, gone = _fading(rows, step)
@@ -144,7 +145,7 @@ def _fade(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
 
 
-def _memories(db: SqlSession, after: int, limit: int) -> list[Row]:
+def _memories(db: SqliteSession, after: int, limit: int) -> list[Row]:
     """Memories by id, as what fades is told of; in one row, so that the interpreter's lock is given up but once."""
     found: list[Row] = json.loads(only(db, MEMORY_UPKEEP["memories"], (after, limit))[0])
     return found
@@ -162,14 +163,14 @@ def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple
     return faded, gone
 
 
-def _ended(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _ended(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """What held until a time that is over holds no more, although nothing took its place."""
     over = every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))
     db.executemany(LOOSE_SQL["end"], over)
     return after, Stepped(len(over), len(over), over=len(over) < step.limit)
 
 
-def _bulletins(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _bulletins(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Bulletins that tell of what holds no more go; the next turn of their scope has them made anew."""
     gone = every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))
     db.executemany(LOOSE_SQL["withdraw"], gone)
@@ -178,7 +179,7 @@ def _bulletins(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped
     return after, Stepped(len(gone), len(gone), over=len(gone) < step.limit)
 
 
-def _sweep(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _sweep(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """What leads to nothing."""
     upto, looked = only(db, LOOSE_SQL[step.task], (after, step.limit))
     if upto is None:
@@ -190,13 +191,13 @@ def _sweep(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return upto, Stepped(looked, len(loose), over=looked < step.limit)
 
 
-def loose_in(db: SqlSession, task: Task, after: int, upto: int) -> list[Row]:
+def loose_in(db: SqliteSession, task: Task, after: int, upto: int) -> list[Row]:
     """What leads to nothing in one stretch of a table; each row begins with the id it is known by."""
     found: list[Row] = every(db, LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto})
     return found
 
 
-def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _spaces(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Vectors of former spaces, once the one that serves is filled."""
     former = _former(db, step.space)
     if not former:
@@ -209,14 +210,14 @@ def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
 
 
-def _former(db: SqlSession, space: VectorSpace | None) -> list[int]:
+def _former(db: SqliteSession, space: VectorSpace | None) -> list[int]:
     if space is None:
         return []
     found: list[tuple[Any, ...]] = every(db, MEMORY_UPKEEP["former"], space_names(space))
     return [int(row[0]) for row in found]
 
 
-def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _terms(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """In how many pieces each term stands, counted anew."""
     before = db.total_changes()
     over = count_terms(db, _TERMS_EACH * step.limit)
@@ -224,7 +225,7 @@ def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return after + counted, Stepped(counted, counted, over=over)
 
 
-_TASKS: dict[Task, Callable[[SqlSession, Maintain, int], tuple[int, Stepped]]] = {
+_TASKS: dict[Task, Callable[[SqliteSession, Maintain, int], tuple[int, Stepped]]] = {
     Task.FADE: _fade,
     Task.ENDED: _ended,
     Task.BULLETINS: _bulletins,
@@ -234,12 +235,12 @@ _TASKS: dict[Task, Callable[[SqlSession, Maintain, int], tuple[int, Stepped]]] =
 }
 
 
-def _runs(db: SqlSession) -> tuple[TaskRun, ...]:
+def _runs(db: SqliteSession) -> tuple[TaskRun, ...]:
     found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
     return tuple(found[task] for task in Task if task in found)
 
 
-def _outstanding(db: SqlSession, step: Maintain) -> Outstanding:
+def _outstanding(db: SqliteSession, step: Maintain) -> Outstanding:
     fading, archived, after = 0, 0, 0
     while rows := _memories(db, after, PIECE):
         faded, gone = _fading(rows, step)
@@ -254,11 +255,11 @@ def _outstanding(db: SqlSession, step: Maintain) -> Outstanding:
     return Outstanding(found, archived)
 
 
-def _holdings(db: SqlSession) -> Holdings:
+def _holdings(db: SqliteSession) -> Holdings:
     told = only(db, MEMORY_UPKEEP["counts"])
     counts = dict(zip(map(str, told[::2]), map(int, told[1::2]), strict=True))
     return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), counts, _runs(db))
 
 
-def _counted(db: SqlSession, statement: str) -> dict[str, int]:
+def _counted(db: SqliteSession, statement: str) -> dict[str, int]:
     return {str(what): int(count) for what, count in every(db, MEMORY_UPKEEP[statement])}

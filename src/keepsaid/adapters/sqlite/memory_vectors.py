@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.memory_codes import Codes, Mask, least, longer
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
-from keepsaid.adapters.sqlite.query import every, load, numbers, only
+from keepsaid.adapters.sqlite.query import every, load, only
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.search import Reached, Unembedded, VectorSpace
 from keepsaid.ports.failpoints import point
@@ -28,7 +28,7 @@ _RANGE = 1_024
 """Ids that one block spans; the trigger `vector_delete` counts by the same number."""
 
 
-def pack(db: SqlSession, finish: bool) -> None:
+def pack(db: SqliteSession, finish: bool) -> None:
     """Upkeep: make a block that is not there, or all of them.
 
     While maintenance archives, it takes vectors out of the same blocks step by step: they are made anew after it.
@@ -46,7 +46,7 @@ def pack(db: SqlSession, finish: bool) -> None:
             return
 
 
-def opened(db: SqlSession, space: int, dimension: int) -> Codes:
+def opened(db: SqliteSession, space: int, dimension: int) -> Codes:
     """All vectors of a space by their signs, as this snapshot has them: from blocks, and the rest row by row."""
     from keepsaid.adapters.sqlite.memory_codes import Codes  # noqa: PLC0415 - imports numpy
 
@@ -63,7 +63,7 @@ def opened(db: SqlSession, space: int, dimension: int) -> Codes:
     return codes
 
 
-def _unpacked(db: SqlSession, ranges: int) -> Iterator[tuple[int, int, int]]:
+def _unpacked(db: SqliteSession, ranges: int) -> Iterator[tuple[int, int, int]]:
     """Spaces, their dimensions, and the ranges they have no block of."""
     spaces: list[tuple[Any, ...]] = every(db, _SQL["dimensions"])
     for space, dimension in spaces:
@@ -71,18 +71,18 @@ def _unpacked(db: SqlSession, ranges: int) -> Iterator[tuple[int, int, int]]:
         yield from ((space, dimension, number) for number in range(ranges) if number not in there)
 
 
-def _numbers(db: SqlSession, space: int) -> set[int]:
+def _numbers(db: SqliteSession, space: int) -> set[int]:
     return {int(str(row[0])) for row in every(db, _SQL["block_numbers"], (space,))}
 
 
-def _block(db: SqlSession, space: int, dimension: int, number: int) -> tuple[object, ...]:
+def _block(db: SqliteSession, space: int, dimension: int, number: int) -> tuple[object, ...]:
     for signs in _of_rows(db, space, dimension, number):
         parts = (signs.ids, signs.memories, signs.audiences, signs.planes)
         return (space, number, len(signs.ids), *(part.tobytes() for part in parts))
     return (space, number, 0, b"", b"", b"", b"")
 
 
-def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterator[Signs]:
+def _of_rows(db: SqliteSession, space: int, dimension: int, number: int) -> Iterator[Signs]:
     """The signs of a range that has any vector of the space."""
     from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy
 
@@ -102,7 +102,7 @@ def _signs(row: tuple[Any, ...], dimension: int) -> Signs:
 
 
 Floats = NDArray[np.float32]
-Read = Callable[[SqlSession, Sequence[int]], tuple[list[int], Floats]]
+Read = Callable[[SqliteSession, Sequence[int]], tuple[list[int], Floats]]
 
 _LISTENERS = 4
 """So many listeners' vectors are kept: 30 MB each at most, for 20,000 of 384 numbers."""
@@ -151,7 +151,7 @@ class Wholes:
         self._read = read
         self._of: dict[tuple[int, ...] | None, Whole] = {}
 
-    def of(self, db: SqlSession, audiences: tuple[int, ...] | None, codes: Codes) -> Whole:
+    def of(self, db: SqliteSession, audiences: tuple[int, ...] | None, codes: Codes) -> Whole:
         """What these audiences hear."""
         whole = self._of.pop(audiences, None) or Whole()
         self._of[audiences] = whole
@@ -209,7 +209,7 @@ class VectorIndex:
         self._held: dict[int, _Held] = {}
 
     def search(
-        self, db: SqlSession, listener: Listener, space: VectorSpace, query: bytes, limit: int
+        self, db: SqliteSession, listener: Listener, space: VectorSpace, query: bytes, limit: int
     ) -> tuple[Found, ...]:
         """The nearest memories that are heard; of equal ones the larger id first.
 
@@ -238,7 +238,7 @@ class VectorIndex:
         there = [(near.rows[id_], cosine) for id_, cosine in zip(read, cosines, strict=True)]
         return _ranked(there, float(mean @ asked) if mean.size else 0.0, limit)
 
-    def _follow(self, db: SqlSession, space: int, dimension: int) -> _Held:
+    def _follow(self, db: SqliteSession, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
         from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy  # noqa: PLC0415 - imports numpy
 
@@ -277,7 +277,7 @@ def _ranked(there: Sequence[tuple[int, float]], background: float, limit: int) -
     return tuple(Found(memory, score) for score, memory in ranked[:limit] if score > 0)
 
 
-def _mean(db: SqlSession, means: dict[tuple[int, ...], Any], sample: tuple[int, ...]) -> Any:
+def _mean(db: SqliteSession, means: dict[tuple[int, ...], Any], sample: tuple[int, ...]) -> Any:
     """The mean vector of a sample; its cosine is the mean of theirs."""
     mean = means.pop(sample, None)
     if mean is None:
@@ -291,23 +291,23 @@ def _mean(db: SqlSession, means: dict[tuple[int, ...], Any], sample: tuple[int, 
     return mean
 
 
-def _read(db: SqlSession, ids: Sequence[int]) -> tuple[list[int], Any]:
+def _read(db: SqliteSession, ids: Sequence[int]) -> tuple[list[int], Any]:
     """Vectors read back, with their ids: those that are gone in this snapshot are not there to be read."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_by_id"], (numbers(ids),)) if ids else []
+    rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_by_id"], (db.numbers(ids),)) if ids else []
     stored = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
     return [row[0] for row in rows], stored.reshape(len(rows), -1 if rows else 0)
 
 
-def unembedded(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:
+def unembedded(db: SqliteSession, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:
     """Pieces without a vector in a space, by id."""
     named = {**space_names(space), "after": after, "limit": limit}
     rows: list[tuple[Any, ...]] = every(db, _SQL["unembedded"], named)
     return tuple(Unembedded(*row) for row in rows)
 
 
-def spaces(db: SqlSession) -> tuple[Reached, ...]:
+def spaces(db: SqliteSession) -> tuple[Reached, ...]:
     """The spaces there are, and how far each reached; the furthest first."""
     rows: list[tuple[Any, ...]] = every(db, _SQL["spaces"])
     return tuple(Reached(VectorSpace(*row[:4]), row[4]) for row in rows)

@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite.query import every, load, numbers, only
+from keepsaid.adapters.sqlite.query import every, load, only
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ class _Making:
     written: int = 0
 
 
-_making: WeakKeyDictionary[SqlSession, _Making] = WeakKeyDictionary()
+_making: WeakKeyDictionary[SqliteSession, _Making] = WeakKeyDictionary()
 """How far each writer is; lost, it begins with the stretch anew."""
 
 
-def pack_words(db: SqlSession, finish: bool) -> None:
+def pack_words(db: SqliteSession, finish: bool) -> None:
     """Upkeep: a step towards the blocks of a full stretch that has none, or all of them; waits for the archive."""
     while finish or not every(db, _SQL["archiving"]):
         full, there = only(db, _SQL["full"], (STRETCH,))
@@ -77,13 +77,13 @@ def pack_words(db: SqlSession, finish: bool) -> None:
             return
 
 
-def _begun(db: SqlSession, full: int) -> _Making:
+def _begun(db: SqliteSession, full: int) -> _Making:
     known = set(stretches(db))
     number = next(one for one in range(full) if one not in known)
     return _Making(number, number * STRETCH)
 
 
-def _read_on(db: SqlSession, making: _Making) -> None:
+def _read_on(db: SqliteSession, making: _Making) -> None:
     rows = every(db, _SQL["pieces"], (making.upto, making.upto + _READ_EACH))
     if rows:
         making.pieces += len(rows)
@@ -91,7 +91,7 @@ def _read_on(db: SqlSession, making: _Making) -> None:
     making.upto += _READ_EACH
 
 
-def _write_on(db: SqlSession, making: _Making) -> bool:
+def _write_on(db: SqliteSession, making: _Making) -> bool:
     """Write some blocks; returns whether there are more. None is, once a piece that was read went: none ever comes."""
     number, first = making.number, making.number * STRETCH
     if not making.written:
@@ -112,7 +112,7 @@ def _write_on(db: SqlSession, making: _Making) -> bool:
     return False
 
 
-def stretches(db: SqlSession) -> list[int]:
+def stretches(db: SqliteSession) -> list[int]:
     """The stretches that have their blocks, in order."""
     return [int(row[0]) for row in every(db, _SQL["stretches"])]
 
@@ -128,7 +128,7 @@ def outside(there: Sequence[int], newest: int) -> Iterator[tuple[int, int]]:
         yield begin, newest + 1
 
 
-def best(db: SqlSession, there: Sequence[int], worth: Mapping[int, float], depth: int) -> list[int]:
+def best(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float], depth: int) -> list[int]:
     """The pieces of these stretches that match best, by what each word is worth; of equal ones the larger id first."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
@@ -146,7 +146,7 @@ def best(db: SqlSession, there: Sequence[int], worth: Mapping[int, float], depth
     return found
 
 
-def _scored(db: SqlSession, there: Sequence[int], worth: Mapping[int, float]) -> Iterator[tuple[int, NDArray[Any]]]:
+def _scored(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Some stretches at a time: the first of their ids, and what each id from there on comes to."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
@@ -179,12 +179,14 @@ def _stands(words: bytes, asked: Sequence[int], base: int) -> Iterator[tuple[byt
             yield stands, each, base, term, end - start
 
 
-def _blocks(db: SqlSession, there: Sequence[int], worth: Mapping[int, float]) -> Iterator[tuple[int, bytes, list[int]]]:
+def _blocks(
+    db: SqliteSession, there: Sequence[int], worth: Mapping[int, float]
+) -> Iterator[tuple[int, bytes, list[int]]]:
     """Where a stretch begins, one of its blocks, and the words that may stand in it."""
     parts: dict[int, list[int]] = {}
     for term in worth:
         parts.setdefault(term % _PARTS, []).append(term)
-    wanted = numbers([number * _PARTS + part for number in there for part in parts])
+    wanted = db.numbers([number * _PARTS + part for number in there for part in parts])
     for id_, words in every(db, _SQL["words"], (wanted,)):
         yield id_ // _PARTS * STRETCH, words, parts[id_ % _PARTS]
 

@@ -12,6 +12,7 @@ from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, tra
 from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.query import load, migrations, one
 from keepsaid.adapters.sqlite.sealing import keep_sealed
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.config.durable import put_in_place
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.failpoints import point
@@ -20,7 +21,7 @@ from keepsaid.text.normal import digest, without_logins
 SQL = load("schema")
 
 
-def version(db: apsw.Connection, part: str) -> int:
+def version(db: SqliteSession, part: str) -> int:
     """The number of the last migration of a part of the schema; 0 before the first."""
     if not db.table_exists("main", "keepsaid_schema"):
         return 0
@@ -28,7 +29,7 @@ def version(db: apsw.Connection, part: str) -> int:
     return int(row[0]) if row else 0
 
 
-def check(db: apsw.Connection, path: Path, part: str) -> int:
+def check(db: SqliteSession, path: Path, part: str) -> int:
     """The version of the file; raises SchemaTooNew when a newer program wrote it."""
     found, known = version(db, part), migrations(part)[-1][0]
     if found > known:
@@ -61,7 +62,7 @@ def look(path: Path, parts: Sequence[str]) -> None:
         db.close()
 
 
-def migrate(db: apsw.Connection, path: Path, part: str, until: int | None = None) -> None:
+def migrate(db: SqliteSession, path: Path, part: str, until: int | None = None) -> None:
     """Bring a part of the schema to number `until` (the newest by default)."""
     with translated(path):
         found = check(db, path, part)
@@ -77,7 +78,7 @@ def migrate(db: apsw.Connection, path: Path, part: str, until: int | None = None
             keep_sealed(db)
 
 
-def _register(db: apsw.Connection) -> None:
+def _register(db: SqliteSession) -> None:
     """Functions that migrations call."""
 
     def address(*parts: apsw.SQLiteValue) -> str:
@@ -90,7 +91,7 @@ def _register(db: apsw.Connection) -> None:
     db.create_scalar_function("digest", hashed, 2, deterministic=True)
 
 
-def _step(db: apsw.Connection, part: str, number: int, script: str) -> None:
+def _step(db: SqliteSession, part: str, number: int, script: str) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
         db.pragma("application_id", APPLICATION_ID)
@@ -103,14 +104,14 @@ def _step(db: apsw.Connection, part: str, number: int, script: str) -> None:
             db.execute("ROLLBACK")
 
 
-def back_up(db: apsw.Connection, target: Path) -> None:
+def back_up(db: SqliteSession, target: Path) -> None:
     """Copy the open database to `target`, page by page, while others may read and write it."""
     point("backup.before")
     partial = target.with_name(target.name + ".partial")
     partial.unlink(missing_ok=True)
     with ExitStack() as undoing:
         undoing.callback(partial.unlink, missing_ok=True)
-        copy = apsw.Connection(str(partial))
+        copy = SqliteSession(str(partial))
         undoing.callback(copy.close, True)
         with copy.backup("main", db, "main") as backup:
             while not backup.done:

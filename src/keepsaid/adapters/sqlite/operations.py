@@ -8,8 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
-import apsw
-
 from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite import (
     collection,
@@ -37,6 +35,7 @@ from keepsaid.adapters.sqlite.leases import claim
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.schedule_view import SqliteSchedules
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.session_views import SqliteCollections, SqliteContexts, SqliteSessions
 from keepsaid.adapters.sqlite.task_view import SqliteTasks
 from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
@@ -142,12 +141,12 @@ _COMMITS: Mapping[type, ApplyOne] = {
 }
 
 
-def buffer_commits(db: apsw.Connection, tombs: Tombs | None = None) -> CommitTable:
+def buffer_commits(db: SqliteSession, tombs: Tombs | None = None) -> CommitTable:
     """Return how the operational commits are applied to an open, migrated database."""
     intake = Intake(db)
     requests = forgetful.Forgetful(tombs or tombs_beside(Path(db.filename)), intake.undone)
 
-    def dispatch(db: apsw.Connection, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
+    def dispatch(db: SqliteSession, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
         for commit in dispatches:
             intake.routed(commit.lane)
         return routing.dispatch(db, dispatches)
@@ -319,12 +318,12 @@ async def open_operations(path: Path) -> SqliteOperations:
     return SqliteOperations(writer, Readers(path), writer)
 
 
-async def start(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Writer:
+async def start(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> Writer:
     """Open, migrate and start the writer of a file that holds these parts of the schema."""
     return Writer(await asyncio.to_thread(open_ledger, path, parts, table), "+".join(parts))
 
 
-def open_ledger(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Ledger:
+def open_ledger(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> Ledger:
     """Open and migrate a file that holds these parts of the schema, for whoever is to write it."""
     with ExitStack() as undo:
         look(path, parts)

@@ -10,7 +10,6 @@ from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.journal import tell
 from keepsaid.adapters.sqlite.query import every, load, one, only
-from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
 from keepsaid.domain.fact import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address
@@ -65,7 +64,7 @@ def _keep_notice(db: SqlSession, batch_id: int, draft: ReplyDraft, at: int) -> s
 def take(db: SqlSession, commit: TakeReplies) -> tuple[Reply, ...]:
     """Take the first unsettled reply of each conversation that is due."""
     due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
-    damaged = altered(db, "reply", [reply_id for reply_id, _ in due])
+    damaged = db.altered("reply", [reply_id for reply_id, _ in due])
     for reply_id, state in due:
         db.execute(SQL["take"], (reply_id, move("reply", state, "take"), commit.owner))
         _keep_move(db, reply_id, "take", commit.at)

@@ -14,10 +14,9 @@ from hashlib import blake2b
 from pathlib import Path
 from struct import Struct, error
 
-import apsw
-
 from keepsaid.adapters.sqlite.connection import log_of
 from keepsaid.adapters.sqlite.query import load, only
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.errors import LogLost
 
 SQL = load("progress")
@@ -33,7 +32,7 @@ def progress_of(path: Path) -> Path:
 class Progress:
     """Marks a database on its one writer's connection, and repeats each mark in the progress file."""
 
-    def __init__(self, db: apsw.Connection, path: Path) -> None:
+    def __init__(self, db: SqliteSession, path: Path) -> None:
         self._db = db
         self._path = progress_of(path)
         self._is_kept = bool(db.filename) and db.table_exists("main", "store_mark")
@@ -70,7 +69,7 @@ class Progress:
             self._file = None
 
 
-def check_log(db: apsw.Connection | None, path: Path) -> None:
+def check_log(db: SqliteSession | None, path: Path) -> None:
     """Raise LogLost when a database is behind its progress file and its log is missing or empty.
 
     `db` is an open connection, None for a database of no bytes.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import journal, schedules, tasks
 from keepsaid.adapters.sqlite.intake import MARKED_EACH, Intake
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, only, run
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, only, run
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneHistory, PruneRun, Stale
 
@@ -78,13 +78,13 @@ class Pruning:
             return _OTHERS[commit.what](db, commit)
         piece = self._piece(db, commit)
         if piece.rows:
-            db.execute(SQL["forget_messages"], (numbers(tuple(row[1] for row in piece.rows)),))
+            db.execute(SQL["forget_messages"], (db.numbers(tuple(row[1] for row in piece.rows)),))
             db.execute(SQL["count"], (len(piece.rows),))
             _note_lanes(db, piece.rows)
             self._intake.pruned()
         if piece.emptied:
-            db.execute(SQL["forget_steps"], (numbers(tuple(piece.emptied)),))
-            db.execute(SQL["empty"], (numbers(tuple(piece.emptied)), commit.at))
+            db.execute(SQL["forget_steps"], (db.numbers(tuple(piece.emptied)),))
+            db.execute(SQL["empty"], (db.numbers(tuple(piece.emptied)), commit.at))
         if piece.begun is not None:
             db.execute(SQL["begun"], (piece.begun, commit.at))
         return Pruned(len(piece.rows), 0, 0, piece.after)
@@ -94,7 +94,7 @@ class Pruning:
         found = every(db, SQL["settled"], (commit.before, *_place(commit), commit.rows_max))
         rows: dict[int, list[Row]] = defaultdict(list)
         going = _enough(found, commit.rows_max)
-        for row in every(db, SQL["rows_of"], (numbers(going),)) if going else []:
+        for row in every(db, SQL["rows_of"], (db.numbers(going),)) if going else []:
             rows[row[0]].append(row)
         piece = _Piece(after=commit.after)
         left, left_bytes = commit.rows_max, commit.bytes_max
@@ -153,7 +153,7 @@ def _records(db: SqlSession, commit: Prune) -> Pruned:
     found = every(db, SQL["emptied"], (commit.before, *_place(commit), limit))
     if not found:
         return Pruned(0, 0, 0, None)
-    ids = numbers(tuple(row[0] for row in found))
+    ids = db.numbers(tuple(row[0] for row in found))
     for statement in ("unprompt", "forget_steps", "forget_traces", "forget_injections", "forget_replies"):
         db.execute(SQL[statement], (ids,))
     db.execute(SQL["forget_turns"], (ids,))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, TypeVar
-
-import apsw
 
 from keepsaid.adapters.sql.session import Bound, Row, SqlSession
 from keepsaid.errors import MessageDamaged
@@ -128,8 +125,3 @@ def run(db: SqlSession, sql: str, bound: Sequence[object] = ()) -> int:
     """Run a statement that changes rows; returns how many."""
     db.execute(sql, tuple(bound))
     return db.changes()
-
-
-def numbers(values: Sequence[int]) -> object:
-    """Numbers, bound as one value: `IN (SELECT value FROM carray(?))`."""
-    return apsw.carray(array("q", values))

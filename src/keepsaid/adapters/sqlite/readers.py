@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-import apsw
-
 from keepsaid.adapters.sqlite.connection import open_reader, translated
+from keepsaid.adapters.sqlite.session import SqliteSession
 
 _MOMENT_S = 0.05
 
@@ -25,15 +24,15 @@ class Readers:
     def __init__(self, path: Path, count: int = 2) -> None:
         self.path = path
         self._local = threading.local()
-        self._open: list[apsw.Connection] = []
+        self._open: list[SqliteSession] = []
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
 
-    async def run(self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `query` with a connection, off the event loop, inside one snapshot."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
 
-    def _run(self, query: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with translated(self.path):
             db = self._connection()
             db.execute("BEGIN")
@@ -43,8 +42,8 @@ class Readers:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
-    def _connection(self) -> apsw.Connection:
-        db: apsw.Connection | None = getattr(self._local, "db", None)
+    def _connection(self) -> SqliteSession:
+        db: SqliteSession | None = getattr(self._local, "db", None)
         if db is None:
             db = open_reader(self.path)
             self._local.db = db

@@ -9,7 +9,7 @@ from typing import Any
 
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.journal import tell, tell_together
-from keepsaid.adapters.sqlite.query import CHUNK, chunks, every, flat, load, many, numbers, one
+from keepsaid.adapters.sqlite.query import CHUNK, chunks, every, flat, load, many, one
 from keepsaid.adapters.sqlite.task_rows import tell as tell_task
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.commits import Dispatch
@@ -78,9 +78,9 @@ def lane_row(db: SqlSession, lane: Lane) -> tuple[int, int, int]:
 
 def refresh_ready(db: SqlSession, *lane_ids: int) -> None:
     """Name the one batch of each lane that may be claimed: its first open one, unless one is leased."""
-    db.execute(SQL["set_ready"], (numbers(lane_ids),))
+    db.execute(SQL["set_ready"], (db.numbers(lane_ids),))
     if db.changes() < len(lane_ids):
-        db.execute(SQL["clear_ready"], (numbers(lane_ids),))
+        db.execute(SQL["clear_ready"], (db.numbers(lane_ids),))
 
 
 def dispatch(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:

@@ -13,7 +13,6 @@ from typing import Any
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.query import every_replaced, load, one
 from keepsaid.adapters.sqlite.seal import whole
-from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
@@ -73,7 +72,7 @@ def step(row: Row) -> Step:
 def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[Reply]:
     """The replies that a statement finds; one that is not what was written has WITHHELD for its text."""
     found = every_replaced(db, sql, bound)
-    damaged = altered(db, "reply", [row[0] for row in found])
+    damaged = db.altered("reply", [row[0] for row in found])
     return [_withheld(reply(row)) if row[0] in damaged else reply(row) for row in found]
 
 
@@ -84,7 +83,7 @@ def _withheld(damaged: Reply) -> Reply:
 
 def records(db: SqlSession, lane_id: int, found: Sequence[Row]) -> tuple[Record, ...]:
     """Rows of `records_after` of one lane; one that is not what was written has WITHHELD for its text."""
-    damaged = altered(db, "transcript", [row[7] for row in found], lane_id)
+    damaged = db.altered("transcript", [row[7] for row in found], lane_id)
     for position in damaged:
         told = "record %d of lane %d is not what was stored: it is withheld"
         _log.error(told, position, lane_id, extra={"code": MessageDamaged.code})

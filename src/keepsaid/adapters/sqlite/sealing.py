@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sqlite.query import every, load, numbers, one, only
+from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sqlite.query import every, load, one, only
 
 SQL = load("sealing")
 COLUMN = "row_seal"
@@ -85,7 +86,7 @@ class SealedTable:
         return text
 
 
-_tables: WeakKeyDictionary[apsw.Connection, dict[str, SealedTable]] = WeakKeyDictionary()
+_tables: WeakKeyDictionary[SqlSession, dict[str, SealedTable]] = WeakKeyDictionary()
 
 
 def seal_of(*values: apsw.SQLiteValue) -> int:
@@ -107,7 +108,7 @@ def register(db: apsw.Connection) -> None:
     db.create_scalar_function("seal_of", seal_of, deterministic=True)
 
 
-def sealed_tables(db: apsw.Connection) -> dict[str, SealedTable]:
+def sealed_tables(db: SqlSession) -> dict[str, SealedTable]:
     """The tables of an open database that have checksums, by name; read once for each connection."""
     found = _tables.get(db)
     if found is None:
@@ -122,9 +123,8 @@ def sealed_tables(db: apsw.Connection) -> dict[str, SealedTable]:
     return found
 
 
-def keep_sealed(db: apsw.Connection) -> None:
+def keep_sealed(db: SqlSession) -> None:
     """Keep the checksums of an open, migrated database from now on, and make those that are missing."""
-    register(db)
     former, tables = _tables.pop(db, {}), sealed_tables(db).values()
     for table in tables:
         _settle(db, table, _AT_OPEN_MAX)
@@ -138,22 +138,22 @@ def keep_sealed(db: apsw.Connection) -> None:
             db.execute(table.sql("on_update"))
 
 
-def seal_all(db: apsw.Connection) -> int:
+def seal_all(db: SqlSession) -> int:
     """Make every checksum that is missing; returns how many tables lacked some."""
     return sum(_settle(db, table) for table in sealed_tables(db).values())
 
 
-def unsealed(db: apsw.Connection) -> list[str]:
+def unsealed(db: SqlSession) -> list[str]:
     """Names of tables that have rows without a checksum, because they are too large to be sealed at a start."""
     return [table.name for table in sealed_tables(db).values() if _sealed_as(db, table) != table.values()]
 
 
-def _sealed_as(db: apsw.Connection, table: SealedTable) -> str | None:
+def _sealed_as(db: SqlSession, table: SealedTable) -> str | None:
     row = one(db, SQL["sealed_as"], (table.name,))
     return None if row is None else str(row[0])
 
 
-def _settle(db: apsw.Connection, table: SealedTable, most: int | None = None) -> bool:
+def _settle(db: SqlSession, table: SealedTable, most: int | None = None) -> bool:
     """Seal the rows of a table that were sealed over other columns, or not at all; altered ones stay as they are."""
     before = _sealed_as(db, table)
     if before == table.values():
@@ -165,7 +165,7 @@ def _settle(db: apsw.Connection, table: SealedTable, most: int | None = None) ->
     return True
 
 
-def altered(db: apsw.Connection, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
+def altered(db: SqlSession, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
     """Those of the rows, by the last column of their key, that are not what was written.
 
     `outer` are the values of the columns before it.
@@ -173,7 +173,7 @@ def altered(db: apsw.Connection, table: str, keys: Sequence[int], *outer: object
     sealed = sealed_tables(db).get(table)
     if sealed is None or not keys:
         return frozenset()
-    return frozenset(row[0] for row in every(db, sealed.sql("altered"), (*outer, numbers(keys))))
+    return frozenset(row[0] for row in every(db, sealed.sql("altered"), (*outer, db.numbers(keys))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class AlteredRow:
         return f"{self.table} {self.key}" + (" (not UTF-8)" if self.undecodable else "")
 
 
-def every_altered(db: apsw.Connection) -> Iterator[AlteredRow]:
+def every_altered(db: SqlSession) -> Iterator[AlteredRow]:
     """Every row of every table that is not what was written. Reads the whole database."""
     for table in sealed_tables(db).values():
         for row in db.execute(table.sql("every_altered")):

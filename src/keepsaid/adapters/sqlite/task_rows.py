@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sqlite import journal
-from keepsaid.adapters.sqlite.query import every, load, numbers
+from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.task import Task, happened
@@ -51,7 +51,7 @@ def task_of(row: Row) -> Task:
 
 def tasks_of(db: SqlSession, ids: Sequence[int]) -> tuple[Task, ...]:
     """These tasks, by id; those that do not exist are left out."""
-    return tuple(task_of(row) for row in every(db, SQL["of"], (numbers(tuple(ids)),))) if ids else ()
+    return tuple(task_of(row) for row in every(db, SQL["of"], (db.numbers(tuple(ids)),))) if ids else ()
 
 
 def task_or_none(db: SqlSession, task_id: int) -> Task | None:

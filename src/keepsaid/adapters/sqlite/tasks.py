@@ -8,7 +8,7 @@ from collections import deque
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite import steps
 from keepsaid.adapters.sqlite.outbox import keep_for_owner
-from keepsaid.adapters.sqlite.query import every, numbers, one, run
+from keepsaid.adapters.sqlite.query import every, one, run
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.steps import forget_staged
 from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tasks_of, tell
@@ -85,7 +85,7 @@ def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None
     relay = relays and lane_id is not None and task.turn_id is not None
     db.execute(SQL["keep"], (*place, *work, reason, at, at_end, relay, task.expires_at))
     if task.after:
-        db.execute(SQL["keep_after"], (task.id, numbers(task.after)))
+        db.execute(SQL["keep_after"], (task.id, db.numbers(task.after)))
     tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
     if state == "failed":
         tell(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
@@ -274,14 +274,14 @@ def obey(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -
 
 def told_back(db: SqlSession, commit: TellBack) -> int:
     """Results were received in their lanes."""
-    return run(db, SQL["tell_back"], (numbers(commit.task_ids), commit.at))
+    return run(db, SQL["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 
 def kept(db: SqlSession, commit: ResultsKept) -> int:
     """Results are in memory."""
     for task_id in commit.task_ids:
         forget_staged(db, task_id)
-    return run(db, SQL["remembered"], (numbers(commit.task_ids),))
+    return run(db, SQL["remembered"], (db.numbers(commit.task_ids),))
 
 
 def scrub(db: SqlSession, task_id: int, at: int) -> bool:

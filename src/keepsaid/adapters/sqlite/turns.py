@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.busy import SQL as BUSY
 from keepsaid.adapters.sqlite.context import begin_anew
 from keepsaid.adapters.sqlite.journal import tell
 from keepsaid.adapters.sqlite.outbox import keep_reply
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, numbers, one, only
+from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sqlite.routing import SQL as ROUTING
 from keepsaid.adapters.sqlite.routing import lane_id_of, refresh_ready
 from keepsaid.domain.commits import TurnCommit
@@ -215,6 +215,6 @@ def _origins(
     joined = [ref for one, ref, _ in records if one.role is Role.USER and ref.startswith("message:")]
     missing = [int(ref.removeprefix("message:")) for ref in joined if ref not in origins]
     if missing:
-        found = every(db, TURNS["origins"], (numbers(missing),))
+        found = every(db, TURNS["origins"], (db.numbers(missing),))
         origins.update({f"message:{row[0]}": tuple(row[1:]) for row in found})
     return origins

@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.busy import steered as steered_into
 from keepsaid.adapters.sqlite.context import summary_of
 from keepsaid.adapters.sqlite.leases import LEASES
 from keepsaid.adapters.sqlite.leases import SQL as CLAIMS
-from keepsaid.adapters.sqlite.query import every, load, numbers, one, only
+from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.receipts import feedback_of_turn
 from keepsaid.adapters.sqlite.routing import lane_id_of
@@ -89,12 +89,12 @@ def placed(db: SqlSession, messages: Sequence[Message]) -> dict[int, str]:
     """Why messages are in their lanes, where that was inferred."""
     if not messages:
         return {}
-    return dict(every(db, SQL["placed"], (numbers([message.id for message in messages]),)))
+    return dict(every(db, SQL["placed"], (db.numbers([message.id for message in messages]),)))
 
 
 def batch_of(db: SqlSession, batch_id: int) -> tuple[Batch, Row]:
     """A batch, and its row."""
-    row = only(db, CLAIMS["batch"], (numbers((batch_id,)),))
+    row = only(db, CLAIMS["batch"], (db.numbers((batch_id,)),))
     return rows.batch(row), row
 
 

@@ -18,14 +18,15 @@ import apsw
 
 from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, log_of, translated
 from keepsaid.adapters.sqlite.progress import Progress
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError
 from keepsaid.ports.failpoints import point
 
-ApplyOne = Callable[[apsw.Connection, Any], Any]
-Upkeep = Callable[[apsw.Connection, bool], None]
-ApplySet = Callable[[apsw.Connection, Sequence[Any]], Sequence[Any]]
+ApplyOne = Callable[[SqliteSession, Any], Any]
+Upkeep = Callable[[SqliteSession, bool], None]
+ApplySet = Callable[[SqliteSession, Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Ledger:
     What the log holds is moved into the file once that is more than `log_pages`, which takes some 10 ms for a thousand.
     """
 
-    def __init__(self, db: apsw.Connection, path: Path, table: CommitTable, log_pages: int = 1_000) -> None:
+    def __init__(self, db: SqliteSession, path: Path, table: CommitTable, log_pages: int = 1_000) -> None:
         self._db = db
         self._log_pages = log_pages
         self._path = path
@@ -205,7 +206,7 @@ class Ledger:
             self._db.close()
 
 
-def emptied(_db: apsw.Connection, _commit: EmptyLog) -> None:
+def emptied(_db: SqliteSession, _commit: EmptyLog) -> None:
     """Stands for a log that is emptied when the transaction is over."""
 
 

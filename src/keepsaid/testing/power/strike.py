@@ -15,6 +15,7 @@ import apsw
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, start
 from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.power.book import Book
@@ -101,16 +102,16 @@ async def _life(home: Path, medium: Medium, play: Play) -> None:
         await store.close()
 
 
-def _table(mode: Mode, gate: Gate) -> Callable[[apsw.Connection], CommitTable]:
+def _table(mode: Mode, gate: Gate) -> Callable[[SqliteSession], CommitTable]:
     """The commits of the store; the writer waits at the gate after each group, and folds keys more often."""
     groups = count(1)
 
-    def table(db: apsw.Connection) -> CommitTable:
+    def table(db: SqliteSession) -> CommitTable:
         if mode is Mode.NORMAL:
             db.pragma("synchronous", "normal")
         commits = buffer_commits(db)
 
-        def keep_up(db: apsw.Connection, finish: bool) -> None:
+        def keep_up(db: SqliteSession, finish: bool) -> None:
             if not finish:
                 gate.wait()
             for keep in commits.upkeep:

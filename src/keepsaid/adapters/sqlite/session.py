@@ -1,0 +1,32 @@
+"""Session: a connection of SQLite, with what commits and queries ask of whatever database holds the store."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import apsw
+
+from keepsaid.adapters.sqlite.aside import kept_aside, put_back
+from keepsaid.adapters.sqlite.sealing import altered
+
+
+class SqliteSession(apsw.Connection):
+    """What `SqlSession` asks for and apsw's connection has not."""
+
+    def numbers(self, values: Sequence[int]) -> object:
+        """Bind whole numbers as one value, without a copy: `IN (SELECT value FROM carray(?))`."""
+        return apsw.carray(array("q", values))
+
+    def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
+        """Compare rows with their checksums."""
+        return altered(self, table, keys, *outer)
+
+    def kept_aside(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
+        """Record what the block takes away by SQLite's session extension."""
+        return kept_aside(self, number, tables, keep)
+
+    def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
+        """Apply what was recorded, turned round."""
+        return put_back(self, number, read)
