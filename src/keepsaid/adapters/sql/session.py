@@ -5,10 +5,10 @@ Each database adapts its connection to it (`adapters/sqlite/session.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 Row = tuple[Any, ...]
 Bound = Sequence[Any] | Mapping[str, Any]
@@ -31,11 +31,15 @@ class Rows(Protocol):
         ...
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
 class SqlSession(Protocol):
     """Runs statements in the transaction of one commit or one query.
 
-    It never begins, commits or rolls back: the writer and the readers do. An error of the database is raised as the
-    database's own; whoever holds the transaction translates it.
+    Whoever holds the transaction begins and ends it, and translates the errors of the database, which are raised as
+    they are.
     """
 
     def execute(self, sql: str, bound: Bound = (), /) -> Rows:
@@ -76,6 +80,10 @@ class SqlSession(Protocol):
         """
         ...
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """Run the block in a transaction of its own; only for upkeep, which is no commit and no query."""
+        ...
+
     def __enter__(self) -> object:
         """Begin a savepoint."""
         ...
@@ -84,4 +92,12 @@ class SqlSession(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         """Release the savepoint; roll back to it where an error left the block."""
+        ...
+
+
+class SqlReaders(Protocol):
+    """Runs queries on connections that cannot write, each in one snapshot."""
+
+    async def run(self, query: Callable[Concatenate[SqlSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query with a session; raises a StoreError."""
         ...

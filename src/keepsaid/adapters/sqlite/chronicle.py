@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sqlite import intake, rows
 from keepsaid.adapters.sqlite.operations import SqliteLanes
 from keepsaid.adapters.sqlite.query import every, load, one, only
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.views import SQL as VIEWS
 from keepsaid.adapters.sqlite.views import batch_of
 from keepsaid.domain.memory import Source
@@ -25,7 +24,7 @@ _LOOKUPS = {"message": "said", "reply": "answered", "turn": "answered", "finding
 class SqliteTrails:
     """What memories were made from; read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def missing(self, sources: Sequence[Source]) -> frozenset[Source]:

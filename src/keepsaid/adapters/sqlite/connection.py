@@ -141,7 +141,7 @@ def open_writer(path: Path) -> SqliteSession:
         db.pragma("cache_size", -32_000)
         _plan_once(db)
         db.wal_autocheckpoint(0)
-        tombs_beside(path).attach(db)
+        db.attach(tombs_beside(path))
         register(db)
         return db
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
-from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sqlite.forgetting import SQL, wanted_of
 from keepsaid.adapters.sqlite.forgetting_names import work_made, work_named
 from keepsaid.adapters.sqlite.query import every, one, only
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
+from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.adapters.sqlite.views import SQL as VIEWS
-from keepsaid.config.durable import write_file
 from keepsaid.domain.forgetting import (
     Forgetting,
     Held,
@@ -39,7 +34,7 @@ from keepsaid.domain.message import Origin, Trust
 class SqliteForgettings:
     """Requests to forget, and what they reach; read only."""
 
-    def __init__(self, readers: Readers, tombs: Tombs) -> None:
+    def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
         self._readers = readers
         self._tombs = tombs
 
@@ -75,7 +70,7 @@ class SqliteForgettings:
 class SqliteReach:
     """Everything that a wish reaches; read only."""
 
-    def __init__(self, readers: Readers, tombs: Tombs) -> None:
+    def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
         self._readers = readers
         self._tombs = tombs
 
@@ -261,19 +256,3 @@ def _summarised(db: SqlSession, messages: tuple[int, ...], turns: tuple[int, ...
         first[lane_id] = min(position, first.get(lane_id, position))
     ids = [lane for lane, position in first.items() if only(db, SQL["summary_over"], (lane, position))[0] is not None]
     return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (db.numbers((0, *sorted(ids))),)))
-
-
-def carry(present: Path, restored: Path) -> int:
-    """Let a restored operational store know what the present one forgot; returns how many tombstones there are.
-
-    Its next start forgets all of that again. Nothing is carried from a home that has no store or no key.
-    """
-    key = present.with_name(KEY_NAME)
-    if not present.exists() or not key.exists():
-        return 0
-    with closing(open_reader(present)) as db, translated(present):
-        hashes = every(db, SQL["tombstones"])
-    write_file(restored.with_name(KEY_NAME), key.read_bytes())
-    with closing(open_writer(restored)) as db, translated(restored):
-        db.executemany(SQL["bury"], [(hash_, 0) for (hash_,) in hashes])
-    return len(hashes)

@@ -106,7 +106,7 @@ def _in_memory(part: str, tombs: Tombs) -> SqliteSession:
     """A new database in memory with this part of the schema, without row checksums: no disk can alter its rows."""
     db = SqliteSession(str(_IN_MEMORY))
     db.deserialize("main", _migrated(part))
-    tombs.attach(db)
+    db.attach(tombs)
     register(db)
     return db
 
@@ -114,6 +114,6 @@ def _in_memory(part: str, tombs: Tombs) -> SqliteSession:
 @cache
 def _migrated(part: str) -> bytes:
     db = SqliteSession(str(_IN_MEMORY))
-    tombs_beside(_IN_MEMORY).attach(db)
+    db.attach(tombs_beside(_IN_MEMORY))
     migrate(db, _IN_MEMORY, part)
     return db.serialize("main")

@@ -13,7 +13,6 @@ from keepsaid.adapters.sqlite import journal
 from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
 from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sqlite.seal import seal
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.lane import Lane
@@ -294,19 +293,14 @@ class Intake:
         row = None if first_id is None else one(db, SQL["still_there"], (first_id, key))
         return None if row is None or first_id is None else (row[0], first_id)
 
-    def fold(self, db: SqliteSession, at_least: int = _FOLD_LEAST) -> None:
+    def fold(self, db: SqlSession, at_least: int = _FOLD_LEAST) -> None:
         """Move the keys of newer messages into the index, in one transaction of its own, once there are many."""
         if len(self._tail) < (1 if self._wanted else at_least):
             return
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with db.transaction():
             until = only(db, SQL["last_id"])[0]
             db.execute(SQL["fold_keys"], (self._until, until))
             db.execute(SQL["folded"], (until,))
-            db.execute("COMMIT")
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
         self._until = max(self._until, until)
         self._tail.clear()
         self._wanted = False

@@ -7,10 +7,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only, run
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.sealing import seal_of
+from keepsaid.adapters.sqlite.seal import seal_of
 from keepsaid.domain.commits import Prune, Received, Tell
 from keepsaid.domain.event import (
     EACH,
@@ -251,7 +250,7 @@ def _next_due(db: SqlSession, subscriber: str, after: int) -> int | None:
 class SqliteJournal:
     """What happened, and what is on its way to whom."""
 
-    def __init__(self, readers: Readers, hint: asyncio.Event) -> None:
+    def __init__(self, readers: SqlReaders, hint: asyncio.Event) -> None:
         self.hint = hint
         self._readers = readers
 

@@ -166,7 +166,7 @@ async def open_memories(
     """
     db = await asyncio.to_thread(_open, path)
     if tombs is not None:
-        tombs.attach(db)
+        db.attach(tombs)
     writer = Writer(Ledger(db, path, MEMORY_TABLE, _LOG_PAGES), "memory")
     readers = Readers(path)
     return SqliteMemories(writer, readers, ids, (readers, writer), redactor, tombs)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
+from keepsaid.adapters.sql.session import SqlReaders
 from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite import (
     collection,
@@ -169,9 +170,9 @@ def buffer_commits(db: SqliteSession, tombs: Tombs | None = None) -> CommitTable
 class SqliteBuffer:
     """The buffer, read only."""
 
-    def __init__(self, readers: Readers, tombs: Tombs | None = None) -> None:
+    def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
         self._readers = readers
-        self._tombs = tombs or tombs_beside(readers.path)
+        self._tombs = tombs
         self._told = asyncio.Event()
 
     async def due(self, at: int, limit: int) -> tuple[Due, ...]:
@@ -294,7 +295,8 @@ class SqliteOperations(SqliteLanes):
     def __init__(
         self, writer: Operations, readers: Readers, own_writer: Writer | None = None, tombs: Tombs | None = None
     ) -> None:
-        super().__init__(readers, tombs)
+        super().__init__(readers, tombs or tombs_beside(readers.path))
+        self._own_readers = readers
         self._writer = writer
         self._own_writer = own_writer
 
@@ -307,7 +309,7 @@ class SqliteOperations(SqliteLanes):
 
     async def close(self) -> None:
         """Stop the threads and close the file."""
-        await self._readers.close()
+        await self._own_readers.close()
         if self._own_writer is not None:
             await self._own_writer.close()
 

@@ -6,11 +6,10 @@ import json
 import zlib
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.outbox import keep_for_owner
 from keepsaid.adapters.sqlite.query import every, load, one
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.domain.commits import Judge
 from keepsaid.domain.lane import Lane
@@ -40,7 +39,7 @@ def notify(db: SqlSession, commit: NotifyOwner) -> bool:
 class SqliteNotes:
     """Notes, read only."""
 
-    _readers: Readers
+    _readers: SqlReaders
 
     async def note(self, name: str, at: int) -> str:
         """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
@@ -89,7 +88,7 @@ def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
 class SqliteReceipts:
     """Receipts, read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def reminded(self, lane: Lane) -> Reminded | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sqlite.query import every, load, one, only
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.schedule import Heard, NewSchedule, Run, Schedule, Target, What, verdict_on
@@ -96,7 +95,7 @@ def _latest(db: SqlSession) -> int | None:
 class SqliteSchedules:
     """Schedules and their runs."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def due(self, at: int, limit: int, *, once: bool = True) -> Sequence[Schedule]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from weakref import WeakKeyDictionary
 
 import apsw
 
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sqlite.query import every, load, one, only
+from keepsaid.adapters.sqlite.seal import seal_of
 
 SQL = load("sealing")
 COLUMN = "row_seal"
-_SEAL_BYTES = 8
 _AT_OPEN_MAX = 50_000
 """Rows of a table that are sealed when a store is opened, some 0.2 s; larger tables are sealed by `doctor --deep`."""
 
@@ -87,20 +86,6 @@ class SealedTable:
 
 
 _tables: WeakKeyDictionary[SqlSession, dict[str, SealedTable]] = WeakKeyDictionary()
-
-
-def seal_of(*values: apsw.SQLiteValue) -> int:
-    """The checksum of a row's values: 8 bytes of BLAKE2b, as a signed integer. Text and its bytes have the same."""
-    digest = blake2b(b"\xff".join(map(_bytes, values)), digest_size=_SEAL_BYTES).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-def _bytes(value: apsw.SQLiteValue) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if value is None:
-        return b"\xfe"
-    return value.encode() if isinstance(value, str) else repr(value).encode()
 
 
 def register(db: apsw.Connection) -> None:

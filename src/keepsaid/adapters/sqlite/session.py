@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import apsw
 
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.sealing import altered
+from keepsaid.adapters.sqlite.tombs import Tombs
 
 
 class SqliteSession(apsw.Connection):
     """What `SqlSession` asks for and apsw's connection has not."""
 
+    def attach(self, tombs: Tombs) -> None:
+        """Let statements say `buried(digest)`: NULL where nothing was forgotten yet."""
+        self.create_scalar_function("buried", lambda *given: tombs.grave(given[0]), 1, deterministic=False)
+
     def numbers(self, values: Sequence[int]) -> object:
         """Bind whole numbers as one value, without a copy: `IN (SELECT value FROM carray(?))`."""
         return apsw.carray(array("q", values))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Begin at once as the one that writes; roll back unless the block ends well."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.execute("COMMIT")
+        finally:
+            if self.in_transaction:
+                self.execute("ROLLBACK")
 
     def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
         """Compare rows with their checksums."""

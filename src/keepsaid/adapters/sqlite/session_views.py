@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sqlite import context, receipts, rows, sessions, turns
 from keepsaid.adapters.sqlite.collection import COLLECTION, RUN
 from keepsaid.adapters.sqlite.query import every, one
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.sessions import SESSIONS
 from keepsaid.adapters.sqlite.turns import reminders
@@ -29,7 +28,7 @@ from keepsaid.domain.visibility import OWN_TOOLS
 class SqliteContexts:
     """The contexts of lanes, read only."""
 
-    _readers: Readers
+    _readers: SqlReaders
 
     async def context(self, lane: Lane, limit: int) -> LaneTail:
         """The summary in force and the records after it."""
@@ -59,7 +58,7 @@ class SqliteContexts:
 class SqliteSessions:
     """Sessions and slots, read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
@@ -129,7 +128,7 @@ _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 class SqliteCollections:
     """Marked sessions and their records, read only."""
 
-    _readers: Readers
+    _readers: SqlReaders
 
     async def collections(self, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
         """Sessions whose collection is in one of these states."""

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
-from keepsaid.adapters.sqlite.connection import open_reader
+from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
+from keepsaid.adapters.sqlite.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations, start
 from keepsaid.adapters.sqlite.pair import check_pair, join
 from keepsaid.adapters.sqlite.progress import check_log
+from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.tombs import tombs_beside
+from keepsaid.adapters.sqlite.tombs import KEY_NAME, tombs_beside
+from keepsaid.config.durable import write_file
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.redactor import Redactor
@@ -107,3 +110,19 @@ def _checked(path: Path, part: str) -> None:
         check(db, path, part)
     finally:
         db.close()
+
+
+def carry(present: Path, restored: Path) -> int:
+    """Let a restored operational store know what the present one forgot; returns how many tombstones there are.
+
+    Its next start forgets all of that again. Nothing is carried from a home that has no store or no key.
+    """
+    key = present.with_name(KEY_NAME)
+    if not present.exists() or not key.exists():
+        return 0
+    with closing(open_reader(present)) as db, translated(present):
+        hashes = every(db, FORGETTING["tombstones"])
+    write_file(restored.with_name(KEY_NAME), key.read_bytes())
+    with closing(open_writer(restored)) as db, translated(restored):
+        db.executemany(FORGETTING["bury"], [(hash_, 0) for (hash_,) in hashes])
+    return len(hashes)

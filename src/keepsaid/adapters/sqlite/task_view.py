@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sqlite import rows
 from keepsaid.adapters.sqlite.query import every, one, only
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.steps import staged
 from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
@@ -102,7 +101,7 @@ def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> Untold:
 class SqliteTasks:
     """Tasks, read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def task(self, task_id: int) -> TaskStory | None:

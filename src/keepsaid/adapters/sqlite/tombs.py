@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
-import apsw
-
 from keepsaid.config.durable import write_file
 
 KEY_NAME = "forgotten.key"
@@ -55,14 +53,10 @@ class Tombs:
         assert key is not None, "a key that is to be made is there"
         return [_hashed(key, one) for one in digests]
 
-    def attach(self, db: apsw.Connection) -> None:
-        """Let statements of a connection say `buried(digest)`: NULL where nothing was forgotten yet."""
-
-        def buried(*given: apsw.SQLiteValue) -> apsw.SQLiteValue:
-            key = self.key()
-            return None if key is None or not isinstance(given[0], bytes) else _hashed(key, given[0])
-
-        db.create_scalar_function("buried", buried, 1, deterministic=False)
+    def grave(self, digest: object) -> bytes | None:
+        """The tombstone of one digest, for a statement: None where nothing was forgotten yet, or for no bytes."""
+        key = self.key()
+        return None if key is None or not isinstance(digest, bytes) else _hashed(key, digest)
 
 
 def tombs_beside(store: Path) -> Tombs:

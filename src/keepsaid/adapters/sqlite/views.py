@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sqlite import rows, steps
 from keepsaid.adapters.sqlite.busy import steered as steered_into
 from keepsaid.adapters.sqlite.context import summary_of
 from keepsaid.adapters.sqlite.leases import LEASES
 from keepsaid.adapters.sqlite.leases import SQL as CLAIMS
 from keepsaid.adapters.sqlite.query import every, load, one, only
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.receipts import feedback_of_turn
 from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.adapters.sqlite.session_views import surroundings
@@ -235,7 +234,7 @@ LANE_LIST = load("lane_list")
 class SqliteLaneList:
     """Lanes and their summaries, read only."""
 
-    _readers: Readers
+    _readers: SqlReaders
 
     async def lanes(self, limit: int) -> Sequence[LaneLine]:
         """Lanes, those first where somebody spoke last."""
