@@ -14,6 +14,7 @@ import pytest
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Fail, Failure, Release, Requeue, Settle, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.ids import show
@@ -56,7 +57,7 @@ async def at(tmp_path: Path) -> AsyncIterator[Told]:
         stack.push_async_callback(store.close)
         readers = Readers(tmp_path / "buffer.db", 1)
         stack.push_async_callback(readers.close)
-        yield Told(store, Road(store), SqliteChronicles(readers))
+        yield Told(store, Road(store), SqliteChronicles(readers, Tombs(None)))
 
 
 async def test_every_stage_of_an_answered_message_has_its_time(at: Told) -> None:

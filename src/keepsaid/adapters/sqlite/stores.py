@@ -99,7 +99,7 @@ async def read_stores(
     closing.push_async_callback(memory_readers.close)
     tombs = tombs_beside(buffer)
     reading = SqliteMemories(ReadOnly(), memory_readers, ids, tombs=tombs)
-    return SqliteChronicles(buffer_readers), reading
+    return SqliteChronicles(buffer_readers, tombs), reading
 
 
 def _checked(path: Path, part: str) -> None:
