@@ -10,8 +10,8 @@ from statistics import median
 
 from bench.disk import percentile
 from bench.intake import PRODUCERS, produce
+from keepsaid.adapters.sql.operations.views import overview
 from keepsaid.adapters.sqlite.connection import open_reader
-from keepsaid.adapters.sqlite.views import overview
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig

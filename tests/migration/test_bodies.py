@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.migration.files import rows
 
+from keepsaid.adapters.sql.seal import seal
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, version
 from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.adapters.sqlite.seal import seal
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Intake
 from keepsaid.testing.contracts.bodies import deliver, signed

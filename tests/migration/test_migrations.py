@@ -27,8 +27,7 @@ from tests.migration.files import (
 )
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import migrate, version
-from keepsaid.adapters.sqlite.query import migrations
+from keepsaid.adapters.sqlite.migrate import migrate, migrations, version
 from keepsaid.ports import failpoints
 
 # Fresh equals migrated

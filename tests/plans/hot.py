@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import apsw
 from tests.plans.large import NOW, QUEUED_FROM, STEP, WAITING_FROM
 
-from keepsaid.adapters.sqlite.query import load, many
+from keepsaid.adapters.sql.query import load, many
 from keepsaid.adapters.sqlite.session import SqliteSession
 
 _NOWHERE = SqliteSession(":memory:")

@@ -47,7 +47,7 @@ EXEMPT: dict[str, str] = {
     "keepsaid.domain.route._any_like": "the patterns are the owner's, and what they are held against is a short name",
     "keepsaid.adapters.redaction.formats._format": "it compiles the program's own table",
     "keepsaid.adapters.redaction.formats._token": "it compiles the program's own table",
-    "keepsaid.adapters.sqlite.query.many": "it writes the program's own SQL, as often as it is told",
+    "keepsaid.adapters.sql.query.many": "it writes the program's own SQL, as often as it is told",
     "keepsaid.adapters.models.provider.build": "it makes a client from the owner's settings",
     "keepsaid.interfaces.http.server._bind": "it opens a port at the owner's address",
     "keepsaid.extensions.manifest.read_manifest": "a manifest is the owner's, as the code beside it is",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters import sqlite
-from keepsaid.adapters.sqlite.query import load
+from keepsaid.adapters.sql.query import load
 
 PAGES = tuple(sorted(file.stem for file in (Path(sqlite.__file__).parent / "sql").glob("*.sql")))
 RULE = ("/*heard*/", "/*audiences*/", "IN (SELECT value FROM json_each(:audiences))")

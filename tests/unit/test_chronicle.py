@@ -11,10 +11,10 @@ from typing import Any
 import apsw
 import pytest
 
-from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
+from keepsaid.adapters.sql.operations.chronicle import SqliteChronicles
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Fail, Failure, Release, Requeue, Settle, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.ids import show

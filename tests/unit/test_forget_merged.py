@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from keepsaid.adapters.sql.query import every
 from keepsaid.adapters.sqlite.inline import InlineReaders, memory_inline
 from keepsaid.adapters.sqlite.memory_index import count_terms
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
-from keepsaid.adapters.sqlite.query import every
 from keepsaid.testing.clock import CountingIds
 from keepsaid.testing.contracts.memories import sample
 

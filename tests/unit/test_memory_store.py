@@ -6,6 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from keepsaid.adapters.sql.tombs import KEY_NAME, Tombs
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, key_hash
 from keepsaid.adapters.sqlite.memory_index import settle
@@ -14,7 +15,6 @@ from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.tombs import KEY_NAME, Tombs
 from keepsaid.adapters.sqlite.writer import Ledger, Refused, Writer
 from keepsaid.domain.memory import Source
 from keepsaid.errors import ForeignStore

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keepsaid.adapters.sql.query import only
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
@@ -15,7 +16,6 @@ from keepsaid.adapters.sqlite.memory_index import settled
 from keepsaid.adapters.sqlite.memory_score import number, scores
 from keepsaid.adapters.sqlite.memory_store import open_memories
 from keepsaid.adapters.sqlite.memory_words import STRETCH, best, outside, pack_words, stretches
-from keepsaid.adapters.sqlite.query import only
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Listener, NewMemory
 from keepsaid.domain.message import Trust

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from keepsaid import Episode, Keepsaid
-from keepsaid.adapters.sqlite import outbox, rows
+from keepsaid.adapters.sql.operations import outbox, rows
+from keepsaid.adapters.sql.operations.context import context, span
+from keepsaid.adapters.sql.operations.rows import WITHHELD
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.context import context, span
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.rows import WITHHELD
 from keepsaid.adapters.sqlite.sealing import keep_sealed, seal_all, sealed_tables, unsealed
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import TakeReplies

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from keepsaid.adapters.sql.operations.sessions import invalidate
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.sessions import invalidate
 from keepsaid.domain.session import SessionTerms
 from keepsaid.engine.caretakers import LOOKED_MAX, Sleepers
 from keepsaid.testing.builders import lane_of, said

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
+from keepsaid.adapters.sql.tombs import tombs_beside
 from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.tombs import tombs_beside
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreGone, StoreLocked
 
 Identity = tuple[int, int]

@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Ledger, Refused
 from keepsaid.domain.commits import Commit
 

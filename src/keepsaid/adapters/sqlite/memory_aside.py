@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.adapters.sql.query import load, run
 from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.query import load, run
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.store_views import Operations

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sqlite.memory_rows import Row
 from keepsaid.adapters.sqlite.memory_upkeep import LOOSE_SQL, alike, loose_in
-from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.audit import Entry

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.query import every, only
 from keepsaid.adapters.sqlite.memory_rows import Row, bound, memories, statements, storable
-from keepsaid.adapters.sqlite.query import every, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in

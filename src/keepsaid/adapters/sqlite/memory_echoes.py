@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.memory_commits import content_hash, key_hash, slot_hash
 from keepsaid.adapters.sqlite.memory_forgetting import SQL, HideMemories, any_echoes
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.forgetting import echo_digests
 from keepsaid.domain.memory import NewMemory
 from keepsaid.ports.store_views import Operations

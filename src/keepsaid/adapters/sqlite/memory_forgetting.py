@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keepsaid.adapters.sql.query import CHUNK, every, load, one, only, run
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.memory_aside import GRAVES, TABLES
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_people import joined_with
 from keepsaid.adapters.sqlite.memory_rows import storable
 from keepsaid.adapters.sqlite.memory_score import own_terms, stems
-from keepsaid.adapters.sqlite.query import CHUNK, every, load, one, only, run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import (
     AGENT,

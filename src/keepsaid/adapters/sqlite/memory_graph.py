@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sqlite.memory_rows import bound, space_names, statements, storable
-from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit

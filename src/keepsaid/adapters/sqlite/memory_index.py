@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sqlite.memory_score import numbers, own_terms, stems
-from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.text.chunks import grams, pieces, said_words
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sqlite import memory_forgetting
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import storable
-from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.attributes import single, slot_of, value_name
 from keepsaid.domain.commits import Commit

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from keepsaid.adapters.sql.query import every
 from keepsaid.adapters.sqlite import memory_text, memory_upkeep
 from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, storable
-from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Kind, Listener, Memory

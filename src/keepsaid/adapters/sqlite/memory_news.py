@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
+from keepsaid.adapters.sql.query import every, load, run
 from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
-from keepsaid.adapters.sqlite.query import every, load, run
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit

@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_rows import audience, bound, memories, statements, storable
-from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.ids import show

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sqlite.memory_graph import Relate, relate
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_learning import SPARE_IDS, hold, learned, statements_of
 from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, without_secrets
-from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.attributes import single, value_name

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.adapters.sqlite.query import every, load
+from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite import memory_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_aside import SqliteAside
@@ -31,7 +32,6 @@ from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, spaces, unembed
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.writer import Ledger, Writer
 from keepsaid.domain.learning import Learnt
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from keepsaid.adapters.sql.query import every
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.memory_commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.memory_learning import SQL as TRUTH
@@ -24,10 +26,8 @@ from keepsaid.adapters.sqlite.memory_rows import (
     without_secrets,
 )
 from keepsaid.adapters.sqlite.migrate import version
-from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.tombs import Tombs
 from keepsaid.domain.attributes import single
 from keepsaid.domain.bundle import (
     FORGOTTEN,

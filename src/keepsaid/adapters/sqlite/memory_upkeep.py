@@ -9,10 +9,10 @@ from itertools import groupby
 from time import monotonic
 from typing import Any
 
+from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import Row
 from keepsaid.adapters.sqlite.memory_index import count_terms, settle
 from keepsaid.adapters.sqlite.memory_rows import space_names
-from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.forgetting import EmptyLog

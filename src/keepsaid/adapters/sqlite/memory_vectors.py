@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sqlite.memory_codes import Codes, Mask, least, longer
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
-from keepsaid.adapters.sqlite.query import every, load, only
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.search import Reached, Unembedded, VectorSpace

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from keepsaid.adapters.sqlite.query import every, load, only
+from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.ports.failpoints import point
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import apsw
 
+from keepsaid.adapters.sql.query import load, one
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, translated
 from keepsaid.adapters.sqlite.progress import check_log
-from keepsaid.adapters.sqlite.query import load, migrations, one
 from keepsaid.adapters.sqlite.sealing import keep_sealed
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.config.durable import put_in_place
@@ -19,6 +21,17 @@ from keepsaid.ports.failpoints import point
 from keepsaid.text.normal import digest, without_logins
 
 SQL = load("schema")
+
+
+@cache
+def migrations(part: str) -> tuple[tuple[int, str], ...]:
+    """The numbered migrations of a part of the schema ("buffer" or "memory"), in order."""
+    found = []
+    for entry in files("keepsaid.adapters.sqlite").joinpath("migrations").iterdir():
+        name, _, number = entry.name.removesuffix(".sql").rpartition("_")
+        if name == part and entry.name.endswith(".sql"):
+            found.append((int(number), entry.read_text("utf-8")))
+    return tuple(sorted(found))
 
 
 def version(db: SqliteSession, part: str) -> int:

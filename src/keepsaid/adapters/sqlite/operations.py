@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from keepsaid.adapters.sql.session import SqlReaders
-from keepsaid.adapters.sqlite import busy as busy_lanes
-from keepsaid.adapters.sqlite import (
+from keepsaid.adapters.sql.operations import busy as busy_lanes
+from keepsaid.adapters.sql.operations import (
     collection,
     context,
     journal,
@@ -26,21 +25,22 @@ from keepsaid.adapters.sqlite import (
     turns,
     views,
 )
-from keepsaid.adapters.sqlite import forgetting as forgetful
-from keepsaid.adapters.sqlite.busy import drop
+from keepsaid.adapters.sql.operations import forgetting as forgetful
+from keepsaid.adapters.sql.operations.busy import drop
+from keepsaid.adapters.sql.operations.forgetting_reach import SqliteForgettings, SqliteReach
+from keepsaid.adapters.sql.operations.intake import Intake
+from keepsaid.adapters.sql.operations.journal import SqliteJournal
+from keepsaid.adapters.sql.operations.leases import claim
+from keepsaid.adapters.sql.operations.schedule_view import SqliteSchedules
+from keepsaid.adapters.sql.operations.session_views import SqliteCollections, SqliteContexts, SqliteSessions
+from keepsaid.adapters.sql.operations.task_view import SqliteTasks
+from keepsaid.adapters.sql.operations.views import SqliteLaneList
+from keepsaid.adapters.sql.session import SqlReaders
+from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.connection import open_writer, translated
-from keepsaid.adapters.sqlite.forgetting_reach import SqliteForgettings, SqliteReach
-from keepsaid.adapters.sqlite.intake import Intake
-from keepsaid.adapters.sqlite.journal import SqliteJournal
-from keepsaid.adapters.sqlite.leases import claim
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.schedule_view import SqliteSchedules
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.session_views import SqliteCollections, SqliteContexts, SqliteSessions
-from keepsaid.adapters.sqlite.task_view import SqliteTasks
-from keepsaid.adapters.sqlite.tombs import Tombs, tombs_beside
-from keepsaid.adapters.sqlite.views import SqliteLaneList
 from keepsaid.adapters.sqlite.writer import ApplyOne, CommitTable, Ledger, Writer, emptied
 from keepsaid.domain import (
     busy,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from keepsaid.adapters.sql.query import load, only
 from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.migrate import look, migrate, version
 from keepsaid.adapters.sqlite.progress import check_log, forget_progress
-from keepsaid.adapters.sqlite.query import load, only
 from keepsaid.errors import StoreError, StoreUnpaired
 
 SQL = load("pair")

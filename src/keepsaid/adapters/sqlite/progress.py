@@ -14,8 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 from struct import Struct, error
 
+from keepsaid.adapters.sql.query import load, only
 from keepsaid.adapters.sqlite.connection import log_of
-from keepsaid.adapters.sqlite.query import load, only
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.errors import LogLost
 

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
+from keepsaid.adapters.sql.query import every, load, one, only
+from keepsaid.adapters.sql.seal import seal_of
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite.query import every, load, one, only
-from keepsaid.adapters.sqlite.seal import seal_of
 
 SQL = load("sealing")
 COLUMN = "row_seal"

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import apsw
 
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
 from keepsaid.adapters.sqlite.sealing import altered
-from keepsaid.adapters.sqlite.tombs import Tombs
 
 
 class SqliteSession(apsw.Connection):

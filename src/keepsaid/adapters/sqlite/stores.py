@@ -7,18 +7,18 @@ from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import TypeVar
 
-from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
+from keepsaid.adapters.sql.operations.chronicle import SqliteChronicles
+from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
+from keepsaid.adapters.sql.query import every
+from keepsaid.adapters.sql.tombs import KEY_NAME, tombs_beside
 from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
-from keepsaid.adapters.sqlite.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations, start
 from keepsaid.adapters.sqlite.pair import check_pair, join
 from keepsaid.adapters.sqlite.progress import check_log
-from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.tombs import KEY_NAME, tombs_beside
 from keepsaid.config.durable import write_file
 from keepsaid.domain.commits import Commit
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired

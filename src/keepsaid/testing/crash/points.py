@@ -17,9 +17,8 @@ from types import MappingProxyType
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.migrate import migrate, migrations
 from keepsaid.adapters.sqlite.operations import buffer_commits
-from keepsaid.adapters.sqlite.query import migrations
 from keepsaid.domain.turn import StepKind
 
 _PACKAGE = Path(__file__).parents[2]

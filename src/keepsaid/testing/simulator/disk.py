@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from keepsaid.adapters.sql.query import every
 from keepsaid.adapters.sqlite.inline import (
     InlineReaders,
     InlineWriter,
@@ -15,7 +16,6 @@ from keepsaid.adapters.sqlite.inline import (
 )
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteOperations
-from keepsaid.adapters.sqlite.query import every
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.strands import Executed

@@ -1,4 +1,4 @@
-"""Queries: named statements read from the .sql files beside this module, and the ways a result is read."""
+"""Queries: named statements read from the files in `statements`, and the ways a result is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load(page: str) -> Mapping[str, str]:
 
 @cache
 def _named(page: str) -> Mapping[str, str]:
-    text = files("keepsaid.adapters.sqlite").joinpath("sql", f"{page}.sql").read_text("utf-8")
+    text = files("keepsaid.adapters.sql").joinpath("statements", f"{page}.sql").read_text("utf-8")
     parts = _NAME.split(text)
     found = {name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2], strict=True)}
     assert len(found) == len(parts) // 2, f"a name stands twice in {page}.sql"
@@ -34,17 +34,6 @@ def _named(page: str) -> Mapping[str, str]:
 
 def _filled(sql: str) -> str:
     return _PART.sub(lambda found: _filled(_named("parts")[found[1]]), sql)
-
-
-@cache
-def migrations(part: str) -> tuple[tuple[int, str], ...]:
-    """The numbered migrations of a part of the schema ("buffer" or "memory"), in order."""
-    found = []
-    for entry in files("keepsaid.adapters.sqlite").joinpath("migrations").iterdir():
-        name, _, number = entry.name.removesuffix(".sql").rpartition("_")
-        if name == part and entry.name.endswith(".sql"):
-            found.append((int(number), entry.read_text("utf-8")))
-    return tuple(sorted(found))
 
 
 @cache

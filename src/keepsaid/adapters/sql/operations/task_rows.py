@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.operations import journal
+from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite import journal
-from keepsaid.adapters.sqlite.query import every, load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.task import Task, happened

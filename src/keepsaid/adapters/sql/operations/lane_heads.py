@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.query import chunks, flat, load, many, only, run
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite.query import chunks, flat, load, many, only, run
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.lane import Lane

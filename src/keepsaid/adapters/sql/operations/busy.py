@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
+from keepsaid.adapters.sql.operations.routing import lane_row, refresh_ready
+from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import every, load, one
-from keepsaid.adapters.sqlite.routing import SQL as ROUTING
-from keepsaid.adapters.sqlite.routing import lane_row, refresh_ready
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.fact import Over, abandoned, dropped, ended

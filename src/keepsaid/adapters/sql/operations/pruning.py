@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from keepsaid.adapters.sql.operations import journal, schedules, tasks
+from keepsaid.adapters.sql.operations.intake import MARKED_EACH, Intake
+from keepsaid.adapters.sql.query import chunks, every, flat, load, many, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite import journal, schedules, tasks
-from keepsaid.adapters.sqlite.intake import MARKED_EACH, Intake
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, only, run
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneHistory, PruneRun, Stale
 

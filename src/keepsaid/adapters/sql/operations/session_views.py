@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.operations import context, receipts, rows, sessions, turns
+from keepsaid.adapters.sql.operations.collection import COLLECTION, RUN
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.sessions import SESSIONS
+from keepsaid.adapters.sql.operations.turns import reminders
+from keepsaid.adapters.sql.query import every, one
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sqlite import context, receipts, rows, sessions, turns
-from keepsaid.adapters.sqlite.collection import COLLECTION, RUN
-from keepsaid.adapters.sqlite.query import every, one
-from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.sessions import SESSIONS
-from keepsaid.adapters.sqlite.turns import reminders
 from keepsaid.domain.attachment import in_words
 from keepsaid.domain.collection import CollectionLine, Passage, Utterance
 from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch

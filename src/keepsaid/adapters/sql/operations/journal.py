@@ -7,9 +7,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only, run
+from keepsaid.adapters.sql.seal import seal_of
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only, run
-from keepsaid.adapters.sqlite.seal import seal_of
 from keepsaid.domain.commits import Prune, Received, Tell
 from keepsaid.domain.event import (
     EACH,

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keepsaid.adapters.sql.operations.journal import tell, tell_together
+from keepsaid.adapters.sql.operations.task_rows import tell as tell_task
+from keepsaid.adapters.sql.query import CHUNK, chunks, every, flat, load, many, one
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite.journal import tell, tell_together
-from keepsaid.adapters.sqlite.query import CHUNK, chunks, every, flat, load, many, one
-from keepsaid.adapters.sqlite.task_rows import tell as tell_task
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.fact import ROUTED, Fact, judged

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.steps import staged
+from keepsaid.adapters.sql.operations.task_rows import SQL, task_of, task_or_none, tasks_of
+from keepsaid.adapters.sql.query import every, one, only
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.query import every, one, only
-from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.steps import staged
-from keepsaid.adapters.sqlite.task_rows import SQL, task_of, task_or_none, tasks_of
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM
 from keepsaid.domain.relay import Untold

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from keepsaid.adapters.sql.query import every_replaced, load, one
+from keepsaid.adapters.sql.seal import whole
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite.query import every_replaced, load, one
-from keepsaid.adapters.sqlite.seal import whole
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.schedule import Heard, NewSchedule, Run, Schedule, Target, What, verdict_on

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite.query import every, load, one
 from keepsaid.domain.forgetting import Wish, Work
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane

@@ -7,16 +7,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from keepsaid.adapters.sql.operations import rows, steps
+from keepsaid.adapters.sql.operations.busy import steered as steered_into
+from keepsaid.adapters.sql.operations.context import summary_of
+from keepsaid.adapters.sql.operations.leases import LEASES
+from keepsaid.adapters.sql.operations.leases import SQL as CLAIMS
+from keepsaid.adapters.sql.operations.receipts import feedback_of_turn
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.session_views import surroundings
+from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sqlite import rows, steps
-from keepsaid.adapters.sqlite.busy import steered as steered_into
-from keepsaid.adapters.sqlite.context import summary_of
-from keepsaid.adapters.sqlite.leases import LEASES
-from keepsaid.adapters.sqlite.leases import SQL as CLAIMS
-from keepsaid.adapters.sqlite.query import every, load, one, only
-from keepsaid.adapters.sqlite.receipts import feedback_of_turn
-from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.session_views import surroundings
 from keepsaid.domain.batch import Batch, Due, Group, shared
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import every, load, one, only
 from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
 from keepsaid.domain.fact import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
 
+from keepsaid.adapters.sql.operations import rows, tasks
+from keepsaid.adapters.sql.operations.busy import SQL as BUSY
+from keepsaid.adapters.sql.operations.busy import abandon, leave_unseen
+from keepsaid.adapters.sql.operations.collection import void
+from keepsaid.adapters.sql.operations.journal import tell, tell_together
+from keepsaid.adapters.sql.operations.outbox import keep_notices
+from keepsaid.adapters.sql.operations.routing import refresh_ready
+from keepsaid.adapters.sql.operations.rows import messages_of
+from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite import rows, tasks
-from keepsaid.adapters.sqlite.busy import SQL as BUSY
-from keepsaid.adapters.sqlite.busy import abandon, leave_unseen
-from keepsaid.adapters.sqlite.collection import void
-from keepsaid.adapters.sqlite.journal import tell, tell_together
-from keepsaid.adapters.sqlite.outbox import keep_notices
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only
-from keepsaid.adapters.sqlite.routing import refresh_ready
-from keepsaid.adapters.sqlite.rows import messages_of
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
     LONER_PATIENCE_MS,

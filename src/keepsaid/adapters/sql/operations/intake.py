@@ -8,11 +8,11 @@ from itertools import groupby
 
 import apsw
 
+from keepsaid.adapters.sql.operations import journal
+from keepsaid.adapters.sql.operations.lane_heads import Gains, LaneHeads
+from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
+from keepsaid.adapters.sql.seal import seal
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite import journal
-from keepsaid.adapters.sqlite.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only
-from keepsaid.adapters.sqlite.seal import seal
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.lane import Lane

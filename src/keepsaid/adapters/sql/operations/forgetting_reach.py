@@ -7,13 +7,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from keepsaid.adapters.sql.operations.forgetting import SQL, wanted_of
+from keepsaid.adapters.sql.operations.forgetting_names import work_made, work_named
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.views import SQL as VIEWS
+from keepsaid.adapters.sql.query import every, one, only
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sqlite.forgetting import SQL, wanted_of
-from keepsaid.adapters.sqlite.forgetting_names import work_made, work_named
-from keepsaid.adapters.sqlite.query import every, one, only
-from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.tombs import Tombs
-from keepsaid.adapters.sqlite.views import SQL as VIEWS
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.domain.forgetting import (
     Forgetting,
     Held,

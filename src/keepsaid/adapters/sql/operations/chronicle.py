@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keepsaid.adapters.sql.operations import intake, rows
+from keepsaid.adapters.sql.operations.views import SQL as VIEWS
+from keepsaid.adapters.sql.operations.views import batch_of
+from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sqlite import intake, rows
 from keepsaid.adapters.sqlite.operations import SqliteLanes
-from keepsaid.adapters.sqlite.query import every, load, one, only
-from keepsaid.adapters.sqlite.views import SQL as VIEWS
-from keepsaid.adapters.sqlite.views import batch_of
 from keepsaid.domain.memory import Source
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action, Verdict

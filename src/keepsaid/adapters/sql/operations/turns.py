@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from typing import assert_never
 
+from keepsaid.adapters.sql.operations import receipts, rows, schedules, sessions, steps, tasks
+from keepsaid.adapters.sql.operations.busy import SQL as BUSY
+from keepsaid.adapters.sql.operations.context import begin_anew
+from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.outbox import keep_reply
+from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
+from keepsaid.adapters.sql.operations.routing import lane_id_of, refresh_ready
+from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite import receipts, rows, schedules, sessions, steps, tasks
-from keepsaid.adapters.sqlite.busy import SQL as BUSY
-from keepsaid.adapters.sqlite.context import begin_anew
-from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.outbox import keep_reply
-from keepsaid.adapters.sqlite.query import chunks, every, flat, load, many, one, only
-from keepsaid.adapters.sqlite.routing import SQL as ROUTING
-from keepsaid.adapters.sqlite.routing import lane_id_of, refresh_ready
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.effects import (

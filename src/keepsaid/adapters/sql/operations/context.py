@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.sessions import mark, rotate
+from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import every, every_replaced, load, one, only, run
-from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.sessions import mark, rotate
 from keepsaid.domain.compaction import Cut, CutContext, SummariesCopied, Summarise, SummaryFailed
 from keepsaid.domain.context import POSTS_MAX, LaneSummary, LaneTail, Post, Span, Stretch
 from keepsaid.domain.fact import Fact, compacted

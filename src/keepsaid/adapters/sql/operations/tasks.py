@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import deque
 
+from keepsaid.adapters.sql.operations import steps
+from keepsaid.adapters.sql.operations.outbox import keep_for_owner
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.steps import forget_staged
+from keepsaid.adapters.sql.operations.task_rows import SQL, task_or_none, tasks_of, tell
+from keepsaid.adapters.sql.query import every, one, run
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sqlite import steps
-from keepsaid.adapters.sqlite.outbox import keep_for_owner
-from keepsaid.adapters.sqlite.query import every, one, run
-from keepsaid.adapters.sqlite.routing import lane_id_of
-from keepsaid.adapters.sqlite.steps import forget_staged
-from keepsaid.adapters.sqlite.task_rows import SQL, task_or_none, tasks_of, tell
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from keepsaid.adapters.sql.operations import steps
+from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.sessions import invalidate
+from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite import steps
-from keepsaid.adapters.sqlite.journal import tell
-from keepsaid.adapters.sqlite.query import every, load, one, only, run
-from keepsaid.adapters.sqlite.sessions import invalidate
 from keepsaid.domain.collection import (
     RIPE,
     ClaimCollection,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from keepsaid.adapters.sql.operations.journal import keep_line
+from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
+from keepsaid.adapters.sql.operations.schedule_view import content_of, run_of, schedule_of
+from keepsaid.adapters.sql.operations.tasks import keep
+from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sqlite.journal import keep_line
-from keepsaid.adapters.sqlite.outbox import keep_for_owner, keep_reply
-from keepsaid.adapters.sqlite.query import every, load, one, only, run
-from keepsaid.adapters.sqlite.schedule_view import content_of, run_of, schedule_of
-from keepsaid.adapters.sqlite.tasks import keep
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane

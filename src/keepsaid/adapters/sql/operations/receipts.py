@@ -6,11 +6,11 @@ import json
 import zlib
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations.outbox import keep_for_owner
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sqlite import rows
-from keepsaid.adapters.sqlite.outbox import keep_for_owner
-from keepsaid.adapters.sqlite.query import every, load, one
-from keepsaid.adapters.sqlite.routing import lane_id_of
 from keepsaid.domain.commits import Judge
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.process import Note, NotifyOwner

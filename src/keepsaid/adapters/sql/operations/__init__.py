@@ -1,0 +1,1 @@
+"""The operational store: commits and queries by subject."""
