@@ -7,9 +7,11 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from keepsaid.adapters.sqlite.operations import buffer_commits, start
+from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.tombs import tombs_beside
+from keepsaid.adapters.sqlite.operations import start
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.message import Inbound, Marks
 from keepsaid.testing.builders import AT_ONCE, arrival, said
@@ -27,7 +29,7 @@ async def write(store: Path, ledger: Path, mode: str, first: int) -> None:
 
     def table(db: SqliteSession) -> CommitTable:
         db.pragma("synchronous", mode)
-        return buffer_commits(db)
+        return buffer_commits(db, tombs_beside(store))
 
     writer = await start(store, ("buffer",), table)
     numbers = count(first)

@@ -12,12 +12,12 @@ import apsw
 import pytest
 from tests.figures import Figures
 
+from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.operations import start
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import KeepsaidError, StoreBroken

@@ -10,11 +10,13 @@ from typing import Any
 import apsw
 from tests.waits import HANG_S
 
+from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.tombs import tombs_beside
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.operations import buffer_commits
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import CommitTable, Ledger
+from keepsaid.adapters.sqlite.writer import Ledger
 
 _BELOW = "unix"
 
@@ -112,7 +114,7 @@ def layered(path: Path, disk: Disk | None = None) -> SqliteSession:
 def opened(path: Path, disk: Disk | None = None, also: CommitTable | None = None) -> tuple[Ledger, SqliteSession]:
     """The ledger of a buffer, and its connection; `also` adds ways to apply commits."""
     db = layered(path, disk)
-    table = buffer_commits(db)
+    table = buffer_commits(db, tombs_beside(path))
     if also is not None:
         table = replace(table, single={**table.single, **also.single}, sets={**table.sets, **also.sets})
     return Ledger(db, path, table), db

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from keepsaid.adapters.sql.operations.chronicle import SqliteChronicles
+from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
@@ -36,7 +36,7 @@ class Told:
 
     store: SqliteOperations
     road: Road
-    views: SqliteChronicles
+    views: SqlChronicles
 
     async def of(self, queued: Queued) -> Chronicle:
         """The chronicle of a batch."""
@@ -57,7 +57,7 @@ async def at(tmp_path: Path) -> AsyncIterator[Told]:
         stack.push_async_callback(store.close)
         readers = Readers(tmp_path / "buffer.db", 1)
         stack.push_async_callback(readers.close)
-        yield Told(store, Road(store), SqliteChronicles(readers, Tombs(None)))
+        yield Told(store, Road(store), SqlChronicles(readers, Tombs(None)))
 
 
 async def test_every_stage_of_an_answered_message_has_its_time(at: Told) -> None:

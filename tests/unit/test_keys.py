@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.disk import Disk, layered
 
+from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.intake import Intake
-from keepsaid.adapters.sqlite.writer import CommitTable, Ledger, Refused
+from keepsaid.adapters.sqlite.writer import Ledger, Refused
 from keepsaid.domain.commits import Intake as Verdict
 from keepsaid.domain.commits import Receive, Received
 from keepsaid.domain.message import Content, Marks

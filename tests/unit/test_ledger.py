@@ -15,12 +15,15 @@ import pytest
 from tests.unit.disk import Disk, opened
 from tests.waits import HANG_S
 
+from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.tombs import tombs_beside
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations
+from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.writer import CommitTable, Ledger, Refused, Writer
+from keepsaid.adapters.sqlite.writer import Ledger, Refused, Writer
 from keepsaid.domain.commits import Commit, Intake, Receive, Received, Relinquish
 from keepsaid.domain.message import Content
 from keepsaid.domain.states import IllegalMove, move
@@ -146,7 +149,7 @@ def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Pat
     db = open_writer(path)
     for part in ("buffer", "memory"):
         migrate(db, path, part)
-    ledger = Ledger(db, path, buffer_commits(db) | MEMORY_TABLE)
+    ledger = Ledger(db, path, buffer_commits(db, tombs_beside(path)) | MEMORY_TABLE)
     ledger.apply([receive(1)])
     ledger.apply([receive(2), unfit(3)])
     assert verdicts(ledger.apply([receive(4)])) == [Intake.STORED]

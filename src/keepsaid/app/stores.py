@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from keepsaid.adapters.sql.operations.chronicle import SqliteChronicles
+from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, DeepLook, copy, examine, library_version, look_deep
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories
 from keepsaid.adapters.sqlite.pair import accept_loss
@@ -56,7 +56,7 @@ GRAPH_WEIGHT, GRAPH_SHARE = 0.25, 0.25
 class Reading:
     """Both stores, for reading."""
 
-    views: SqliteChronicles
+    views: SqlChronicles
     memories: SqliteMemories
     recall: Recollection
     archive: Recollection

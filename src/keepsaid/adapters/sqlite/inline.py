@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_ledger
+from keepsaid.adapters.sqlite.operations import SqliteOperations, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.session import SqliteSession
@@ -63,7 +64,9 @@ class InlineReaders(Readers):
 
 def buffer_inline(path: Path) -> tuple[InlineWriter, InlineReaders]:
     """The operational store in a file, opened once more."""
-    return InlineWriter(open_ledger(path, ("buffer",), buffer_commits)), InlineReaders(path)
+    return InlineWriter(
+        open_ledger(path, ("buffer",), lambda db: buffer_commits(db, tombs_beside(path)))
+    ), InlineReaders(path)
 
 
 def memory_inline(path: Path | None = None, tombs: Tombs | None = None) -> tuple[InlineWriter, InlineReaders]:

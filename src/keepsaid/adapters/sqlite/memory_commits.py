@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keepsaid.adapters.sql.commit_table import CommitTable, emptied
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sqlite import memory_forgetting
 from keepsaid.adapters.sqlite.memory_aside import (
@@ -24,7 +25,6 @@ from keepsaid.adapters.sqlite.memory_upkeep import maintain
 from keepsaid.adapters.sqlite.memory_vectors import pack
 from keepsaid.adapters.sqlite.memory_words import pack_words
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import CommitTable, emptied
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog, name_digest, slot_digest

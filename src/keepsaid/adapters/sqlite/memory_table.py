@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sqlite.memory_commits import MEMORY_COMMITS
 from keepsaid.adapters.sqlite.memory_learning import Learn, learn
 from keepsaid.adapters.sqlite.memory_news import drop
@@ -19,7 +20,6 @@ from keepsaid.adapters.sqlite.memory_revisions import (
     rule,
 )
 from keepsaid.adapters.sqlite.memory_transfer import take
-from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.domain.bundle import TakeIn
 from keepsaid.domain.fact import DropNews
 from keepsaid.domain.learning import RulePairs

@@ -3,293 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from keepsaid.adapters.sql.operations import busy as busy_lanes
-from keepsaid.adapters.sql.operations import (
-    collection,
-    context,
-    journal,
-    leases,
-    outbox,
-    pruning,
-    receipts,
-    routing,
-    schedules,
-    sessions,
-    steps,
-    tasks,
-    turns,
-    views,
-)
-from keepsaid.adapters.sql.operations import forgetting as forgetful
-from keepsaid.adapters.sql.operations.busy import drop
-from keepsaid.adapters.sql.operations.forgetting_reach import SqliteForgettings, SqliteReach
-from keepsaid.adapters.sql.operations.intake import Intake
-from keepsaid.adapters.sql.operations.journal import SqliteJournal
-from keepsaid.adapters.sql.operations.leases import claim
-from keepsaid.adapters.sql.operations.schedule_view import SqliteSchedules
-from keepsaid.adapters.sql.operations.session_views import SqliteCollections, SqliteContexts, SqliteSessions
-from keepsaid.adapters.sql.operations.task_view import SqliteTasks
-from keepsaid.adapters.sql.operations.views import SqliteLaneList
-from keepsaid.adapters.sql.session import SqlReaders
+from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
 from keepsaid.adapters.sqlite.connection import open_writer, translated
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import ApplyOne, CommitTable, Ledger, Writer, emptied
-from keepsaid.domain import (
-    busy,
-    commits,
-    compaction,
-    event,
-    fact,
-    forgetting,
-    process,
-    relay,
-    scheduling,
-    session,
-    task,
-)
-from keepsaid.domain import collection as collecting
-from keepsaid.domain.batch import Due, Group
+from keepsaid.adapters.sqlite.writer import Ledger, Writer
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.quiet import is_quiet
-from keepsaid.domain.redaction import Mark
-from keepsaid.domain.reply import Reply
-from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.turn import Claimed, Lease
-from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 from keepsaid.ports.store_views import Operations
 
 R = TypeVar("R")
 
-_COMMITS: Mapping[type, ApplyOne] = {
-    commits.Renew: leases.renew,
-    commits.Release: leases.release,
-    commits.Fail: leases.fail,
-    commits.VoidLeases: leases.void_leases,
-    process.Beat: leases.beat,
-    process.RequeueCrashed: leases.requeue_crashed,
-    commits.ExpireLeases: leases.expire_leases,
-    commits.Relinquish: leases.relinquish,
-    commits.Requeue: leases.requeue,
-    commits.Drop: drop,
-    commits.StepStart: steps.start_step,
-    commits.StepEnd: steps.end_step,
-    commits.TurnCommit: turns.commit_turn,
-    commits.TakeReplies: outbox.take,
-    commits.Settle: outbox.settle,
-    commits.Doubt: outbox.doubt,
-    commits.Resend: outbox.resend,
-    commits.Shown: outbox.shown,
-    commits.Decide: outbox.decide,
-    compaction.Summarise: context.summarise,
-    compaction.CutContext: context.cut,
-    compaction.SummaryFailed: context.summary_failed,
-    compaction.SummariesCopied: context.copied,
-    busy.Interrupt: busy_lanes.interrupt,
-    busy.Steer: busy_lanes.steer,
-    session.Rest: sessions.rest,
-    collecting.ClaimCollection: collection.claim,
-    collecting.KeepFinding: collection.keep_finding,
-    collecting.Collected: collection.collected,
-    collecting.CollectionFailed: collection.failed,
-    collecting.RequeueCollection: collection.requeue,
-    collecting.Invalidate: collection.mark_one,
-    collecting.MarkUnprocessed: collection.mark_unprocessed,
-    commits.BeginPruning: pruning.begin,
-    commits.Tell: journal.keep_told,
-    fact.TellNews: journal.tell_news,
-    Note: receipts.keep,
-    NotifyOwner: receipts.notify,
-    commits.EpisodesKept: collection.kept,
-    commits.Judge: receipts.judge,
-    forgetting.PutBack: forgetful.back,
-    forgetting.EmptyLog: emptied,
-    task.CreateTasks: tasks.create,
-    task.ClaimTasks: tasks.claim,
-    task.RenewTask: tasks.renew,
-    task.TellStatus: tasks.status,
-    task.EndTask: tasks.end,
-    task.CancelTask: tasks.cancel,
-    task.RunTask: tasks.run_now,
-    task.DecideTask: tasks.decide,
-    task.ExpireTasks: tasks.expire_tasks,
-    relay.TellBack: tasks.told_back,
-    task.ResultsKept: tasks.kept,
-    event.Subscribe: journal.subscribe,
-    event.Unsubscribe: journal.unsubscribe,
-    event.Distribute: journal.distribute,
-    event.TakeDeliveries: journal.take,
-    event.SettleDeliveries: journal.settle,
-    event.DecideDelivery: journal.decide,
-    scheduling.AddSchedule: schedules.add,
-    scheduling.ReplaceSchedules: schedules.replace_all,
-    scheduling.FireSchedules: schedules.fire,
-    scheduling.RunNow: schedules.run_now,
-    scheduling.BeginRun: schedules.begin,
-    scheduling.EndRun: schedules.end,
-    scheduling.SettleRun: schedules.settle,
-    scheduling.MoveSchedule: schedules.move_one,
-    scheduling.RecoverRuns: schedules.recover,
-}
 
-
-def buffer_commits(db: SqliteSession, tombs: Tombs | None = None) -> CommitTable:
-    """Return how the operational commits are applied to an open, migrated database."""
-    intake = Intake(db)
-    requests = forgetful.Forgetful(tombs or tombs_beside(Path(db.filename)), intake.undone)
-
-    def dispatch(db: SqliteSession, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
-        for commit in dispatches:
-            intake.routed(commit.lane)
-        return routing.dispatch(db, dispatches)
-
-    return CommitTable(
-        {
-            **_COMMITS,
-            commits.Prune: pruning.Pruning(intake).prune,
-            forgetting.RequestForgetting: requests.request,
-            forgetting.ScrubForgotten: requests.scrub,
-            forgetting.MoveForgetting: requests.move_on,
-            forgetting.DropAside: requests.drop_aside,
-        },
-        {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.Claim: claim},
-        (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
-        (intake.undone,),
-    )
-
-
-class SqliteBuffer:
-    """The buffer, read only."""
-
-    def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
-        self._readers = readers
-        self._tombs = tombs
-        self._told = asyncio.Event()
-
-    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
-        """Lanes whose window has closed by `at`."""
-        return await self._readers.run(views.due, at, limit)
-
-    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
-        """What waits in these lanes."""
-        return await self._readers.run(views.waiting, lanes)
-
-    async def next_due(self) -> int | None:
-        """When the next window closes."""
-        return await self._readers.run(views.next_due)
-
-    async def next_trial(self) -> int | None:
-        """Return the age of the process at which a trial may begin."""
-        return await self._readers.run(views.next_trial)
-
-    async def story(self, message_id: int) -> Story | None:
-        """One message and what became of it."""
-        return await self._readers.run(views.story, message_id)
-
-    async def find(self, wanted: MessageFilter) -> Sequence[Story]:
-        """Messages, newest first."""
-        return await self._readers.run(views.find, wanted)
-
-    async def overview(self) -> Overview:
-        """Counts for `status`."""
-        return await self._readers.run(views.overview)
-
-    async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
-        """Batches whose episodes may not be in memory yet."""
-        return await self._readers.run(views.episode_work, limit, conversation)
-
-    async def marks(self, message_id: int) -> tuple[Mark, ...]:
-        """Where a message's text holds secrets."""
-        return await self._readers.run(collection.marks, message_id)
-
-    async def backlog(self) -> Backlog:
-        """What waits."""
-        return await self._readers.run(pruning.backlog)
-
-    async def prune_history(self) -> PruneHistory:
-        """The runs of the pruner."""
-        return await self._readers.run(pruning.history)
-
-    async def prunable(self, messages_before: int, records_before: int) -> Prunable:
-        """What a run of the pruner would remove."""
-        return await self._readers.run(pruning.prunable, messages_before, records_before)
-
-
-class SqliteLanes(
-    SqliteContexts,
-    SqliteCollections,
-    receipts.SqliteNotes,
-    SqliteBuffer,
-    SqliteSessions,
-    SqliteLaneList,
-    receipts.SqliteReceipts,
-):
-    """The buffer, the lanes and the outbox, read only."""
-
-    @property
-    def forgettings(self) -> SqliteForgettings:
-        """Requests to forget."""
-        return SqliteForgettings(self._readers, self._tombs)
-
-    @property
-    def reach(self) -> SqliteReach:
-        """Everything that a wish to forget reaches."""
-        return SqliteReach(self._readers, self._tombs)
-
-    @property
-    def tasks(self) -> SqliteTasks:
-        """Tasks."""
-        return SqliteTasks(self._readers)
-
-    @property
-    def journal(self) -> SqliteJournal:
-        """What happened, and what is on its way to whom."""
-        return SqliteJournal(self._readers, self._told)
-
-    @property
-    def schedules(self) -> SqliteSchedules:
-        """What comes at a time."""
-        return SqliteSchedules(self._readers)
-
-    async def claimed(self, lease: Lease) -> Claimed | None:
-        """What a lease is for."""
-        return await self._readers.run(views.claimed, lease)
-
-    async def turn(self, turn_id: int) -> TurnStory | None:
-        """One turn."""
-        return await self._readers.run(views.turn, turn_id)
-
-    async def last_turn(self, lane: Lane | None) -> int | None:
-        """The newest settled turn."""
-        return await self._readers.run(views.last_turn, lane)
-
-    async def next_ready(self) -> int | None:
-        """When the next queued batch may be claimed."""
-        return await self._readers.run(views.next_ready)
-
-    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
-        """Replies nobody has pulled yet."""
-        return await self._readers.run(views.unseen, channel, conversation)
-
-    async def last_id(self) -> int:
-        """The largest id of all messages, batches, replies and tasks."""
-        return await self._readers.run(views.last_id)
-
-    async def next_send(self, channels: tuple[str, ...]) -> int | None:
-        """When the next reply may be pushed."""
-        return await self._readers.run(views.next_send, channels)
-
-
-class SqliteOperations(SqliteLanes):
+class SqliteOperations(SqlLanes):
     """The operational store: every read above, and the one way to write."""
 
     def __init__(
@@ -316,7 +51,7 @@ class SqliteOperations(SqliteLanes):
 
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
-    writer = await start(path, ("buffer",), buffer_commits)
+    writer = await start(path, ("buffer",), lambda db: buffer_commits(db, tombs_beside(path)))
     return SqliteOperations(writer, Readers(path), writer)
 
 

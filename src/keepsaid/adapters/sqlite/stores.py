@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import TypeVar
 
-from keepsaid.adapters.sql.operations.chronicle import SqliteChronicles
+from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
+from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sql.query import every
 from keepsaid.adapters.sql.tombs import KEY_NAME, tombs_beside
@@ -15,7 +16,7 @@ from keepsaid.adapters.sqlite.connection import open_reader, open_writer, transl
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
-from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, open_operations, start
+from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations, start
 from keepsaid.adapters.sqlite.pair import check_pair, join
 from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.readers import Readers
@@ -42,7 +43,9 @@ async def open_stores(
         memories = await open_memories(memory, ids, redactor, tombs_beside(buffer))
         closing.push_async_callback(memories.close)
         return operations, memories
-    writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_TABLE)
+    writer = await start(
+        buffer, ("buffer", "memory"), lambda db: buffer_commits(db, tombs_beside(buffer)) | MEMORY_TABLE
+    )
     readers, searching = Readers(buffer), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
@@ -89,7 +92,7 @@ class ReadOnly:
 
 async def read_stores(
     buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
-) -> tuple[SqliteChronicles, SqliteMemories]:
+) -> tuple[SqlChronicles, SqliteMemories]:
     """Open both stores for reading; raises StoreError when they do not exist, are no pair or another program's."""
     await asyncio.to_thread(check_stores, buffer, memory)
     for path, part in ((buffer, "buffer"), (memory, "memory")):
@@ -99,7 +102,7 @@ async def read_stores(
     closing.push_async_callback(memory_readers.close)
     tombs = tombs_beside(buffer)
     reading = SqliteMemories(ReadOnly(), memory_readers, ids, tombs=tombs)
-    return SqliteChronicles(buffer_readers, tombs), reading
+    return SqlChronicles(buffer_readers, tombs), reading
 
 
 def _checked(path: Path, part: str) -> None:

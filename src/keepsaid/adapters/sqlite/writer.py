@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, log_of, translated
 from keepsaid.adapters.sqlite.progress import Progress
 from keepsaid.adapters.sqlite.session import SqliteSession
@@ -23,29 +24,6 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError
 from keepsaid.ports.failpoints import point
-
-ApplyOne = Callable[[SqliteSession, Any], Any]
-Upkeep = Callable[[SqliteSession, bool], None]
-ApplySet = Callable[[SqliteSession, Sequence[Any]], Sequence[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitTable:
-    """How each type of commit is applied: one at a time, or as a set in few statements.
-
-    `upkeep` are what the writer does between commits; told to finish, they leave nothing for later.
-    `undone` are told when something was rolled back.
-    """
-
-    single: Mapping[type, ApplyOne]
-    sets: Mapping[type, ApplySet]
-    upkeep: tuple[Upkeep, ...] = ()
-    undone: tuple[Callable[[], None], ...] = ()
-
-    def __or__(self, other: CommitTable) -> CommitTable:
-        """Both, for a file that holds both stores."""
-        upkeep, undone = (*self.upkeep, *other.upkeep), (*self.undone, *other.undone)
-        return CommitTable({**self.single, **other.single}, {**self.sets, **other.sets}, upkeep, undone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +182,6 @@ class Ledger:
             pass  # a reader is still there, or the disk is full: the log keeps what it holds
         finally:
             self._db.close()
-
-
-def emptied(_db: SqliteSession, _commit: EmptyLog) -> None:
-    """Stands for a log that is emptied when the transaction is over."""
 
 
 def _ours(error: Exception, path: Path) -> Exception:

@@ -15,10 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
+from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate, migrations
-from keepsaid.adapters.sqlite.operations import buffer_commits
 from keepsaid.domain.turn import StepKind
 
 _PACKAGE = Path(__file__).parents[2]
@@ -182,7 +183,7 @@ def commit_names() -> tuple[str, ...]:
     """The types of commits that the stores apply."""
     with TemporaryDirectory() as folder, closing(open_writer(path := Path(folder, "buffer.db"))) as db:
         migrate(db, path, "buffer")
-        table = buffer_commits(db) | MEMORY_TABLE
+        table = buffer_commits(db, Tombs(None)) | MEMORY_TABLE
     return tuple(sorted(kind.__name__ for kind in (*table.single, *table.sets)))
 
 

@@ -12,11 +12,13 @@ from random import Random
 
 import apsw
 
-from keepsaid.adapters.sqlite.operations import SqliteOperations, buffer_commits, start
+from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.tombs import tombs_beside
+from keepsaid.adapters.sqlite.operations import SqliteOperations, start
 from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import CommitTable
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.power.book import Book
 from keepsaid.testing.power.judge import Finding, judge
@@ -109,7 +111,7 @@ def _table(mode: Mode, gate: Gate) -> Callable[[SqliteSession], CommitTable]:
     def table(db: SqliteSession) -> CommitTable:
         if mode is Mode.NORMAL:
             db.pragma("synchronous", "normal")
-        commits = buffer_commits(db)
+        commits = buffer_commits(db, tombs_beside(Path(db.filename)))
 
         def keep_up(db: SqliteSession, finish: bool) -> None:
             if not finish:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keepsaid.adapters.sql.operations import intake, rows
+from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.operations.views import SQL as VIEWS
 from keepsaid.adapters.sql.operations.views import batch_of
 from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sqlite.operations import SqliteLanes
 from keepsaid.domain.memory import Source
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action, Verdict
@@ -21,7 +21,7 @@ SQL = load("trails")
 _LOOKUPS = {"message": "said", "reply": "answered", "turn": "answered", "finding": "found"}
 
 
-class SqliteTrails:
+class SqlTrails:
     """What memories were made from; read only."""
 
     def __init__(self, readers: SqlReaders) -> None:
@@ -57,13 +57,13 @@ def _shown(db: SqlSession, turns: tuple[int, ...]) -> Mapping[int, Sequence[int]
 CHRONICLE = load("chronicle")
 
 
-class SqliteChronicles(SqliteLanes):
+class SqlChronicles(SqlLanes):
     """The operational store, read only, with every time it keeps; None for an id that names nothing."""
 
     @property
-    def trails(self) -> SqliteTrails:
+    def trails(self) -> SqlTrails:
         """Where memories come from."""
-        return SqliteTrails(self._readers)
+        return SqlTrails(self._readers)
 
     async def chronicle_of_message(self, message_id: int) -> Chronicle | None:
         """What became of a message."""

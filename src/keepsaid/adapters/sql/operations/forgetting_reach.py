@@ -31,7 +31,7 @@ from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Origin, Trust
 
 
-class SqliteForgettings:
+class SqlForgettings:
     """Requests to forget, and what they reach; read only."""
 
     def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
@@ -67,7 +67,7 @@ class SqliteForgettings:
         return await self._readers.run(_revived, frozenset(hashes), self._tombs)
 
 
-class SqliteReach:
+class SqlReach:
     """Everything that a wish reaches; read only."""
 
     def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:

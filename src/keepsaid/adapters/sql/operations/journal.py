@@ -247,7 +247,7 @@ def _next_due(db: SqlSession, subscriber: str, after: int) -> int | None:
     return due
 
 
-class SqliteJournal:
+class SqlJournal:
     """What happened, and what is on its way to whom."""
 
     def __init__(self, readers: SqlReaders, hint: asyncio.Event) -> None:

@@ -36,7 +36,7 @@ def notify(db: SqlSession, commit: NotifyOwner) -> bool:
     return True
 
 
-class SqliteNotes:
+class SqlNotes:
     """Notes, read only."""
 
     _readers: SqlReaders
@@ -85,7 +85,7 @@ def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 
-class SqliteReceipts:
+class SqlReceipts:
     """Receipts, read only."""
 
     def __init__(self, readers: SqlReaders) -> None:

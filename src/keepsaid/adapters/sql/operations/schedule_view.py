@@ -92,7 +92,7 @@ def _latest(db: SqlSession) -> int | None:
     return latest
 
 
-class SqliteSchedules:
+class SqlSchedules:
     """Schedules and their runs."""
 
     def __init__(self, readers: SqlReaders) -> None:

@@ -25,7 +25,7 @@ from keepsaid.domain.slot import Slot
 from keepsaid.domain.visibility import OWN_TOOLS
 
 
-class SqliteContexts:
+class SqlContexts:
     """The contexts of lanes, read only."""
 
     _readers: SqlReaders
@@ -55,7 +55,7 @@ class SqliteContexts:
         return await self._readers.run(context.of_conversation, lane, keep)
 
 
-class SqliteSessions:
+class SqlSessions:
     """Sessions and slots, read only."""
 
     def __init__(self, readers: SqlReaders) -> None:
@@ -125,7 +125,7 @@ def _said(db: SqlSession, lane: Lane, target: str) -> Said | None:
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
-class SqliteCollections:
+class SqlCollections:
     """Marked sessions and their records, read only."""
 
     _readers: SqlReaders

@@ -98,7 +98,7 @@ def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> Untold:
     return Untold(lane, tasks, rounds, url, bool(direct))
 
 
-class SqliteTasks:
+class SqlTasks:
     """Tasks, read only."""
 
     def __init__(self, readers: SqlReaders) -> None:

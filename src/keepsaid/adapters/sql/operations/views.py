@@ -231,7 +231,7 @@ def next_send(db: SqlSession, channels: tuple[str, ...]) -> int | None:
 LANE_LIST = load("lane_list")
 
 
-class SqliteLaneList:
+class SqlLaneList:
     """Lanes and their summaries, read only."""
 
     _readers: SqlReaders
