@@ -118,5 +118,6 @@ def _in_memory(part: str, tombs: Tombs) -> SqliteSession:
 def _migrated(part: str) -> bytes:
     db = SqliteSession(str(_IN_MEMORY))
     db.attach(tombs_beside(_IN_MEMORY))
+    register(db)
     migrate(db, _IN_MEMORY, part)
     return db.serialize("main")
