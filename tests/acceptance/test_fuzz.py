@@ -23,8 +23,9 @@ REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "1000000"))
 _PARTS = 50
 _AT_ONCE = 4
 _GROWTH_MAX_MB = 60.0
-"""Megabytes beside SQLite's page caches that the process may grow by after a fifth of the requests: keys and lanes that
-are kept at hand grow with what is stored, up to their bounds."""
+"""Megabytes beside SQLite's page caches that the process may grow by after the first part: keys and lanes that are kept
+at hand, and what functions of texts remember, grow up to their bounds. Not measured later, as the caches of readers
+fill after the file has grown."""
 
 _READERS = {"buffer.db": 4, "memory.db": 2}
 _WRITER_MB, _READER_MB = 32, 16
@@ -81,4 +82,4 @@ def test_fuzz_breaks_nothing_and_memory_stays(tmp_path: Path, figures: Figures) 
     figures(requests=sum(counted.values()), statuses=counted, wrong=len(tally.wrong), faults=len(faults), rss_mb=sizes)
     assert tally.wrong == []
     assert faults == []
-    assert beside[-1] - beside[_PARTS // 5] < _GROWTH_MAX_MB
+    assert beside[-1] - beside[0] < _GROWTH_MAX_MB
