@@ -144,7 +144,7 @@ def begin_trial(state: State, commit: Claim) -> None:
 def beat(state: State, commit: Beat) -> bool:
     """Record that a process lives; returns whether a batch waits for a trial."""
     for life in state.lives:
-        if life.owner == commit.owner:
+        if life.owner == commit.owner and life.state == "running":
             life.lived_ms, life.due_ms = commit.lived_ms, commit.due_ms
     ready = (lane.ready for lane in state.lanes.values())
     return any(batch is not None and batch.crashes >= HELD_AFTER and not batch.later for batch in ready)
