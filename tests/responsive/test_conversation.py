@@ -102,10 +102,7 @@ async def history(one: Talk, part: str, conversation: str) -> None:
 
 
 def worst(root: Path, part: str, scene: str) -> Held:
-    """The callback that took the most processor time, of the best of several tries, on a machine of today.
-
-    How slow this one is may change between two tries; it is measured around each.
-    """
+    """The callback that took the most processor time, of the best of several tries."""
 
     async def play() -> Held:
         loop = asyncio.get_running_loop()
@@ -114,11 +111,9 @@ def worst(root: Path, part: str, scene: str) -> Held:
         async with talk(root) as one:
             await one.settled(await one.say("hello", "warm"))
             for n in range(TRIES):
-                before = await asyncio.to_thread(slowness)
                 loop.forget()
                 await SCENES[scene](one, part, f"room{n}")
-                held, after = loop.worst, await asyncio.to_thread(slowness)
-                best = min(best, Held(held.seconds / max(before, after), held.callback))
+                best = min(best, loop.worst)
                 if best.seconds <= LIMIT_S:
                     break
         return best
@@ -133,14 +128,14 @@ SCENES = {"exchange": exchange, "crowd": crowd, "history": history}
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_message_at_the_limit_holds_up_nobody(name: str, tmp_path: Path) -> None:
     held = worst(tmp_path, HOSTILE[name], "exchange")
-    assert held.seconds <= LIMIT_S, held
+    assert held.seconds <= LIMIT_S * slowness(), held
 
 
 @pytest.mark.parametrize("name", ["dates", "JSON", "combining marks"])
 @pytest.mark.parametrize("scene", ["crowd", "history"])
 def test_neither_a_crowd_nor_a_long_history_holds_up_anybody(scene: str, name: str, tmp_path: Path) -> None:
     held = worst(tmp_path, HOSTILE[name], scene)
-    assert held.seconds <= LIMIT_S, held
+    assert held.seconds <= LIMIT_S * slowness(), held
 
 
 def test_a_callback_that_holds_the_loop_is_seen() -> None:
