@@ -12,7 +12,7 @@ from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.upkeep import LOOSE, Task
 from keepsaid.ports.auditing import Auditing, Trails
 from keepsaid.ports.clock import Clock
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 
 UNUSED_DAYS = 180
 """What was not shown to any turn for so long was never needed."""
@@ -103,11 +103,11 @@ class Audit:
         """What has the shape of a secret: said is only of what kind it is."""
         after = 0
         while page := await self._auditing.texts(after, _PAGE):
-            found = await marks_of(self._redactor, [text for _, text in page])
+            found = await masked_texts(self._redactor, [text for _, text in page])
             report.add(
-                Case(Trouble.SECRET, (id_,), Fix.FORGET, ", ".join(sorted(counted_kinds(marks))))
-                for (id_, _), marks in zip(page, found, strict=True)
-                if marks
+                Case(Trouble.SECRET, (id_,), Fix.FORGET, ", ".join(sorted(counted_kinds(plain.marks))))
+                for (id_, _), plain in zip(page, found, strict=True)
+                if plain.marks
             )
             after = page[-1][0]
 

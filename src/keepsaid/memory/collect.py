@@ -22,7 +22,6 @@ from keepsaid.domain.collection import (
 )
 from keepsaid.domain.explicit import asks_to_remember
 from keepsaid.domain.finding import Finding, kept
-from keepsaid.domain.redaction import masked
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.memory.finding import links_of, memories_of, speaker_of, without_secrets
 from keepsaid.memory.spending import Spending
@@ -34,7 +33,7 @@ from keepsaid.ports.learning import Learning
 from keepsaid.ports.notes import NoteView
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 
 _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000
@@ -132,8 +131,8 @@ class Collection:
         if passage is None:
             return Passage(claimed.lane, claimed.after + 1, claimed.marked)
         heard = tuple(one for one in passage.utterances if one.heard)
-        found = await marks_of(self._redactor, [one.text for one in heard])
-        plain = tuple(replace(one, text=masked(one.text, marks)) for one, marks in zip(heard, found, strict=True))
+        found = await masked_texts(self._redactor, [one.text for one in heard])
+        plain = tuple(replace(one, text=text) for one, (text, _) in zip(heard, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
         return fitted(kept, self._reading.tokens_max)
 

@@ -11,7 +11,7 @@ from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.memory import Kind, NewMemory, Source, Used, chat_of, conversation_scope, episode_scope, person_of
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.provenance import trust_of_words
-from keepsaid.domain.redaction import Mark, Redaction, masked
+from keepsaid.domain.redaction import Masked, Redaction
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.memory.deeds import Deeds
@@ -20,7 +20,7 @@ from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 
 RECORDED_MAX = 50
 """Batches whose episodes are recorded in one go."""
@@ -85,27 +85,27 @@ class Recorder:
 
     async def _record(self, work: Sequence[EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
-        found = await marks_of(self._redactor, [episode.text for episode in said])
+        found = await masked_texts(self._redactor, [episode.text for episode in said])
         used = [
             Used(batch.turn_id, batch.used, batch.replied_at or self._clock.now_ms())
             for batch in work
             if batch.turn_id is not None and batch.used
         ]
         if said or used:
-            fit = [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
+            fit = [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)]
             await self._memories.keep(fit, self._clock.now_ms(), used)
         await self._deeds.do([one.wishes for one in work if one.wishes is not None], self._clock.now_ms())
         point("episodes.kept")
         await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 
 
-def _redactions(said: Sequence[NewMemory], found: Sequence[tuple[Mark, ...]]) -> tuple[Redaction, ...]:
+def _redactions(said: Sequence[NewMemory], found: Sequence[Masked]) -> tuple[Redaction, ...]:
     """The marks of the messages that hold secrets; a reply is ours, and what it holds was said before it."""
     return tuple(
-        Redaction(int(source.ref), marks)
-        for episode, marks in zip(said, found, strict=True)
+        Redaction(int(source.ref), plain.marks)
+        for episode, plain in zip(said, found, strict=True)
         for source in episode.sources
-        if marks and source.kind == "message"
+        if plain.marks and source.kind == "message"
     )
 
 

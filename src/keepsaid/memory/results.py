@@ -11,14 +11,13 @@ from dataclasses import replace
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, TASK, Kind, NewMemory, Source, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
 from keepsaid.memory.deeds import Deeds
 from keepsaid.ports.clock import Clock
 from keepsaid.ports.memories import Memories
 from keepsaid.ports.operations import Operations
 from keepsaid.ports.points import point
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.tasks import TaskView
 
 KEPT_MAX = 20
@@ -64,8 +63,8 @@ class Results:
         return len(due)
 
     async def _fit(self, said: Sequence[NewMemory]) -> Sequence[NewMemory]:
-        found = await marks_of(self._redactor, [one.text for one in said])
-        return [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
+        found = await masked_texts(self._redactor, [one.text for one in said])
+        return [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)]
 
 
 def episode_of(work: TaskWork) -> NewMemory:

@@ -30,11 +30,10 @@ from keepsaid.domain.graph import (
     names_in,
 )
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.text import normalise
 from keepsaid.domain.words import root, spelled, topic
 from keepsaid.ports.operations import Operations
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 
 SQL = statements("memory_graph")
 _WORDS_FROM_CHARS = 8_000
@@ -81,7 +80,7 @@ class SqliteGraph:
 
 
 async def _without_secrets(redactor: Redactor, texts: Sequence[str]) -> list[str]:
-    return [masked(text, marks) for text, marks in zip(texts, await marks_of(redactor, texts), strict=True)]
+    return [plain.text for plain in await masked_texts(redactor, texts)]
 
 
 def relate(db: apsw.Connection, commit: Relate) -> int:

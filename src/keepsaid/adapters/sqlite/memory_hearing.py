@@ -13,11 +13,10 @@ from keepsaid.adapters.sqlite.memory_rows import audience, bound, memories, stat
 from keepsaid.adapters.sqlite.query import every
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import OWNER, Listener
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.text import normalise
 from keepsaid.domain.widening import Refusal, Widened, WidenMemory, wider
 from keepsaid.ports.operations import Operations
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 
 SQL = statements("memory_hearing")
 
@@ -33,8 +32,8 @@ class SqliteHearing:
     async def widen(self, commit: WidenMemory) -> Widened | Refusal:
         """Let a memory be heard more widely, or say why not; nothing is changed then. The reason holds no secret."""
         if self._redactor is not None:
-            [marks] = await marks_of(self._redactor, [commit.reason])
-            commit = replace(commit, reason=masked(commit.reason, marks))
+            [plain] = await masked_texts(self._redactor, [commit.reason])
+            commit = replace(commit, reason=plain.text)
         return await self._writer.apply(commit)
 
     async def widened(self, listener: Listener, memory_id: int) -> Sequence[Widened]:
