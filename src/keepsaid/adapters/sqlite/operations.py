@@ -37,7 +37,7 @@ from keepsaid.adapters.sqlite import busy as busy_lanes
 from keepsaid.adapters.sqlite import forgetting as forgetful
 from keepsaid.adapters.sqlite.claims import claim
 from keepsaid.adapters.sqlite.collection_view import SqliteCollections
-from keepsaid.adapters.sqlite.connection import open_writer, translated
+from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_writer, translated
 from keepsaid.adapters.sqlite.context_view import SqliteContexts
 from keepsaid.adapters.sqlite.drop import drop
 from keepsaid.adapters.sqlite.forgetting_view import SqliteForgettings, SqliteReach
@@ -311,7 +311,7 @@ class SqliteOperations(SqliteLanes):
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
     writer = await start(path, ("buffer",), buffer_commits)
-    return SqliteOperations(writer, Readers(path), writer)
+    return SqliteOperations(writer, Readers(path, cached_kib=LOOKUPS_KIB), writer)
 
 
 async def start(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Writer:
