@@ -29,7 +29,7 @@ from keepsaid.adapters.sqlite import (
 )
 from keepsaid.adapters.sqlite import forgetting as forgetful
 from keepsaid.adapters.sqlite.busy import drop
-from keepsaid.adapters.sqlite.connection import open_writer, translated
+from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_writer, translated
 from keepsaid.adapters.sqlite.forgetting_reach import SqliteForgettings, SqliteReach
 from keepsaid.adapters.sqlite.intake import Intake
 from keepsaid.adapters.sqlite.journal import SqliteJournal
@@ -316,7 +316,7 @@ class SqliteOperations(SqliteLanes):
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
     writer = await start(path, ("buffer",), buffer_commits)
-    return SqliteOperations(writer, Readers(path), writer)
+    return SqliteOperations(writer, Readers(path, cached_kib=LOOKUPS_KIB), writer)
 
 
 async def start(path: Path, parts: Sequence[str], table: Callable[[apsw.Connection], CommitTable]) -> Writer:

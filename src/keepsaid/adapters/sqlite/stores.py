@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from keepsaid.adapters.sqlite.chronicle import SqliteChronicles
-from keepsaid.adapters.sqlite.connection import open_reader
+from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_reader
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
@@ -40,7 +40,7 @@ async def open_stores(
         closing.push_async_callback(memories.close)
         return operations, memories
     writer = await start(buffer, ("buffer", "memory"), lambda db: buffer_commits(db) | MEMORY_TABLE)
-    readers, searching = Readers(buffer), Readers(buffer)
+    readers, searching = Readers(buffer, cached_kib=LOOKUPS_KIB), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
     return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor, tombs_beside(buffer))
