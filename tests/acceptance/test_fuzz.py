@@ -23,24 +23,13 @@ REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "1000000"))
 _PARTS = 50
 _AT_ONCE = 4
 _GROWTH_MAX_MB = 60.0
-"""Megabytes beside SQLite's page caches that the process may grow by after a fifth of the requests: keys and lanes that
-are kept at hand grow with what is stored, up to their bounds."""
-
-_READERS = {"buffer.db": 4, "memory.db": 2}
-_WRITER_MB, _READER_MB = 32, 16
-"""How much of a file the page cache of a connection holds at most (`adapters/sqlite/connection.py`)."""
+"""Megabytes that the process may grow by after a fifth of the requests, page caches of SQLite included."""
 
 
 def resident_mb(pid: int) -> float:
     """Memory of a process, in megabytes."""
     lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / 1_000
-
-
-def cached_mb(data: Path) -> float:
-    """How much of the stores the page caches of all connections may hold, in megabytes."""
-    sizes = {name: (data / name).stat().st_size / 1_000_000 for name in _READERS}
-    return sum(min(size, _WRITER_MB) + _READERS[name] * min(size, _READER_MB) for name, size in sizes.items())
 
 
 async def played(server: Running, targets: list[Target], requests: int, seen: Callable[[], None]) -> Tally:
@@ -67,18 +56,17 @@ def test_fuzz_breaks_nothing_and_memory_stays(tmp_path: Path, figures: Figures) 
     targets = asyncio.run(every_target(tmp_path / "routes"))
     program = Program(tmp_path / "home")
     program.configure(json.dumps({"models": {"chat": "none"}, "channels": {"github": {"secret": SECRET}}}))
-    sizes: list[tuple[float, float]] = []
+    sizes: list[float] = []
     with program.serving() as server:
 
         def seen() -> None:
-            sizes.append((resident_mb(server.process.pid), cached_mb(program.home / "data")))
+            sizes.append(resident_mb(server.process.pid))
 
         tally = asyncio.run(played(server, targets, REQUESTS, seen))
     log = (program.home / "state" / "keepsaid.log").read_text("utf-8")
     faults = [line for line in log.splitlines() if '"trace"' in line]
-    beside = [resident - cached for resident, cached in sizes]
     counted = dict(sorted(tally.statuses.items()))
     figures(requests=sum(counted.values()), statuses=counted, wrong=len(tally.wrong), faults=len(faults), rss_mb=sizes)
     assert tally.wrong == []
     assert faults == []
-    assert beside[-1] - beside[_PARTS // 5] < _GROWTH_MAX_MB
+    assert sizes[-1] - sizes[_PARTS // 5] < _GROWTH_MAX_MB

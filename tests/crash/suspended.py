@@ -13,6 +13,7 @@ from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.process import Beat
 from keepsaid.domain.turn import Answer
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.crash.order import tell
@@ -34,12 +35,13 @@ class Waiting:
 
 
 async def live(home: Path) -> None:
-    """Take in a message and try to answer it."""
+    """Take in a message and try to answer it; then say, late, that this process lives."""
     async with opened(Home.at(home), SETTINGS, Waiting()) as instance:
         received = await instance.receive(Inbound(ORIGIN, Content(b"hello", "hello")))
         with instance.hub.listening(received.id) as heard:
             await instance.start()
             progress = await heard.get()
+            await instance.operations.apply(Beat(instance.owner, 9_000_000, 9_000_000))
             tell({"ended": progress.kind, "why": progress.text})
 
 

@@ -23,7 +23,7 @@ from keepsaid.domain.graph import Mention
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.cli.logfile import JsonLines
 from keepsaid.interfaces.notes import note
-from keepsaid.ports.redactor import marks_of
+from keepsaid.ports.redactor import masked_texts
 
 OURS = "lantern/harbour+42?=x"  # gitleaks:allow
 SETTINGS = {
@@ -134,6 +134,7 @@ async def test_a_long_text_is_read_off_the_loop() -> None:
     """What is longer than a moment's work is read in a thread, with the same result."""
     redactor = PatternRedactor([OURS])
     long = "word " * 10_000 + OURS
-    [marks] = await marks_of(redactor, [long])
-    assert marks == redactor.marks(long)
-    assert marks[0].start == 50_000
+    [found] = await masked_texts(redactor, [long])
+    assert found.marks == redactor.marks(long)
+    assert found.marks[0].start == 50_000
+    assert found.text == redactor.redacted(long)

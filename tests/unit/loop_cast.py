@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import thread_time
@@ -23,7 +23,7 @@ class Longest:
 def holds() -> Iterator[Longest]:
     """Measure every callback that a loop of this process runs while the block does.
 
-    No garbage is collected meanwhile: that of all tests before would count as time of the callback it interrupts.
+    What other tests left is frozen first: looking for garbage in it would count as time of the callback it interrupts.
     """
     longest = Longest()
     run: Callable[[Any], None] = asyncio.Handle._run
@@ -35,23 +35,10 @@ def holds() -> Iterator[Longest]:
         if took > longest.seconds:
             longest.seconds, longest.what = took, repr(handle)[:300]
 
-    gc.disable()
+    gc.collect()
+    gc.freeze()
     setattr(asyncio.Handle, "_run", measured)  # noqa: B010 - a loop offers no other place
     try:
         yield longest
     finally:
         setattr(asyncio.Handle, "_run", run)  # noqa: B010
-        gc.enable()
-
-
-async def broken(play: Callable[[], Awaitable[Longest]], limit_s: float) -> list[Longest]:
-    """Nothing when one of three plays keeps the limit, else the longest callback of each.
-
-    What a callback does takes its time in every play; what a host takes from a virtual machine comes and goes.
-    """
-    found: list[Longest] = []
-    for _ in range(3):
-        found.append(await play())
-        if found[-1].seconds <= limit_s:
-            return []
-    return found

@@ -1,4 +1,7 @@
-"""The watched process: its event loop is watched, and systemd told of its start, its stop and that it lives."""
+"""The process that serves: its event loop is watched, systemd told of its start, its stop and that it lives.
+
+It runs for months, so its threads share one arena, and no search for garbage looks at what the start made.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from keepsaid.adapters.system.allocation import share_one_arena, spare_what_stays
 from keepsaid.adapters.system.watchdog import Systemd, Watchdog
 from keepsaid.config import Config
 
@@ -13,6 +17,7 @@ from keepsaid.config import Config
 @contextmanager
 def watched(config: Config) -> Iterator[Systemd]:
     """Watch the running event loop while the block runs; yields what tells systemd of start and stop."""
+    share_one_arena()
     systemd = Systemd(os.environ)
     # Half of the time: one notification may come late.
     feed_s = systemd.watchdog_s / 2 if systemd.watchdog_s is not None else None
@@ -22,3 +27,9 @@ def watched(config: Config) -> Iterator[Systemd]:
     finally:
         watchdog.end()
         systemd.close()
+
+
+def started(systemd: Systemd) -> None:
+    """Note that the start is over: what it made stays."""
+    spare_what_stays()
+    systemd.ready()

@@ -19,6 +19,13 @@ class Mark(NamedTuple):
     kind: str
 
 
+class Masked(NamedTuple):
+    """A text with its secrets masked, and where they stood in it."""
+
+    text: str
+    marks: tuple[Mark, ...]
+
+
 class Redaction(NamedTuple):
     """The marks of one message's text, which stays as it was received."""
 

@@ -10,7 +10,7 @@ from keepsaid.domain.audit import Case, Comparing, Entry, Fix, Trouble, echo, en
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.upkeep import DAY_MS, LOOSE, Task
 from keepsaid.ports.memory_maintenance import Auditing, Trails
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Clock
 
 UNUSED_DAYS = 180
@@ -102,11 +102,11 @@ class Audit:
         """What has the shape of a secret: said is only of what kind it is."""
         after = 0
         while page := await self._auditing.texts(after, _PAGE):
-            found = await marks_of(self._redactor, [text for _, text in page])
+            found = await masked_texts(self._redactor, [text for _, text in page])
             report.add(
-                Case(Trouble.SECRET, (id_,), Fix.FORGET, ", ".join(sorted(counted_kinds(marks))))
-                for (id_, _), marks in zip(page, found, strict=True)
-                if marks
+                Case(Trouble.SECRET, (id_,), Fix.FORGET, ", ".join(sorted(counted_kinds(plain.marks))))
+                for (id_, _), plain in zip(page, found, strict=True)
+                if plain.marks
             )
             after = page[-1][0]
 

@@ -28,14 +28,13 @@ from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, pe
 from keepsaid.domain.message import Origin
 from keepsaid.domain.process import Note
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.statements import asks_to_remember, told_in
 from keepsaid.domain.visibility import Parent, shares
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Graph, Learning
 from keepsaid.ports.model import Extracted, Extractor
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import CollectionView, Notes, NoteView, Operations
 
@@ -263,8 +262,8 @@ class Collection:
         if passage is None:
             return Passage(claimed.lane, claimed.after + 1, claimed.marked)
         heard = tuple(one for one in passage.utterances if one.heard)
-        found = await marks_of(self._redactor, [one.text for one in heard])
-        plain = tuple(replace(one, text=masked(one.text, marks)) for one, marks in zip(heard, found, strict=True))
+        found = await masked_texts(self._redactor, [one.text for one in heard])
+        plain = tuple(replace(one, text=text) for one, (text, _) in zip(heard, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
         return fitted(kept, self._reading.tokens_max)
 

@@ -28,8 +28,7 @@ from keepsaid.domain.bundle import (
 )
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Person
-from keepsaid.domain.redaction import masked
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 
 T = TypeVar("T")
 
@@ -210,13 +209,13 @@ class Importing:
         fit = [allowed(one, self._terms.ceiling) if isinstance(one, Entry) else one for one in records]
         entries = [one for one in fit if isinstance(one, Entry)]
         texts = [part for one in entries for part in (one.memory.new.text, one.memory.new.value)]
-        marks = iter(await marks_of(self._redactor, texts))
+        plain = iter(await masked_texts(self._redactor, texts))
         for n, one in enumerate(fit):
             if isinstance(one, Entry):
-                of_text, of_value = next(marks), next(marks)
+                text, value = next(plain), next(plain)
                 new = one.memory.new
-                if of_text or of_value:
-                    new = replace(new, text=masked(new.text, of_text), value=masked(new.value, of_value))
+                if text.marks or value.marks:
+                    new = replace(new, text=text.text, value=value.text)
                     fit[n] = replace(one, memory=replace(one.memory, new=new))
                     if report is not None:
                         report.secrets += 1

@@ -25,7 +25,7 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Message, Trust
-from keepsaid.domain.redaction import Mark, Redaction, masked
+from keepsaid.domain.redaction import Masked, Redaction
 from keepsaid.domain.staged import Deed, StageMemory, Wishes
 from keepsaid.domain.statements import asks_to_remember
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
@@ -34,7 +34,7 @@ from keepsaid.domain.views import EpisodeWork
 from keepsaid.domain.visibility import least, trust_of_words
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Learning, Learnt, Memories
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import BufferView, Operations, TaskView
 from keepsaid.text.words import fold
@@ -187,27 +187,27 @@ class Recorder:
 
     async def _record(self, work: Sequence[EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
-        found = await marks_of(self._redactor, [episode.text for episode in said])
+        found = await masked_texts(self._redactor, [episode.text for episode in said])
         used = [
             Used(batch.turn_id, batch.used, batch.replied_at or self._clock.now_ms())
             for batch in work
             if batch.turn_id is not None and batch.used
         ]
         if said or used:
-            fit = [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
+            fit = [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)]
             await self._memories.keep(fit, self._clock.now_ms(), used)
         await self._deeds.do([one.wishes for one in work if one.wishes is not None], self._clock.now_ms())
         point("episodes.kept")
         await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 
 
-def _redactions(said: Sequence[NewMemory], found: Sequence[tuple[Mark, ...]]) -> tuple[Redaction, ...]:
+def _redactions(said: Sequence[NewMemory], found: Sequence[Masked]) -> tuple[Redaction, ...]:
     """The marks of the messages that hold secrets; a reply is ours, and what it holds was said before it."""
     return tuple(
-        Redaction(int(source.ref), marks)
-        for episode, marks in zip(said, found, strict=True)
+        Redaction(int(source.ref), plain.marks)
+        for episode, plain in zip(said, found, strict=True)
         for source in episode.sources
-        if marks and source.kind == "message"
+        if plain.marks and source.kind == "message"
     )
 
 
@@ -305,8 +305,8 @@ class Results:
         return len(due)
 
     async def _fit(self, said: Sequence[NewMemory]) -> Sequence[NewMemory]:
-        found = await marks_of(self._redactor, [one.text for one in said])
-        return [replace(one, text=masked(one.text, marks)) for one, marks in zip(said, found, strict=True)]
+        found = await masked_texts(self._redactor, [one.text for one in said])
+        return [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)]
 
 
 def episode_of(work: TaskWork) -> NewMemory:

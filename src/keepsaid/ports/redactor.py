@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.redaction import Mark
+from keepsaid.domain.redaction import Mark, Masked, masked
 
 
 class Redactor(Protocol):
@@ -33,8 +33,11 @@ _INLINE_CHARS_MAX = 2_000
 """More is read in a thread: the event loop is not to be held for longer than 2 ms."""
 
 
-async def marks_of(redactor: Redactor, texts: Sequence[str]) -> list[tuple[Mark, ...]]:
-    """The secrets in each of some texts."""
-    if sum(map(len, texts)) <= _INLINE_CHARS_MAX:
-        return [redactor.marks(text) for text in texts]
-    return await asyncio.to_thread(lambda: [redactor.marks(text) for text in texts])
+async def masked_texts(redactor: Redactor, texts: Sequence[str]) -> list[Masked]:
+    """Each of some texts without its secrets."""
+
+    def read() -> list[Masked]:
+        found = ((text, redactor.marks(text)) for text in texts)
+        return [Masked(masked(text, marks) if marks else text, marks) for text, marks in found]
+
+    return read() if sum(map(len, texts)) <= _INLINE_CHARS_MAX else await asyncio.to_thread(read)

@@ -64,6 +64,9 @@ _HEADER = b"SQLite format 3\0"
 BUSY_MS = 2_000
 """How long another program that holds a file is waited for."""
 
+SEARCHES_KIB, LOOKUPS_KIB = 16_000, 4_000
+"""How much of a file the page cache of a reader holds at most: where much is searched, and where rows are looked up."""
+
 _CACHED_STATEMENTS = 512
 _open_files: WeakKeyDictionary[apsw.Connection, Identity] = WeakKeyDictionary()
 """Which file each connection has open; a connection that works in another thread cannot be asked."""
@@ -146,8 +149,8 @@ def open_writer(path: Path) -> SqliteSession:
         return db
 
 
-def open_reader(path: Path) -> SqliteSession:
-    """A connection that cannot write or checkpoint."""
+def open_reader(path: Path, cached_kib: int = SEARCHES_KIB) -> SqliteSession:
+    """A connection that cannot write or checkpoint; it holds at most so much of the file in memory."""
     check_header(path)
     with translated(path):
         db = _opened(path, apsw.SQLITE_OPEN_READONLY)
@@ -155,7 +158,7 @@ def open_reader(path: Path) -> SqliteSession:
         _checked_owner(db, path)
         db.pragma("query_only", True)
         register(db)
-        db.pragma("cache_size", -16_000)
+        db.pragma("cache_size", -cached_kib)
         _plan_once(db)
         return db
 

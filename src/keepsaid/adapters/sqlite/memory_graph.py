@@ -29,10 +29,9 @@ from keepsaid.domain.graph import (
     names_in,
 )
 from keepsaid.domain.memory import IMPORTANCE, Found, Listener
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.search import VectorSpace
 from keepsaid.ports.memory_maintenance import Unrelated
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 from keepsaid.text.words import root, spelled, topic
@@ -124,7 +123,7 @@ class SqliteGraph:
 
 
 async def _without_secrets(redactor: Redactor, texts: Sequence[str]) -> list[str]:
-    return [masked(text, marks) for text, marks in zip(texts, await marks_of(redactor, texts), strict=True)]
+    return [plain.text for plain in await masked_texts(redactor, texts)]
 
 
 def relate(db: SqliteSession, commit: Relate) -> int:

@@ -16,9 +16,8 @@ from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.visibility import Refusal, Widened, WidenMemory, wider
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
@@ -112,8 +111,8 @@ class SqliteHearing:
     async def widen(self, commit: WidenMemory) -> Widened | Refusal:
         """Let a memory be heard more widely, or say why not; nothing is changed then. The reason holds no secret."""
         if self._redactor is not None:
-            [marks] = await marks_of(self._redactor, [commit.reason])
-            commit = replace(commit, reason=masked(commit.reason, marks))
+            [plain] = await masked_texts(self._redactor, [commit.reason])
+            commit = replace(commit, reason=plain.text)
         return await self._writer.apply(commit)
 
     async def widened(self, listener: Listener, memory_id: int) -> Sequence[Widened]:

@@ -14,22 +14,19 @@ from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.domain.redaction import masked
 from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import MessageDamaged
-from keepsaid.ports.redactor import Redactor, marks_of
+from keepsaid.ports.redactor import Redactor, masked_texts
 
 
 async def without_secrets(redactor: Redactor | None, memories: Sequence[NewMemory]) -> Sequence[NewMemory]:
     """The memories, with the secrets that the redactor knows masked in text and value."""
     if redactor is None:
         return memories
-    found = await marks_of(redactor, [part for memory in memories for part in (memory.text, memory.value)])
+    found = await masked_texts(redactor, [part for memory in memories for part in (memory.text, memory.value)])
     return [
-        replace(memory, text=masked(memory.text, of_text), value=masked(memory.value, of_value))
-        if of_text or of_value
-        else memory
-        for memory, of_text, of_value in zip(memories, found[::2], found[1::2], strict=True)
+        replace(memory, text=text.text, value=value.text) if text.marks or value.marks else memory
+        for memory, text, value in zip(memories, found[::2], found[1::2], strict=True)
     ]
 
 

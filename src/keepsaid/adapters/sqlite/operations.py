@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
-from keepsaid.adapters.sqlite.connection import open_writer, translated
+from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_writer, translated
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
@@ -52,7 +52,7 @@ class SqliteOperations(SqlLanes):
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
     writer = await start(path, ("buffer",), lambda db: buffer_commits(db, tombs_beside(path)))
-    return SqliteOperations(writer, Readers(path), writer)
+    return SqliteOperations(writer, Readers(path, cached_kib=LOOKUPS_KIB), writer)
 
 
 async def start(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> Writer:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from keepsaid.adapters.sqlite.connection import open_reader, translated
+from keepsaid.adapters.sqlite.connection import SEARCHES_KIB, open_reader, translated
 from keepsaid.adapters.sqlite.session import SqliteSession
 
 _MOMENT_S = 0.05
@@ -19,10 +19,11 @@ T = TypeVar("T")
 
 
 class Readers:
-    """A few read-only connections to one file."""
+    """A few read-only connections to one file, each of which holds at most `cached_kib` of it in memory."""
 
-    def __init__(self, path: Path, count: int = 2) -> None:
+    def __init__(self, path: Path, count: int = 2, cached_kib: int = SEARCHES_KIB) -> None:
         self.path = path
+        self._cached_kib = cached_kib
         self._local = threading.local()
         self._open: list[SqliteSession] = []
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
@@ -45,7 +46,7 @@ class Readers:
     def _connection(self) -> SqliteSession:
         db: SqliteSession | None = getattr(self._local, "db", None)
         if db is None:
-            db = open_reader(self.path)
+            db = open_reader(self.path, self._cached_kib)
             self._local.db = db
             self._open.append(db)
         return db

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sql.query import every
 from keepsaid.adapters.sql.tombs import KEY_NAME, tombs_beside
-from keepsaid.adapters.sqlite.connection import open_reader, open_writer, translated
+from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import check
@@ -46,7 +46,7 @@ async def open_stores(
     writer = await start(
         buffer, ("buffer", "memory"), lambda db: buffer_commits(db, tombs_beside(buffer)) | MEMORY_TABLE
     )
-    readers, searching = Readers(buffer), Readers(buffer)
+    readers, searching = Readers(buffer, cached_kib=LOOKUPS_KIB), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
     return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor, tombs_beside(buffer))

@@ -42,7 +42,7 @@ def bound_to(config: Config, host: str) -> Config:
 
 async def _serve(config: Config, port: int | None) -> None:
     from keepsaid.app.instance import opened  # noqa: PLC0415
-    from keepsaid.app.watching import watched  # noqa: PLC0415
+    from keepsaid.app.watching import started, watched  # noqa: PLC0415
     from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
 
@@ -57,8 +57,8 @@ async def _serve(config: Config, port: int | None) -> None:
         instance.reloading.given = _SAID
         reload_when_asked(instance)
         async with listening(instance, port) as address:
+            started(systemd)
             await _tell(instance, address)
-            systemd.ready()
             async with unbroken(instance):
                 await stop.wait()
             systemd.stopping()

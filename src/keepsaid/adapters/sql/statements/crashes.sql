@@ -14,7 +14,7 @@ SELECT iif(state = 'died_in_trial', trial_ms, lived_ms), state = 'died' FROM lif
 DELETE FROM life WHERE id <= (SELECT max(id) FROM life) - ?1
 
 -- name: beat
-UPDATE life SET lived_ms = ?2, due_ms = ?3 WHERE owner = ?1
+UPDATE life SET lived_ms = ?2, due_ms = ?3 WHERE owner = ?1 AND state = 'running'
 
 -- name: running
 SELECT state FROM life WHERE owner = ? AND state = 'running'
