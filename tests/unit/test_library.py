@@ -343,16 +343,18 @@ def test_the_public_names_are_few_and_exact() -> None:
         _ = keepsaid.Instance
 
 
-def test_importing_it_loads_neither_models_nor_web_stack() -> None:
+def test_a_start_loads_neither_models_nor_web_stack_nor_what_recall_compares_with() -> None:
     models = ("pydantic_ai", "openai", "anthropic", "starlette", "uvicorn", "typer", "rich", "prompt_toolkit")
     program = (
         "import sys, keepsaid\n"
         f"print([name for name in (*{models}, 'httpx2', 'apsw', 'pydantic', 'asyncio') if name in sys.modules])\n"
         "from keepsaid import Episode, Keepsaid, Message\n"
         f"print([name for name in {models} if name in sys.modules])\n"
+        "import keepsaid.app.instance\n"
+        f"print([name for name in (*{models}, 'httpx2', 'numpy', 'onnxruntime', 'mcp') if name in sys.modules])\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(keepsaid.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, env=environment, check=True, timeout=HANG_S
     )
-    assert done.stdout.decode().splitlines() == ["[]", "[]"]
+    assert done.stdout.decode().splitlines() == ["[]", "[]", "[]"]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sqlite.memory_codes import Codes, Mask, least, longer
 from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.memory import Found, Listener
@@ -20,7 +17,7 @@ from keepsaid.domain.search import Reached, Unembedded, VectorSpace
 from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.sqlite.memory_codes import Codes, Signs
+    from keepsaid.adapters.sqlite.memory_codes import Codes, Signs, Wholes
 
 
 _SQL = load("memory_vectors")
@@ -101,76 +98,6 @@ def _signs(row: tuple[Any, ...], dimension: int) -> Signs:
     return Signs(ids, memories, audiences, np.frombuffer(row[3], np.uint64).reshape(-(-dimension // 64), -1))
 
 
-Floats = NDArray[np.float32]
-Read = Callable[[SqliteSession, Sequence[int]], tuple[list[int], Floats]]
-
-_LISTENERS = 4
-"""So many listeners' vectors are kept: 30 MB each at most, for 20,000 of 384 numbers."""
-
-
-class Whole:
-    """The vectors one listener hears, each with its place among the codes."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self._count = 0
-        self._places = np.zeros(0, np.int64)
-        self._memories = np.zeros(0, np.int64)
-        self._vectors = np.zeros((0, 0), np.float32)
-
-    def add(self, places: NDArray[np.int64], memories: Sequence[int], vectors: Floats) -> None:
-        """Take in vectors at places behind all others."""
-        count = self._count + len(places)
-        if count > len(self._places):
-            room = max(count, 2 * len(self._places))
-            self._places, self._memories = longer(self._places, room), longer(self._memories, room)
-            self._vectors = longer(self._vectors.reshape(len(self._vectors), vectors.shape[1]), room)
-        place = slice(self._count, count)
-        self._places[place], self._memories[place], self._vectors[place] = places, memories, vectors
-        self._count = count
-
-    def nearest(self, asked: Floats, heard: Mask, depth: int) -> tuple[list[tuple[int, float]], float]:
-        """The memories of the nearest vectors with their cosines; and the mean of all that are heard."""
-        if not self._count:
-            return [], 0.0
-        cosines = self._vectors[: self._count] @ asked
-        there = np.flatnonzero(heard[self._places[: self._count]])
-        if len(there) < self._count:
-            cosines = cosines[there]
-        if not len(cosines):
-            return [], 0.0
-        chosen = least(-cosines, depth)
-        memories = self._memories[there[chosen]]
-        return list(zip(memories.tolist(), cosines[chosen].tolist(), strict=True)), float(cosines.mean())
-
-
-class Wholes:
-    """The vectors of the listeners that asked last, read when they first ask and from then on as they come."""
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._of: dict[tuple[int, ...] | None, Whole] = {}
-
-    def of(self, db: SqliteSession, audiences: tuple[int, ...] | None, codes: Codes) -> Whole:
-        """What these audiences hear."""
-        whole = self._of.pop(audiences, None) or Whole()
-        self._of[audiences] = whole
-        if len(self._of) > _LISTENERS:
-            del self._of[next(iter(self._of))]
-        if whole.seen < codes.count:
-            places = whole.seen + np.flatnonzero(codes.heard(audiences)[whole.seen :])
-            ids, memories = codes.of(places)
-            found, vectors = self._read(db, ids)
-            there = np.flatnonzero(np.isin(ids, found))
-            if found:
-                whole.add(places[there], np.asarray(memories)[there].tolist(), vectors)
-                whole.seen = int(places[there[-1]]) + 1
-            # what this snapshot does not show yet is read with a later one
-            if len(found) == len(ids):
-                whole.seen = codes.count
-        return whole
-
-
 _READ_EACH = 20_000
 
 _READ_BACK, _READ_BACK_EACH = 250, 2.5
@@ -229,7 +156,7 @@ class VectorIndex:
             held = self._follow(db, int(str(found[0][0])), space.dimension)
             heard = held.codes.heard(audiences)
             if np.count_nonzero(heard) <= self._exact_max:
-                whole = held.wholes.of(db, audiences, held.codes)
+                whole = held.wholes.of(partial(_read, db), audiences, held.codes)
                 return _ranked(*whole.nearest(asked, heard, depth), limit)
             near = held.codes.near(asked, heard, depth)
             mean = _mean(db, held.means, near.sample)
@@ -240,12 +167,12 @@ class VectorIndex:
 
     def _follow(self, db: SqliteSession, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
-        from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy  # noqa: PLC0415 - imports numpy
+        from keepsaid.adapters.sqlite.memory_codes import Wholes, signs_of  # noqa: PLC0415 - imports numpy
 
         changes, newest = only(db, _SQL["last_change"])
         held = self._held.get(space)
         if held is None:
-            held = _Held(opened(db, space, dimension), Wholes(_read), changes, newest)
+            held = _Held(opened(db, space, dimension), Wholes(), changes, newest)
             self._held[space] = held
             return held
         # a snapshot may be older than what another reader saw already

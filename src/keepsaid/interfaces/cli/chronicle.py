@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from keepsaid.domain.batch import Batch
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import Message
@@ -14,7 +15,7 @@ from keepsaid.domain.states import message_state
 from keepsaid.domain.views import BatchLife, Chronicle, ReplyLife, TurnLife
 from keepsaid.errors import InputError
 from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
-from keepsaid.interfaces.cli.output import counted, duration, facts, gone, one_line, show, unless_pruned
+from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import when
 
@@ -164,3 +165,14 @@ def _reply(life: ReplyLife) -> Iterator[tuple[str, str]]:
         given = f", the provider's id is {life.provider_id}" if life.provider_id else ""
         tries = f" after {counted(reply.attempts, 'try', 'tries')}" if reply.attempts else ""
         yield "receipt", f"{when(life.ended_at)}  {reply.state}{tries}{given}"
+
+
+def unless_pruned() -> str:
+    """The end of a sentence that says something is not there."""
+    buffer = session().config().buffer
+    return f"; what is done or dropped is pruned after {buffer.retention_days:g} days (buffer.retention_days)"
+
+
+def gone(batch: Batch) -> list[tuple[str, str]]:
+    """A line in place of a batch's messages, where they were pruned."""
+    return [("pruned", f"its messages went {when(batch.pruned_at)}")] if batch.pruned_at is not None else []

@@ -16,7 +16,7 @@ from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, routes
-from keepsaid.interfaces.cli.chronicle import chronicle_named
+from keepsaid.interfaces.cli.chronicle import chronicle_named, unless_pruned
 from keepsaid.interfaces.cli.output import (
     NOTHING,
     Table,
@@ -26,7 +26,6 @@ from keepsaid.interfaces.cli.output import (
     facts,
     one_line,
     show,
-    unless_pruned,
 )
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.schedule import from_stdin

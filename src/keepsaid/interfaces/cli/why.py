@@ -17,9 +17,10 @@ from keepsaid.domain.prompt import Share, shares_of
 from keepsaid.domain.receipt import Feedback, FeedbackState, How, Use
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.chronicle import gone, unless_pruned
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.inbox import standing, waits
-from keepsaid.interfaces.cli.output import duration, gone, one_line, show, unless_pruned, wrapped
+from keepsaid.interfaces.cli.output import duration, one_line, show, wrapped
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.commanded import commanded
 from keepsaid.interfaces.picture import context_bar, one_page
