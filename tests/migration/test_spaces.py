@@ -8,9 +8,9 @@ from pathlib import Path
 from tests.migration.files import rows
 
 from keepsaid.adapters.embedders.endpoint import revision_of
+from keepsaid.adapters.sql.memory.rows import space_names
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_rows import space_names
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.domain.search import VectorSpace
 from keepsaid.text.normal import digest

@@ -17,11 +17,11 @@ import pytest
 from tests.plans.hot import HOT, Hot, keys, numbers
 from tests.plans.large import filled
 
+from keepsaid.adapters.sql.memory.graph import MEMORY_GRAPH as GRAPH
+from keepsaid.adapters.sql.memory.revisions import SQL as TRUTH
+from keepsaid.adapters.sql.memory.rows import SQL as MEMORY
 from keepsaid.adapters.sql.query import load
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_graph import MEMORY_GRAPH as GRAPH
-from keepsaid.adapters.sqlite.memory_revisions import SQL as TRUTH
-from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
 from keepsaid.adapters.sqlite.migrate import migrate
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"

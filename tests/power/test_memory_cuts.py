@@ -14,8 +14,7 @@ from tests.figures import Figures
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sqlite.integrity import look_deep
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
-from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memories import MEMORY_TABLE, SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.operations import start
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, conversation_scope

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.domain.collection import Invalidate, Passage
 from keepsaid.domain.finding import Statement

@@ -14,7 +14,6 @@ from tests.property.memory_stage import Stage, stage
 from tests.property.test_memory_scopes import hears
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.domain.graph import CARRIES, FANS, FURTHER, MENTIONS, NAMED, Association, Mention, Relation, Seed, Step
 from keepsaid.domain.memory import GLOBAL, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
@@ -195,7 +194,7 @@ def play(scene: Stage, file: Path, model: Model, n: int, step: object) -> None:
             db.set_busy_timeout(10_000)
             db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE memory SET state = ? WHERE id = ?", (step.state, id_))
-            settle(db)
+            db.reindex()
             db.execute("COMMIT")
         model.hide(id_, step.state)
 

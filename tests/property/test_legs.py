@@ -21,8 +21,7 @@ from tests.property.test_memory_scopes import hears
 
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.memory_vectors import VectorIndex
+from keepsaid.adapters.sqlite.vector_index import VectorIndex
 from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.search import Narrowing
@@ -135,7 +134,7 @@ def changed(path: Path, one: Kept, change: Change) -> Kept:
         db.set_busy_timeout(10_000)
         db.execute("BEGIN IMMEDIATE")
         db.execute("UPDATE memory SET state = ?, text = ? WHERE id = ?", (state, new.text, one.id))
-        settle(db)
+        db.reindex()
         db.execute("COMMIT")
     return Kept(one.id, new, state)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.domain.bundle import Entry, Record, Verdict
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.interfaces.bundle_file import FORMAT, KIND, write_lines

@@ -19,7 +19,7 @@ from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.tombs import tombs_beside
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers

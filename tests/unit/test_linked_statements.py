@@ -14,7 +14,7 @@ from tests.unit.test_extractor import PASSAGE, fact
 
 from keepsaid.adapters.models.extractor import Staging
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.adapters.sqlite.memory_store import open_memories
+from keepsaid.adapters.sqlite.memories import open_memories
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.finding import LINKS_MAX, Link, Statement, decoded, encoded, kept
 from keepsaid.domain.graph import Relation, Seed

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_codes import Codes, least, signs_of
-from keepsaid.adapters.sqlite.memory_vectors import VectorIndex, pack
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.vector_codes import Codes, least, signs_of
+from keepsaid.adapters.sqlite.vector_index import VectorIndex, pack
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.search import VectorSpace
 

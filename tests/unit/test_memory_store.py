@@ -6,12 +6,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, key_hash
 from keepsaid.adapters.sql.tombs import KEY_NAME, Tombs
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, key_hash
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
-from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memories import MEMORY_TABLE, SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
@@ -52,7 +50,7 @@ def matching(db: SqliteSession, word: str) -> list[int]:
 def change(db: SqliteSession, statement: str, *values: object) -> None:
     with db:
         db.execute(statement, values)
-        settle(db)
+        db.reindex()
 
 
 def intact(db: SqliteSession) -> None:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from keepsaid.adapters.sql.query import only
-from keepsaid.adapters.sqlite import memory_text
+from keepsaid.adapters.sqlite import full_text
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
-from keepsaid.adapters.sqlite.memory_index import settled
-from keepsaid.adapters.sqlite.memory_score import number, scores
-from keepsaid.adapters.sqlite.memory_store import open_memories
-from keepsaid.adapters.sqlite.memory_words import STRETCH, best, outside, pack_words, stretches
+from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.piece_index import settled
+from keepsaid.adapters.sqlite.piece_scores import number, scores
 from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.word_blocks import STRETCH, best, outside, pack_words, stretches
 from keepsaid.domain.memory import Found, Listener, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds
@@ -71,7 +71,7 @@ def end_of_a_stretch(db: SqliteSession) -> None:
 
 
 def answers(db: SqliteSession) -> list[tuple[Found, ...]]:
-    return [memory_text.search(db, listener, query, 999) for listener in LISTENERS for query in QUERIES]
+    return [full_text.search(db, listener, query, 999) for listener in LISTENERS for query in QUERIES]
 
 
 def forget_one(db: SqliteSession) -> int:

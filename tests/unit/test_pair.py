@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.adapters.sqlite.pair import accept_loss, check_pair
 from keepsaid.adapters.sqlite.progress import progress_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import GLOBAL, OWNER, Kind, Listener, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Origin, Trust

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.system.agent_files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.clock import one_time_code
 from keepsaid.app.models import budget_of, guard_of, overview_of

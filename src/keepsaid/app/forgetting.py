@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.history import HistoryFile
 from keepsaid.config import Config, Home

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock

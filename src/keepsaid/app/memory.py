@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
 from keepsaid.adapters.models.judge import ModelJudge
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
 from keepsaid.domain.ids import MAX_ID

@@ -16,7 +16,7 @@ from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
 from keepsaid.adapters.models.choose import Found, LazyChat, OfflineResponder, chosen, found, served
 from keepsaid.adapters.models.judge import ModelEditor
 from keepsaid.adapters.models.summariser import ModelSummariser
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
 from keepsaid.domain.bulletin import MINUTE_MS

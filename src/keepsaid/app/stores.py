@@ -10,7 +10,7 @@ from pathlib import Path
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, DeepLook, copy, examine, library_version, look_deep
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.pair import accept_loss
 from keepsaid.adapters.sqlite.stores import check_stores, read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds

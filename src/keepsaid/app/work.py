@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.system.agent_files import SkillFolder
 from keepsaid.app.reload import Prepared
 from keepsaid.config import Config, Home

@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from keepsaid.adapters.sqlite import memory_text
+from keepsaid.adapters.sqlite import full_text
 from keepsaid.adapters.sqlite.connection import open_reader
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation
@@ -195,7 +195,7 @@ def overlap(path: Path, asked: Sequence[Asked]) -> float:
     with closing(open_reader(path)) as db:
         for one in asked[:_OVERLAPS]:
             best, whole = (
-                {found.memory_id for found in memory_text.search(db, HEARING, one.text, LIMIT, capped=capped)}
+                {found.memory_id for found in full_text.search(db, HEARING, one.text, LIMIT, capped=capped)}
                 for capped in (True, False)
             )
             shares.append(len(best & whole) / max(1, len(whole)))

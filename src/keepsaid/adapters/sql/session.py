@@ -80,6 +80,22 @@ class SqlSession(Protocol):
         """
         ...
 
+    def reindex(self) -> None:
+        """Make the search pieces of all memories that changed anew, in the transaction that changed them."""
+        ...
+
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text in order, as the full text has them."""
+        ...
+
+    def count_terms(self, most: int) -> bool:
+        """Count some terms of the full text anew; returns whether that was all, or nothing is new."""
+        ...
+
+    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
+        ...
+
     def transaction(self) -> AbstractContextManager[None]:
         """Run the block in a transaction of its own; only for upkeep, which is no commit and no query."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
-from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers

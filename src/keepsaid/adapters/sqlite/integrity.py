@@ -14,8 +14,8 @@ from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.routing import refresh_ready
 from keepsaid.adapters.sql.query import every, every_replaced, load, only
 from keepsaid.adapters.sqlite.connection import check_library, open_reader, open_writer, translated
-from keepsaid.adapters.sqlite.memory_index import settle
 from keepsaid.adapters.sqlite.migrate import back_up, check
+from keepsaid.adapters.sqlite.piece_index import reindex
 from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_all, sealed_tables, unsealed
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.states import STATES
@@ -203,7 +203,7 @@ def _text(db: SqliteSession, *, mend: bool) -> Iterator[str]:
             with db:
                 db.execute(DEEP["rebuild_text"])
                 db.execute(DEEP["mark_stale"])
-                settle(db)
+                reindex(db)
         yield "the full text does not match the memories"
     if stretches := every(db, DEEP["stretches_astray"]):
         if mend:

@@ -10,7 +10,10 @@ import apsw
 
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.aside import kept_aside, put_back
+from keepsaid.adapters.sqlite.piece_index import count_terms, reindex
+from keepsaid.adapters.sqlite.piece_scores import stems
 from keepsaid.adapters.sqlite.sealing import altered
+from keepsaid.adapters.sqlite.vector_index import alike
 
 
 class SqliteSession(apsw.Connection):
@@ -34,6 +37,22 @@ class SqliteSession(apsw.Connection):
         finally:
             if self.in_transaction:
                 self.execute("ROLLBACK")
+
+    def reindex(self) -> None:
+        """Index what a trigger noted as changed."""
+        reindex(self)
+
+    def stems(self, text: str) -> list[str]:
+        """Cut a text as FTS5 does."""
+        return stems(self, text)
+
+    def count_terms(self, most: int) -> bool:
+        """Count where the last count ended."""
+        return count_terms(self, most)
+
+    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Compare the vectors with numpy."""
+        return alike(self, tuple(ids), above)
 
     def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
         """Compare rows with their checksums."""

@@ -13,8 +13,7 @@ from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sql.query import every
 from keepsaid.adapters.sql.tombs import KEY_NAME, tombs_beside
 from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_reader, open_writer, translated
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories, open_memories
-from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memories import MEMORY_TABLE, SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.migrate import check
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations, start
 from keepsaid.adapters.sqlite.pair import check_pair, join

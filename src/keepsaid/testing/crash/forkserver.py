@@ -36,7 +36,7 @@ LIBRARIES = (
     "keepsaid.adapters.models.provider",
     "keepsaid.adapters.models.provider",
     "keepsaid.adapters.models.provider",
-    "keepsaid.adapters.sqlite.memory_codes",
+    "keepsaid.adapters.sqlite.vector_codes",
     "numpy.typing",
     "openai.lib.streaming.chat",
     "openai.pagination",

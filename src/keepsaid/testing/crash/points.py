@@ -18,7 +18,7 @@ from types import MappingProxyType
 from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memory_table import MEMORY_TABLE
+from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate, migrations
 from keepsaid.domain.turn import StepKind
 

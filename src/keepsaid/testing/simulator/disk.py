@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.inline import (
     buffer_inline,
     memory_inline,
 )
-from keepsaid.adapters.sqlite.memory_store import SqliteMemories
+from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store import Store

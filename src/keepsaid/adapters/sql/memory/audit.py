@@ -1,4 +1,4 @@
-"""What an audit reads of the memories in one SQLite file, a page at a time."""
+"""What an audit reads of the memories, a page at a time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from keepsaid.adapters.sql.memory.rows import Row
+from keepsaid.adapters.sql.memory.upkeep import LOOSE_SQL, loose_in
 from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sqlite.memory_rows import Row
-from keepsaid.adapters.sqlite.memory_upkeep import LOOSE_SQL, alike, loose_in
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.audit import Entry
 from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.memory import Source
@@ -21,10 +20,10 @@ SQL = {name: sql.replace("/*entry*/", _PARTS["entry"]) for name, sql in _PARTS.i
 _KINDS = json.dumps(sorted(LEARNABLE))
 
 
-class SqliteAuditing:
+class SqlAuditing:
     """The memories of one file, for the owner's eyes; read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def learned(self, after: int, limit: int) -> Sequence[Entry]:
@@ -51,10 +50,10 @@ class SqliteAuditing:
 
     async def alike(self, ids: Sequence[int], above: float) -> Sequence[tuple[int, int]]:
         """Pairs of these memories, the smaller id first, whose cosine is above `above`."""
-        return await self._readers.run(alike, tuple(ids), above)
+        return await self._readers.run(_alike, tuple(ids), above)
 
 
-def _entries(db: SqliteSession, statement: str, wanted: dict[str, Any]) -> Sequence[Entry]:
+def _entries(db: SqlSession, statement: str, wanted: dict[str, Any]) -> Sequence[Entry]:
     rows: list[Row] = every(db, SQL[statement], {**wanted, "kinds": _KINDS})
     return tuple(_entry(row) for row in rows)
 
@@ -68,11 +67,15 @@ def _entry(row: Row) -> Entry:
     return Entry(id_, text, scope, bool(external), *about, *times, uses, bool(kept), bool(learned), came)
 
 
-def _texts(db: SqliteSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
+def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
     rows: list[Row] = every(db, SQL["texts"], {"after": after, "limit": limit})
     return tuple((int(row[0]), str(row[1])) for row in rows)
 
 
-def _loose(db: SqliteSession, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+def _loose(db: SqlSession, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
     upto, _ = only(db, LOOSE_SQL[task], (after, limit))
     return None if upto is None else (upto, tuple(int(row[0]) for row in loose_in(db, task, after, upto)))
+
+
+def _alike(db: SqlSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
+    return db.alike(ids, above)

@@ -1,20 +1,16 @@
-"""Upkeep: each step of maintenance is a short transaction that notes its place; memories that say the same."""
+"""Upkeep: each step of maintenance is a short transaction that notes its place."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from time import monotonic
 from typing import Any
 
+from keepsaid.adapters.sql.memory.rows import space_names
 from keepsaid.adapters.sql.query import every, load, one, only
-from keepsaid.adapters.sql.session import Row
-from keepsaid.adapters.sqlite.memory_index import count_terms, settle
-from keepsaid.adapters.sqlite.memory_rows import space_names
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.search import VectorSpace
@@ -33,42 +29,6 @@ from keepsaid.domain.upkeep import (
 )
 from keepsaid.ports.store_views import Operations
 
-SQL = load("memory_alike")
-
-
-def alike(db: SqliteSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
-    """Pairs of memories, the smaller id first, each of whose pieces has one of the other's nearer than `above`.
-
-    Compared in the newest space in which both have vectors; a memory that has none is like no other.
-    """
-    found: list[tuple[Any, ...]] = every(db, SQL["vectors_of"], {"ids": json.dumps(sorted(set(ids)))})
-    pairs: set[tuple[int, int]] = set()
-    for _, rows in groupby(found, key=lambda row: row[0]):
-        there, same = _compared(list(rows), above)
-        pairs = {pair for pair in pairs if not there.issuperset(pair)} | same
-    return tuple(sorted(pairs))
-
-
-def _compared(rows: list[tuple[Any, ...]], above: float) -> tuple[frozenset[int], set[tuple[int, int]]]:
-    """The memories that have vectors in one space, and the pairs of them that are alike."""
-    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
-
-    vectors = np.frombuffer(b"".join(row[2] for row in rows), np.float16).astype(np.float32).reshape(len(rows), -1)
-    near = vectors @ vectors.T > above
-    places: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(row[1], []).append(place)
-    touching = {(rows[one][1], rows[other][1]) for one, other in np.argwhere(near).tolist()}
-    same = {
-        (one, other)
-        for one, other in touching
-        if one < other
-        for part in (near[np.ix_(places[one], places[other])],)
-        if part.any(axis=1).all() and part.any(axis=0).all()
-    }
-    return frozenset(places), same
-
-
 MEMORY_UPKEEP = load("memory_upkeep")
 LOOSE_SQL = load("memory_loose")
 _LEARNABLE = json.dumps(sorted(LEARNABLE))
@@ -80,10 +40,10 @@ _ARCHIVED = 1
 """So many memories of one piece are archived: taking one out of the index changes a page for each of its words."""
 
 
-class SqliteUpkeep:
-    """Upkeep of the memories in one SQLite file; `writer` must know how a Maintain is applied."""
+class SqlUpkeep:
+    """Upkeep of the memories; `writer` must know how a Maintain is applied."""
 
-    def __init__(self, writer: Operations, readers: Readers) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders) -> None:
         self._writer = writer
         self._readers = readers
 
@@ -108,7 +68,7 @@ class SqliteUpkeep:
         return await self._readers.run(_holdings)
 
 
-def maintain(db: SqliteSession, step: Maintain) -> Stepped:
+def maintain(db: SqlSession, step: Maintain) -> Stepped:
     """Apply one commit: piece after piece, until enough was looked at or it took long enough."""
     row = one(db, MEMORY_UPKEEP["standing"], (step.task,))
     begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
@@ -127,7 +87,7 @@ def maintain(db: SqliteSession, step: Maintain) -> Stepped:
     return done
 
 
-def _fade(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _fade(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Importance fades, and what is left of too little is archived: a few at a step."""
     rows = _memories(db, after, step.limit)
     faded, gone = _fading(rows, step)
@@ -140,12 +100,12 @@ def _fade(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
         db.execute(MEMORY_UPKEEP["fade"], {"faded": json.dumps(faded), "at": step.at})
     if gone:
         db.execute(MEMORY_UPKEEP["archive"], {"ids": json.dumps(gone)})
-        settle(db)
+        db.reindex()
     reached = rows[-1][0] if rows else after
     return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
 
 
-def _memories(db: SqliteSession, after: int, limit: int) -> list[Row]:
+def _memories(db: SqlSession, after: int, limit: int) -> list[Row]:
     """Memories by id, as what fades is told of; in one row, so that the interpreter's lock is given up but once."""
     found: list[Row] = json.loads(only(db, MEMORY_UPKEEP["memories"], (after, limit))[0])
     return found
@@ -163,23 +123,23 @@ def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple
     return faded, gone
 
 
-def _ended(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _ended(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """What held until a time that is over holds no more, although nothing took its place."""
     over = every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))
     db.executemany(LOOSE_SQL["end"], over)
     return after, Stepped(len(over), len(over), over=len(over) < step.limit)
 
 
-def _bulletins(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _bulletins(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Bulletins that tell of what holds no more go; the next turn of their scope has them made anew."""
     gone = every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))
     db.executemany(LOOSE_SQL["withdraw"], gone)
     if gone:
-        settle(db)
+        db.reindex()
     return after, Stepped(len(gone), len(gone), over=len(gone) < step.limit)
 
 
-def _sweep(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _sweep(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """What leads to nothing."""
     upto, looked = only(db, LOOSE_SQL[step.task], (after, step.limit))
     if upto is None:
@@ -187,17 +147,17 @@ def _sweep(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]
     loose = loose_in(db, step.task, after, upto)
     db.executemany(LOOSE_SQL[f"{step.task}_cut"], loose)
     if step.task is Task.CHAINS and loose:
-        settle(db)
+        db.reindex()
     return upto, Stepped(looked, len(loose), over=looked < step.limit)
 
 
-def loose_in(db: SqliteSession, task: Task, after: int, upto: int) -> list[Row]:
+def loose_in(db: SqlSession, task: Task, after: int, upto: int) -> list[Row]:
     """What leads to nothing in one stretch of a table; each row begins with the id it is known by."""
     found: list[Row] = every(db, LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto})
     return found
 
 
-def _spaces(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Vectors of former spaces, once the one that serves is filled."""
     former = _former(db, step.space)
     if not former:
@@ -210,22 +170,22 @@ def _spaces(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped
     return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
 
 
-def _former(db: SqliteSession, space: VectorSpace | None) -> list[int]:
+def _former(db: SqlSession, space: VectorSpace | None) -> list[int]:
     if space is None:
         return []
     found: list[tuple[Any, ...]] = every(db, MEMORY_UPKEEP["former"], space_names(space))
     return [int(row[0]) for row in found]
 
 
-def _terms(db: SqliteSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """In how many pieces each term stands, counted anew."""
     before = db.total_changes()
-    over = count_terms(db, _TERMS_EACH * step.limit)
+    over = db.count_terms(_TERMS_EACH * step.limit)
     counted = min(1, db.total_changes() - before)
     return after + counted, Stepped(counted, counted, over=over)
 
 
-_TASKS: dict[Task, Callable[[SqliteSession, Maintain, int], tuple[int, Stepped]]] = {
+_TASKS: dict[Task, Callable[[SqlSession, Maintain, int], tuple[int, Stepped]]] = {
     Task.FADE: _fade,
     Task.ENDED: _ended,
     Task.BULLETINS: _bulletins,
@@ -235,12 +195,12 @@ _TASKS: dict[Task, Callable[[SqliteSession, Maintain, int], tuple[int, Stepped]]
 }
 
 
-def _runs(db: SqliteSession) -> tuple[TaskRun, ...]:
+def _runs(db: SqlSession) -> tuple[TaskRun, ...]:
     found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
     return tuple(found[task] for task in Task if task in found)
 
 
-def _outstanding(db: SqliteSession, step: Maintain) -> Outstanding:
+def _outstanding(db: SqlSession, step: Maintain) -> Outstanding:
     fading, archived, after = 0, 0, 0
     while rows := _memories(db, after, PIECE):
         faded, gone = _fading(rows, step)
@@ -255,11 +215,11 @@ def _outstanding(db: SqliteSession, step: Maintain) -> Outstanding:
     return Outstanding(found, archived)
 
 
-def _holdings(db: SqliteSession) -> Holdings:
+def _holdings(db: SqlSession) -> Holdings:
     told = only(db, MEMORY_UPKEEP["counts"])
     counts = dict(zip(map(str, told[::2]), map(int, told[1::2]), strict=True))
     return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), counts, _runs(db))
 
 
-def _counted(db: SqliteSession, statement: str) -> dict[str, int]:
+def _counted(db: SqlSession, statement: str) -> dict[str, int]:
     return {str(what): int(count) for what, count in every(db, MEMORY_UPKEEP[statement])}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keepsaid.adapters.sql.query import load, run
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.store_views import Operations
 
@@ -30,7 +29,7 @@ class DropMemoriesAside(Commit[bool]):
     number: int
 
 
-class SqliteAside:
+class SqlAside:
     """What one file keeps aside; `writer` must know how both commits are applied."""
 
     def __init__(self, writer: Operations) -> None:
@@ -45,15 +44,15 @@ class SqliteAside:
         return await self._writer.apply(DropMemoriesAside(number))
 
 
-def put_back_memories(db: SqliteSession, commit: PutBackMemories) -> bool:
+def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
     """Apply one commit; what came back is indexed anew."""
     found = db.put_back(commit.number, SQL["aside"])
-    settle(db)
+    db.reindex()
     run(db, SQL["drop_aside"], (commit.number,))
     return bool(found)
 
 
-def drop_memories_aside(db: SqliteSession, commit: DropMemoriesAside) -> bool:
+def drop_memories_aside(db: SqlSession, commit: DropMemoriesAside) -> bool:
     """Apply one commit; names of audiences that no memory is left of go with it."""
     dropped = bool(run(db, SQL["drop_aside"], (commit.number,)))
     db.execute(SQL["unname_audiences"])

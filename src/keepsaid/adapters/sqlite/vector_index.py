@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from keepsaid.adapters.sql.memory.commits import KeepVectors
+from keepsaid.adapters.sql.memory.rows import SQL, bound, space_names
 from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sqlite.memory_rows import SQL, bound, space_names
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.search import Reached, Unembedded, VectorSpace
 from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.sqlite.memory_codes import Codes, Signs, Wholes
+    from keepsaid.adapters.sqlite.vector_codes import Codes, Signs, Wholes
 
 
-_SQL = load("memory_vectors")
+_SQL, _ALIKE = load("memory_vectors"), load("memory_alike")
 _RANGE = 1_024
 """Ids that one block spans; the trigger `vector_delete` counts by the same number."""
 
 
-def pack(db: SqliteSession, finish: bool) -> None:
+def pack(db: SqlSession, finish: bool) -> None:
     """Upkeep: make a block that is not there, or all of them.
 
     While maintenance archives, it takes vectors out of the same blocks step by step: they are made anew after it.
@@ -43,9 +46,9 @@ def pack(db: SqliteSession, finish: bool) -> None:
             return
 
 
-def opened(db: SqliteSession, space: int, dimension: int) -> Codes:
+def opened(db: SqlSession, space: int, dimension: int) -> Codes:
     """All vectors of a space by their signs, as this snapshot has them: from blocks, and the rest row by row."""
-    from keepsaid.adapters.sqlite.memory_codes import Codes  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sqlite.vector_codes import Codes  # noqa: PLC0415 - imports numpy
 
     (ranges,) = only(db, _SQL["ranges"], (_RANGE,))
     (packed,) = only(db, _SQL["packed"], (space,))
@@ -60,7 +63,7 @@ def opened(db: SqliteSession, space: int, dimension: int) -> Codes:
     return codes
 
 
-def _unpacked(db: SqliteSession, ranges: int) -> Iterator[tuple[int, int, int]]:
+def _unpacked(db: SqlSession, ranges: int) -> Iterator[tuple[int, int, int]]:
     """Spaces, their dimensions, and the ranges they have no block of."""
     spaces: list[tuple[Any, ...]] = every(db, _SQL["dimensions"])
     for space, dimension in spaces:
@@ -68,20 +71,20 @@ def _unpacked(db: SqliteSession, ranges: int) -> Iterator[tuple[int, int, int]]:
         yield from ((space, dimension, number) for number in range(ranges) if number not in there)
 
 
-def _numbers(db: SqliteSession, space: int) -> set[int]:
+def _numbers(db: SqlSession, space: int) -> set[int]:
     return {int(str(row[0])) for row in every(db, _SQL["block_numbers"], (space,))}
 
 
-def _block(db: SqliteSession, space: int, dimension: int, number: int) -> tuple[object, ...]:
+def _block(db: SqlSession, space: int, dimension: int, number: int) -> tuple[object, ...]:
     for signs in _of_rows(db, space, dimension, number):
         parts = (signs.ids, signs.memories, signs.audiences, signs.planes)
         return (space, number, len(signs.ids), *(part.tobytes() for part in parts))
     return (space, number, 0, b"", b"", b"", b"")
 
 
-def _of_rows(db: SqliteSession, space: int, dimension: int, number: int) -> Iterator[Signs]:
+def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterator[Signs]:
     """The signs of a range that has any vector of the space."""
-    from keepsaid.adapters.sqlite.memory_codes import signs_of  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sqlite.vector_codes import signs_of  # noqa: PLC0415 - imports numpy
 
     bound = (space, number * _RANGE, (number + 1) * _RANGE)
     rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], bound)
@@ -92,7 +95,7 @@ def _of_rows(db: SqliteSession, space: int, dimension: int, number: int) -> Iter
 def _signs(row: tuple[Any, ...], dimension: int) -> Signs:
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.memory_codes import Signs  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sqlite.vector_codes import Signs  # noqa: PLC0415 - imports numpy
 
     ids, memories, audiences = (np.frombuffer(part, np.int64) for part in row[:3])
     return Signs(ids, memories, audiences, np.frombuffer(row[3], np.uint64).reshape(-(-dimension // 64), -1))
@@ -136,7 +139,7 @@ class VectorIndex:
         self._held: dict[int, _Held] = {}
 
     def search(
-        self, db: SqliteSession, listener: Listener, space: VectorSpace, query: bytes, limit: int
+        self, db: SqlSession, listener: Listener, space: VectorSpace, query: bytes, limit: int
     ) -> tuple[Found, ...]:
         """The nearest memories that are heard; of equal ones the larger id first.
 
@@ -165,9 +168,9 @@ class VectorIndex:
         there = [(near.rows[id_], cosine) for id_, cosine in zip(read, cosines, strict=True)]
         return _ranked(there, float(mean @ asked) if mean.size else 0.0, limit)
 
-    def _follow(self, db: SqliteSession, space: int, dimension: int) -> _Held:
+    def _follow(self, db: SqlSession, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
-        from keepsaid.adapters.sqlite.memory_codes import Wholes, signs_of  # noqa: PLC0415 - imports numpy
+        from keepsaid.adapters.sqlite.vector_codes import Wholes, signs_of  # noqa: PLC0415 - imports numpy
 
         changes, newest = only(db, _SQL["last_change"])
         held = self._held.get(space)
@@ -204,7 +207,7 @@ def _ranked(there: Sequence[tuple[int, float]], background: float, limit: int) -
     return tuple(Found(memory, score) for score, memory in ranked[:limit] if score > 0)
 
 
-def _mean(db: SqliteSession, means: dict[tuple[int, ...], Any], sample: tuple[int, ...]) -> Any:
+def _mean(db: SqlSession, means: dict[tuple[int, ...], Any], sample: tuple[int, ...]) -> Any:
     """The mean vector of a sample; its cosine is the mean of theirs."""
     mean = means.pop(sample, None)
     if mean is None:
@@ -218,7 +221,7 @@ def _mean(db: SqliteSession, means: dict[tuple[int, ...], Any], sample: tuple[in
     return mean
 
 
-def _read(db: SqliteSession, ids: Sequence[int]) -> tuple[list[int], Any]:
+def _read(db: SqlSession, ids: Sequence[int]) -> tuple[list[int], Any]:
     """Vectors read back, with their ids: those that are gone in this snapshot are not there to be read."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
@@ -227,14 +230,64 @@ def _read(db: SqliteSession, ids: Sequence[int]) -> tuple[list[int], Any]:
     return [row[0] for row in rows], stored.reshape(len(rows), -1 if rows else 0)
 
 
-def unembedded(db: SqliteSession, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:
+def unembedded(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:
     """Pieces without a vector in a space, by id."""
     named = {**space_names(space), "after": after, "limit": limit}
     rows: list[tuple[Any, ...]] = every(db, _SQL["unembedded"], named)
     return tuple(Unembedded(*row) for row in rows)
 
 
-def spaces(db: SqliteSession) -> tuple[Reached, ...]:
+def spaces(db: SqlSession) -> tuple[Reached, ...]:
     """The spaces there are, and how far each reached; the furthest first."""
     rows: list[tuple[Any, ...]] = every(db, _SQL["spaces"])
     return tuple(Reached(VectorSpace(*row[:4]), row[4]) for row in rows)
+
+
+def keep_vectors(db: SqlSession, commit: KeepVectors) -> int:
+    """Write vectors, with numbers of 16 bits: that costs no rank and half the file."""
+    import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
+
+    named = {**space_names(commit.space), "at": commit.at}
+    db.execute(_SQL["open_space"], named)
+    [(space,)] = every(db, _SQL["space"], named)
+    kept = 0
+    for one in commit.vectors:
+        short = np.frombuffer(one.vector, np.float32).astype(np.float16).tobytes()
+        db.execute(_SQL["keep_vector"], {"space": space, "piece_id": one.piece_id, "vector": short})
+        kept += db.changes()
+    if commit.reached:
+        db.execute(_SQL["reach"], {"space": space, "reached": commit.reached})
+    return kept
+
+
+def alike(db: SqlSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
+    """Pairs of memories, the smaller id first, each of whose pieces has one of the other's nearer than `above`.
+
+    Compared in the newest space in which both have vectors; a memory that has none is like no other.
+    """
+    found: list[tuple[Any, ...]] = every(db, _ALIKE["vectors_of"], {"ids": json.dumps(sorted(set(ids)))})
+    pairs: set[tuple[int, int]] = set()
+    for _, rows in groupby(found, key=lambda row: row[0]):
+        there, same = _compared(list(rows), above)
+        pairs = {pair for pair in pairs if not there.issuperset(pair)} | same
+    return tuple(sorted(pairs))
+
+
+def _compared(rows: list[tuple[Any, ...]], above: float) -> tuple[frozenset[int], set[tuple[int, int]]]:
+    """The memories that have vectors in one space, and the pairs of them that are alike."""
+    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
+
+    vectors = np.frombuffer(b"".join(row[2] for row in rows), np.float16).astype(np.float32).reshape(len(rows), -1)
+    near = vectors @ vectors.T > above
+    places: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(row[1], []).append(place)
+    touching = {(rows[one][1], rows[other][1]) for one, other in np.argwhere(near).tolist()}
+    same = {
+        (one, other)
+        for one, other in touching
+        if one < other
+        for part in (near[np.ix_(places[one], places[other])],)
+        if part.any(axis=1).all() and part.any(axis=0).all()
+    }
+    return frozenset(places), same

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
+from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sql.query import every, load, run
-from keepsaid.adapters.sqlite.memory_commits import KeepMemories, KeepVectors
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.fact import DropNews, Happened, News
 from keepsaid.domain.memory import Kind
@@ -46,10 +45,10 @@ def _is_quiet(commit: Commit[object]) -> bool:
     return isinstance(commit, KeepVectors | DropNews)
 
 
-class SqliteNews:
+class SqlNews:
     """What happened to the memories of one file and was not told yet."""
 
-    def __init__(self, writer: Noticing, readers: Readers) -> None:
+    def __init__(self, writer: Noticing, readers: SqlReaders) -> None:
         self.hint = writer.hint
         self._writer = writer
         self._readers = readers
@@ -68,10 +67,10 @@ class SqliteNews:
         await self._writer.apply(DropNews(until))
 
 
-def _waiting(db: SqliteSession, limit: int) -> tuple[News, ...]:
+def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
     return tuple(News(n, of, Happened(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,)))
 
 
-def drop(db: SqliteSession, commit: DropNews) -> int:
+def drop(db: SqlSession, commit: DropNews) -> int:
     """Apply one commit."""
     return run(db, SQL["told"], (commit.until,))

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from keepsaid.adapters.sql.memory.graph import Relate, relate
+from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, statements_of
+from keepsaid.adapters.sql.memory.rows import bound, memories, statements, without_secrets
 from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sqlite.memory_graph import Relate, relate
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.memory_learning import SPARE_IDS, hold, learned, statements_of
-from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, without_secrets
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.attributes import single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
@@ -76,10 +74,10 @@ class Merge(Commit[bool]):
     at: int
 
 
-class SqliteTruth:
-    """Versions of the memories in one SQLite file; `writer` must know MEMORY_TABLE."""
+class SqlTruth:
+    """Versions of the memories; `writer` must know MEMORY_TABLE."""
 
-    def __init__(self, writer: Operations, readers: Readers, ids: Ids, redactor: Redactor | None = None) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, ids: Ids, redactor: Redactor | None = None) -> None:
         self._writer = writer
         self._readers = readers
         self._ids = ids
@@ -124,29 +122,29 @@ class SqliteTruth:
         return tuple(self._ids.next() for _ in range(count))
 
 
-def _history(db: SqliteSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
+def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
     return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
 
 
-def pin(db: SqliteSession, commit: Pin) -> bool:
+def pin(db: SqlSession, commit: Pin) -> bool:
     """Apply one commit."""
     return bool(every(db, SQL["pin"], {"id": commit.memory_id, "pinned": commit.pinned}))
 
 
-def confirm(db: SqliteSession, commit: Confirm) -> bool:
+def confirm(db: SqlSession, commit: Confirm) -> bool:
     """Apply one commit."""
     return bool(every(db, SQL["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
-def put_away(db: SqliteSession, commit: PutAway) -> tuple[int, ...]:
+def put_away(db: SqlSession, commit: PutAway) -> tuple[int, ...]:
     """Apply one commit."""
     wanted = {"ids": json.dumps(commit.memory_ids), "kinds": json.dumps(sorted(LEARNABLE)), "at": commit.at}
     rows = every(db, SQL["bring_back" if commit.back else "put_away"], wanted)
-    settle(db)
+    db.reindex()
     return tuple(sorted(int(str(row[0])) for row in rows))
 
 
-def correct(db: SqliteSession, commit: Correct) -> Learnt:
+def correct(db: SqlSession, commit: Correct) -> Learnt:
     """Apply one commit."""
     old = next(iter(memories(db, SQL["corrected"], {"id": commit.memory_id})), None)
     if old is None or old.new.kind not in LEARNABLE:
@@ -170,11 +168,11 @@ def correct(db: SqliteSession, commit: Correct) -> Learnt:
         db.execute(SQL["replace"], {"id": old.id, "after": done.memory_id, "at": new.said_at})
         relate(db, Relate((Association(done.memory_id, old.id, Relation.UPDATES),), (), commit.at))
         done = replace(done, how=How.UPDATES)
-    settle(db)
+    db.reindex()
     return done
 
 
-def merge(db: SqliteSession, commit: Merge) -> bool:
+def merge(db: SqlSession, commit: Merge) -> bool:
     """Apply one commit."""
     wanted = (commit.into, *commit.others)
     rows: list[tuple[Any, ...]]
@@ -199,7 +197,7 @@ def merge(db: SqliteSession, commit: Merge) -> bool:
         db.execute(SQL["unsay"], moved)
     db.execute(SQL["counted"], {"id": commit.into})
     hold(db, held, (), commit.at)
-    settle(db)
+    db.reindex()
     return True
 
 
@@ -217,10 +215,10 @@ _KINDS = json.dumps(sorted(LEARNABLE))
 _LOOKED_AT = 256
 
 
-class SqlitePairs:
-    """Pairs in one SQLite file; `writer` must know MEMORY_TABLE."""
+class SqlPairs:
+    """Pairs; `writer` must know MEMORY_TABLE."""
 
-    def __init__(self, writer: Operations, readers: Readers) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders) -> None:
         self._writer = writer
         self._readers = readers
 
@@ -245,7 +243,7 @@ class _Standing(NamedTuple):
     since: int
 
 
-def _undecided(db: SqliteSession, after: int, limit: int) -> Undecided:
+def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
     wanted = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
     rows: list[tuple[Any, ...]] = every(db, MEMORY_PAIRS["undecided"], wanted)
     found: list[Pair] = []
@@ -268,7 +266,7 @@ def _pairs(row: tuple[Any, ...]) -> list[Pair]:
     return [Pair(came, kept, (other, text), (then, since), equal)]
 
 
-def rule(db: SqliteSession, commit: RulePairs) -> int:
+def rule(db: SqlSession, commit: RulePairs) -> int:
     """Apply one commit."""
     new = 0
     for one in commit.rulings:
@@ -276,11 +274,11 @@ def rule(db: SqliteSession, commit: RulePairs) -> int:
         if every(db, MEMORY_PAIRS["keep_ruling"], told):
             new += 1
             _do(db, one, commit.at)
-    settle(db)
+    db.reindex()
     return new
 
 
-def _do(db: SqliteSession, one: Ruled, at: int) -> None:
+def _do(db: SqlSession, one: Ruled, at: int) -> None:
     older, newer = (_Standing(*only(db, MEMORY_PAIRS["standing"], (id_,))) for id_ in (one.older, one.newer))
     match one.ruling:
         case Ruling.SAME:
@@ -296,7 +294,7 @@ def _do(db: SqliteSession, one: Ruled, at: int) -> None:
             pass
 
 
-def _joined(db: SqliteSession, into: int, other: int, at: int) -> bool:
+def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:
     """Have one stand for both, with the evidence and sources of both; one without a slot says what fills the other's.
 
     False, and nothing done, where something else held between them.

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.memory.commits import content_hash, key_hash, slot_hash
+from keepsaid.adapters.sql.memory.forgetting import SQL, HideMemories, any_echoes
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.adapters.sqlite.memory_commits import content_hash, key_hash, slot_hash
-from keepsaid.adapters.sqlite.memory_forgetting import SQL, HideMemories, any_echoes
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.forgetting import echo_digests
 from keepsaid.domain.memory import NewMemory
 from keepsaid.ports.store_views import Operations
 
 
-class SqliteEchoes:
+class SqlEchoes:
     """Recognises sentences that were forgotten; `writer` must know how they are written."""
 
-    def __init__(self, writer: Operations, readers: Readers, tombs: Tombs) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, tombs: Tombs) -> None:
         self._writer = writer
         self._readers = readers
         self._tombs = tombs
@@ -40,7 +39,7 @@ class SqliteEchoes:
         return await self._readers.run(_in_memory, memory, self._tombs)
 
 
-def _repeated(db: SqliteSession, sentences: tuple[str, ...], ids: frozenset[int]) -> frozenset[str]:
+def _repeated(db: SqlSession, sentences: tuple[str, ...], ids: frozenset[int]) -> frozenset[str]:
     def stays(sentence: str) -> bool:
         rows = db.execute(SQL["said"], (f'body : "{sentence}"', None))
         return any(row[0] not in ids for row in rows)
@@ -48,14 +47,14 @@ def _repeated(db: SqliteSession, sentences: tuple[str, ...], ids: frozenset[int]
     return frozenset(one for one in sentences if stays(one))
 
 
-def _in_texts(db: SqliteSession, said: Sequence[tuple[str, str]], tombs: Tombs) -> list[bool]:
+def _in_texts(db: SqlSession, said: Sequence[tuple[str, str]], tombs: Tombs) -> list[bool]:
     if not any_echoes(db):
         return [False] * len(said)
     named = [[one.hex() for one in tombs.buried(echo_digests(person, text))] for person, text in said]
     return [bool(db.execute(SQL["silenced"], (json.dumps(one),)).fetchall()) for one in named]
 
 
-def _in_memory(db: SqliteSession, memory: NewMemory, tombs: Tombs) -> bool:
+def _in_memory(db: SqlSession, memory: NewMemory, tombs: Tombs) -> bool:
     stones = [one.hex() for one in tombs.buried((key_hash(memory.key), content_hash(memory), slot_hash(memory)))]
     if db.execute(SQL["has_tombstone"], (json.dumps(stones),)).fetchall():
         return True

@@ -7,32 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keepsaid.adapters.sql.commit_table import CommitTable, emptied
+from keepsaid.adapters.sql.memory import forgetting
+from keepsaid.adapters.sql.memory.rows import audience, rows, storable
 from keepsaid.adapters.sql.query import every, load
-from keepsaid.adapters.sqlite import memory_forgetting
-from keepsaid.adapters.sqlite.memory_aside import (
-    DropMemoriesAside,
-    PutBackMemories,
-    drop_memories_aside,
-    put_back_memories,
-)
-from keepsaid.adapters.sqlite.memory_forgetting import EraseMemories, HideMemories, erase, hide
-from keepsaid.adapters.sqlite.memory_graph import Relate, relate
-from keepsaid.adapters.sqlite.memory_index import settle, settled
-from keepsaid.adapters.sqlite.memory_people import join, split, widen
-from keepsaid.adapters.sqlite.memory_rows import audience, rows, space_names, storable
-from keepsaid.adapters.sqlite.memory_upkeep import maintain
-from keepsaid.adapters.sqlite.memory_vectors import pack
-from keepsaid.adapters.sqlite.memory_words import pack_words
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import EmptyLog, name_digest, slot_digest
+from keepsaid.domain.forgetting import name_digest, slot_digest
 from keepsaid.domain.memory import NewMemory, Used
-from keepsaid.domain.people import JoinPeople, SplitPerson
 from keepsaid.domain.search import NewVector, VectorSpace
-from keepsaid.domain.upkeep import Maintain
-from keepsaid.domain.visibility import WidenMemory
 from keepsaid.text.normal import digest, normalise
 
 SQL = load("memory_uses")
@@ -40,7 +23,7 @@ _REMEMBERED_MS = 30 * 86_400_000
 """So long it is known that a turn was counted; a turn is told again within seconds of a crash, or never."""
 
 
-def count(db: SqliteSession, uses: Sequence[Used]) -> None:
+def count(db: SqlSession, uses: Sequence[Used]) -> None:
     """Count what turns used, but of those that were counted before nothing; old turns are let go."""
     told = {
         use.turn_id: {"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses
@@ -53,9 +36,6 @@ def count(db: SqliteSession, uses: Sequence[Used]) -> None:
         uses_now = [use for turn_id, use in told.items() if turn_id in new]
         db.execute(SQL["count_uses"], {"uses": json.dumps(uses_now)})
         db.execute(SQL["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
-
-
-VECTORS = load("memory_vectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,40 +89,23 @@ def slot_hash(memory: NewMemory) -> bytes:
     return slot_digest(*map(normalise, (memory.subject, memory.attribute, memory.value)))
 
 
-def keep(db: SqliteSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
+def keep(db: SqlSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
-    echoes = memory_forgetting.any_echoes(db)
+    echoes = forgetting.any_echoes(db)
     drafts = [
-        draft(memory, memory_id, commit.at) | ({"echoes": memory_forgetting.digests_of(memory)} if echoes else {})
+        draft(memory, memory_id, commit.at) | ({"echoes": forgetting.digests_of(memory)} if echoes else {})
         for commit in commits
         for memory_id, memory in zip(commit.ids, commit.memories, strict=True)
     ]
     for memory in [memory for commit in commits for memory in commit.memories if memory.asked]:
-        memory_forgetting.lift(db, memory)
+        forgetting.lift(db, memory)
     bound = {"drafts": json.dumps(drafts, ensure_ascii=False)}
     for statement in ("keep_audiences", "keep", "keep_sources"):
         rows(db, statement, bound)
-    settle(db)
+    db.reindex()
     count(db, [use for commit in commits for use in commit.used])
     kept = iter(rows(db, "kept", bound))
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
-
-
-def keep_vectors(db: SqliteSession, commit: KeepVectors) -> int:
-    """Write vectors, with numbers of 16 bits: that costs no rank and half the file."""
-    import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
-
-    named = {**space_names(commit.space), "at": commit.at}
-    db.execute(VECTORS["open_space"], named)
-    [(space,)] = every(db, VECTORS["space"], named)
-    kept = 0
-    for one in commit.vectors:
-        short = np.frombuffer(one.vector, np.float32).astype(np.float16).tobytes()
-        db.execute(VECTORS["keep_vector"], {"space": space, "piece_id": one.piece_id, "vector": short})
-        kept += db.changes()
-    if commit.reached:
-        db.execute(VECTORS["reach"], {"space": space, "reached": commit.reached})
-    return kept
 
 
 def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
@@ -184,23 +147,3 @@ def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "text": normalise(memory.text),
         "sources": [[storable(source.kind), storable(source.ref)] for source in memory.sources],
     }
-
-
-MEMORY_COMMITS = CommitTable(
-    single={
-        KeepVectors: keep_vectors,
-        Relate: relate,
-        Maintain: maintain,
-        JoinPeople: join,
-        SplitPerson: split,
-        WidenMemory: widen,
-        HideMemories: hide,
-        EraseMemories: erase,
-        PutBackMemories: put_back_memories,
-        DropMemoriesAside: drop_memories_aside,
-        EmptyLog: emptied,
-    },
-    sets={KeepMemories: keep},
-    upkeep=(settled, pack, pack_words),
-)
-"""For a ledger that writes memory; join them with the operational ones where one file holds both stores."""

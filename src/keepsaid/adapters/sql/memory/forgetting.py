@@ -7,15 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keepsaid.adapters.sql.memory.aside import GRAVES, TABLES
+from keepsaid.adapters.sql.memory.people import joined_with
+from keepsaid.adapters.sql.memory.rows import own_terms, storable
 from keepsaid.adapters.sql.query import CHUNK, every, load, one, only, run
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.adapters.sqlite.memory_aside import GRAVES, TABLES
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.memory_people import joined_with
-from keepsaid.adapters.sqlite.memory_rows import storable
-from keepsaid.adapters.sqlite.memory_score import own_terms, stems
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import (
     AGENT,
@@ -41,7 +38,7 @@ REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE
 """Kinds that are made again under their name, from what stays."""
 
 
-def any_echoes(db: SqliteSession) -> bool:
+def any_echoes(db: SqlSession) -> bool:
     """Whether any sentence was forgotten in this home."""
     return bool(db.execute(SQL["any_echoes"]).fetchall())
 
@@ -53,14 +50,14 @@ def digests_of(memory: NewMemory) -> list[str]:
     return [one.hex() for one in echo_digests(memory.speaker_id or AGENT, normalise(memory.text))]
 
 
-def repeats(db: SqliteSession, memory: NewMemory) -> bool:
+def repeats(db: SqlSession, memory: NewMemory) -> bool:
     """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
     if not any_echoes(db):
         return False
     return bool(db.execute(SQL["echoed"], (json.dumps(digests_of(memory)),)).fetchall())
 
 
-def lift(db: SqliteSession, memory: NewMemory) -> None:
+def lift(db: SqlSession, memory: NewMemory) -> None:
     """Let the sentences of a memory that a person asked for be remembered again."""
     if any_echoes(db):
         named = [*echo_digests(memory.speaker_id, memory.text), *echo_digests(AGENT, memory.text)]
@@ -93,10 +90,10 @@ class EraseMemories(Commit[Counts]):
     people: tuple[str, ...] = ()
 
 
-class SqliteForgetful:
+class SqlForgetful:
     """Memory as forgetting needs it."""
 
-    def __init__(self, writer: Operations, readers: Readers, tombs: Tombs, echoes: Echoes) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, tombs: Tombs, echoes: Echoes) -> None:
         self._writer = writer
         self._readers = readers
         self._tombs = tombs
@@ -164,17 +161,17 @@ def _runs(ids: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)]
 
 
-def hide(db: SqliteSession, commit: HideMemories) -> Counts:
+def hide(db: SqlSession, commit: HideMemories) -> Counts:
     """Hide, and bury."""
     terms: set[str] = set()
     with db.kept_aside(commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
         counts = _hidden(db, commit, terms)
-    settle(db)
+    db.reindex()
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return counts
 
 
-def _hidden(db: SqliteSession, commit: HideMemories, terms: set[str]) -> Counts:
+def _hidden(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counts:
     counts: Counter[str] = Counter()
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
     db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
@@ -185,32 +182,32 @@ def _hidden(db: SqliteSession, commit: HideMemories, terms: set[str]) -> Counts:
         pieces, vectors = only(db, SQL["pieces_of"], (memory_id,))
         mentioned = every(db, SQL["mentioned"], (memory_id,))
         for text, speaker in every(db, SQL["merged_texts"], (memory_id,)):
-            terms.update(own_terms(db, text), stems(db, speaker))  # a trigger deletes these with the one that is hidden
+            terms.update(own_terms(db, text), db.stems(speaker))  # a trigger deletes these with the one that is hidden
         db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
         gone = sum(run(db, SQL["forget_entity"], one) for one in mentioned)
         counts.update(memories=1, pieces=pieces, vectors=vectors, entities=gone)
     return tuple(counts.items())
 
 
-def erase(db: SqliteSession, commit: EraseMemories) -> Counts:
+def erase(db: SqlSession, commit: EraseMemories) -> Counts:
     """Delete; what stood beside is made anew, and words that nobody says any more are counted no longer."""
     terms: set[str] = set()
     with db.kept_aside(commit.aside or None, TABLES, SQL["keep_aside"]):
         counts = _erased(db, commit, terms)
     if not commit.aside:
         db.execute(SQL["unname_audiences"])
-    settle(db)
+    db.reindex()
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return counts
 
 
-def _erased(db: SqliteSession, commit: EraseMemories, terms: set[str]) -> Counts:
+def _erased(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counts:
     counts: Counter[str] = Counter()
     for memory_id in commit.ids:
         row = one(db, SQL["state"], (memory_id,))
         if row is None:
             continue
-        terms.update(own_terms(db, row[1]), stems(db, row[2]))
+        terms.update(own_terms(db, row[1]), db.stems(row[2]))
         counts["sources"] += run(db, SQL["forget_sources"], (memory_id,))
         db.execute(SQL["forget_widened"], (memory_id,))
         db.execute(SQL["unlink"], (memory_id,))
@@ -222,7 +219,7 @@ def _erased(db: SqliteSession, commit: EraseMemories, terms: set[str]) -> Counts
     return tuple(counts.items())
 
 
-def _named(db: SqliteSession, wish: Wish) -> tuple[int, ...]:
+def _named(db: SqlSession, wish: Wish) -> tuple[int, ...]:
     found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
     if wish.conversation:
         found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
@@ -235,7 +232,7 @@ def _named(db: SqliteSession, wish: Wish) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _joined(db: SqliteSession, person: str) -> tuple[str, ...]:
+def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
     by_id = tuple(str(row[0]) for row in every(db, SQL["of_person"], (storable(person),)))
     return by_id or joined_with(db, person)
 
@@ -248,7 +245,7 @@ def _of_person(row: Sequence[object], person: str) -> bool:
     return person == OWNER and trust == Trust.OWNER and not derived and kind == Kind.EPISODE
 
 
-def _lineage(db: SqliteSession, ids: tuple[int, ...], refs: tuple[str, ...]) -> Sequence[Traced]:
+def _lineage(db: SqlSession, ids: tuple[int, ...], refs: tuple[str, ...]) -> Sequence[Traced]:
     found = dict.fromkeys(ids)
     for ref in refs:
         kind, _, name = ref.partition(":")
@@ -281,24 +278,24 @@ def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tupl
     return (said, *named, *((slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
-def _said_elsewhere(db: SqliteSession, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
+def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
     before = only(db, SQL["earliest"], (db.numbers((0, *sorted(ids))),))[0]
     return frozenset(word for word in words if _by_word(db, "said", word, before) - ids)
 
 
-def _holding(db: SqliteSession, words: frozenset[str]) -> tuple[int, ...]:
+def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
     summaries = {number for word in words for number in _by_word(db, "made", word)}
     # no search finds a bulletin: it has no pieces
     bulletins = {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(words_in(text))}
     return tuple(sorted(summaries | bulletins))
 
 
-def _by_word(db: SqliteSession, statement: str, word: str, *bound: int | None) -> set[int]:
+def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> set[int]:
     """The memories that hold a word as it is, found by its stem."""
     return {row[0] for row in every(db, SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
 
 
-def _revived(db: SqliteSession, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+def _revived(db: SqlSession, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
     buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
     for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from keepsaid.adapters.sql.query import every, load
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import MessageDamaged
 from keepsaid.ports.redactor import Redactor, masked_texts
+from keepsaid.text.chunks import grams
 
 
 async def without_secrets(redactor: Redactor | None, memories: Sequence[NewMemory]) -> Sequence[NewMemory]:
@@ -52,17 +53,17 @@ def _whole(sql: str, parts: Mapping[str, str]) -> str:
 SQL = statements("memory")
 
 
-def rows(db: SqliteSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
+def rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     """All rows of a named statement of memory."""
     return every(db, SQL[statement], bindings)
 
 
-def memories(db: SqliteSession, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
+def memories(db: SqlSession, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
     """The memories that a statement finds, without those that are not what was written: these are logged."""
     return [memory(row) for row in intact(db, every(db, sql, bindings))]
 
 
-def intact(db: SqliteSession, found: Sequence[Row]) -> list[Row]:
+def intact(db: SqlSession, found: Sequence[Row]) -> list[Row]:
     """The rows that begin with the id of a memory, without those of memories that are not what was written."""
     damaged = db.altered("memory", [row[0] for row in found])
     for id_ in damaged:
@@ -152,3 +153,9 @@ def memory(row: Row) -> Memory:
     )
     used = (access_count, last_access_at)
     return Memory(id_, new, state, recorded_at, *used, superseded_by, valid_to, evidence, bool(pinned))
+
+
+def own_terms(db: SqlSession, text: str) -> Iterator[str]:
+    """What a piece is found by: its stems, and the pairs of letters where no spaces are set."""
+    yield from db.stems(text)
+    yield from grams(text, letters=True)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from keepsaid.adapters.sql.memory.rows import bound, space_names, statements, storable
 from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sqlite.memory_rows import bound, space_names, statements, storable
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import (
     CARRIES,
@@ -40,10 +39,10 @@ SQL = load("memory_relating")
 _KINDS = json.dumps(list(IMPORTANCE))
 
 
-class SqliteRelating:
-    """What is to be associated in one SQLite file, read only."""
+class SqlRelating:
+    """What is to be associated, read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def related_upto(self) -> int:
@@ -59,7 +58,7 @@ class SqliteRelating:
         return await self._readers.run(_among_learned, tuple(ids))
 
 
-def _unrelated(db: SqliteSession, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
+def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
     import numpy as np  # noqa: PLC0415 - a program that associates nothing starts without
 
     wanted = {**space_names(space), "after": after, "limit": limit, "kinds": _KINDS}
@@ -73,7 +72,7 @@ def _unrelated(db: SqliteSession, space: VectorSpace, after: int, limit: int) ->
     return tuple(found)
 
 
-def _among_learned(db: SqliteSession, ids: tuple[int, ...]) -> tuple[int, ...]:
+def _among_learned(db: SqlSession, ids: tuple[int, ...]) -> tuple[int, ...]:
     found = every(db, SQL["among_learned"], {"ids": json.dumps(ids), "kinds": _KINDS})
     return tuple(int(str(row[0])) for row in found)
 
@@ -95,10 +94,10 @@ class Relate(Commit[int]):
     at: int
 
 
-class SqliteGraph:
-    """The graph of the memories in one SQLite file; `writer` must know how a Relate is applied."""
+class SqlGraph:
+    """The graph of the memories; `writer` must know how a Relate is applied."""
 
-    def __init__(self, writer: Operations, readers: Readers, redactor: Redactor | None = None) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, redactor: Redactor | None = None) -> None:
         self._writer = writer
         self._readers = readers
         self._redactor = redactor
@@ -126,7 +125,7 @@ async def _without_secrets(redactor: Redactor, texts: Sequence[str]) -> list[str
     return [plain.text for plain in await masked_texts(redactor, texts)]
 
 
-def relate(db: SqliteSession, commit: Relate) -> int:
+def relate(db: SqlSession, commit: Relate) -> int:
     """Apply one commit."""
     told = {
         "associations": json.dumps(
@@ -170,7 +169,7 @@ _Edge = Sequence[Any]
 """How strong it is, whether it leads to an entity, to which id, over which relation, how important it is, its name."""
 
 
-def walk(db: SqliteSession, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
+def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
     """The best way to each memory counts, times its importance; of equal ones the larger id first."""
     [(related,)] = every(db, MEMORY_GRAPH["related"])
     if not related:
@@ -190,7 +189,7 @@ def walk(db: SqliteSession, listener: Listener, query: str, seeds: Sequence[Seed
     return tuple(Found(id_, score, best[id_][1].path()) for score, id_ in ranked[: max(0, limit)])
 
 
-def _starts(db: SqliteSession, bindings: Mapping[str, Any], query: str, seeds: Sequence[Seed]) -> _Level:
+def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequence[Seed]) -> _Level:
     """The best seeds, the important ones among the others that are about the query, and the entities it names."""
     named = _rows(db, "named", {**bindings, "names": _json(names_in(query)), "limit": SEEDS})
     first = {seed.memory_id: seed.strength for seed in seeds[:SEEDS]}
@@ -217,7 +216,7 @@ def _shares_word(asked: frozenset[str], text: str) -> bool:
 
 
 def _stepped(
-    db: SqliteSession, bindings: Mapping[str, Any], level: _Level, carried: float
+    db: SqlSession, bindings: Mapping[str, Any], level: _Level, carried: float
 ) -> Iterator[tuple[_Edge, float, _Trail]]:
     """Every way that goes one step further: over which edge, how much of its strength is left, and the way so far."""
     strongest = sorted(level, key=lambda node: (-level[node][0].strength, node))[:NODES_MAX]
@@ -263,7 +262,7 @@ def _strength(trail: _Trail) -> float:
     return trail.strength
 
 
-def _edges(db: SqliteSession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:
+def _edges(db: SqlSession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:
     """The strongest edges of each node, of those that lead to what is heard."""
     found: dict[_Node, list[Any]] = {}
     for entity, statement in enumerate(("from_memories", "from_entities")):
@@ -281,7 +280,7 @@ def _strongest(edge: Sequence[Any]) -> tuple[Any, ...]:
     return -edge[0], edge[1], -edge[2], edge[3]
 
 
-def _rows(db: SqliteSession, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return every(db, MEMORY_GRAPH[statement], bindings)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from keepsaid.adapters.sql.memory.rows import own_terms
 from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sqlite.memory_score import numbers, own_terms, stems
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sqlite.piece_scores import numbers
 from keepsaid.text.chunks import grams, pieces, said_words
 
 BEFORE, AFTER = 2, 1
@@ -36,7 +37,7 @@ class _Stale:
     beside: bool
 
 
-def settle(db: SqliteSession) -> None:
+def reindex(db: SqlSession) -> None:
     """Make the pieces of all that changed anew, in the transaction that changed it."""
     rows: list[tuple[Any, ...]] = every(db, _SQL["stale"])
     stale = [_Stale(*row) for row in rows]
@@ -52,13 +53,13 @@ def settle(db: SqliteSession) -> None:
     db.execute(_SQL["settled"])
 
 
-def _made(db: SqliteSession, memory: _Stale) -> Iterator[dict[str, Any]]:
+def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
     """The pieces of a memory; what stands around one are its neighbours in the text, then those of the lane."""
     bodies = pieces(memory.text)
     before, after = _beside(db, memory) if memory.beside else ([], [])
     around = [*before, *bodies, *after]
     marks = said_words(memory.said_at)
-    marked = stems(db, f"{memory.speaker} {marks}")
+    marked = db.stems(f"{memory.speaker} {marks}")
     for n, body in enumerate(bodies):
         place = len(before) + n
         lent = around[max(0, place - BEFORE) : place] + around[place + 1 : place + 1 + AFTER]
@@ -72,7 +73,7 @@ def _made(db: SqliteSession, memory: _Stale) -> Iterator[dict[str, Any]]:
             "own_terms": len(own),
             "mark_terms": len(marked),
             "beside": memory.beside,
-            "terms": numbers([*own, *marked, *stems(db, near)]),
+            "terms": numbers([*own, *marked, *db.stems(near)]),
             "speaker": memory.speaker,
             "said": marks if memory.beside else f"{marks} {KNOWN}".lstrip(),
             "grams": " ".join(grams(body, letters=True)),
@@ -80,24 +81,24 @@ def _made(db: SqliteSession, memory: _Stale) -> Iterator[dict[str, Any]]:
         }
 
 
-def _beside(db: SqliteSession, memory: _Stale) -> tuple[list[str], list[str]]:
+def _beside(db: SqlSession, memory: _Stale) -> tuple[list[str], list[str]]:
     place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
     before = [str(text) for (text,) in every(db, _SQL["before"], {**place, "count": BEFORE})]
     after = [str(text) for (text,) in every(db, _SQL["after"], {**place, "count": AFTER})]
     return before[::-1], after
 
 
-def settled(db: SqliteSession, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
+def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
     """Upkeep: what another program changed is settled too, and terms are counted, some at a time."""
     if every(db, _SQL["any_stale"]):
         with db:
-            settle(db)
+            reindex(db)
     counted, reached = only(db, _SQL["counted"])
     if reached or only(db, _SQL["pieces_about"])[0] > counted * _COUNTED_AGAIN:
         count_terms(db)
 
 
-def count_terms(db: SqliteSession, most: int = _COUNTED_AT_ONCE) -> bool:
+def count_terms(db: SqlSession, most: int = _COUNTED_AT_ONCE) -> bool:
     """Count some terms anew, behind those that were counted last; returns whether that was all, or nothing is new."""
     counted, reached = only(db, _SQL["counted"])
     (pieces_now,) = only(db, _SQL["pieces_about"])

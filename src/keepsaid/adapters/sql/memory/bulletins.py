@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from keepsaid.adapters.sql.memory.rows import Row, bound, memories, statements, storable
 from keepsaid.adapters.sql.query import every, only
-from keepsaid.adapters.sqlite.memory_rows import Row, bound, memories, statements, storable
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.memory import IMPORTANCE, Listener, Memory
 
@@ -19,10 +18,10 @@ _PARTS = statements("memory_bulletins")
 SQL = {name: sql.replace("/*telling*/", _PARTS["telling"]) for name, sql in _PARTS.items()}
 
 
-class SqliteBulletins:
-    """The bulletins in one SQLite file, read only."""
+class SqlBulletins:
+    """The bulletins, read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def standing(self, listener: Listener, now: int) -> Sequence[Bulletin]:
@@ -39,12 +38,12 @@ class SqliteBulletins:
         return await self._readers.run(_material, scope, now)
 
 
-def _standing(db: SqliteSession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
+def _standing(db: SqlSession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
     heard = every(db, SQL["heard_scopes"], bound(listener))
     return _of(db, tuple(dict.fromkeys(str(scope) for (scope,) in heard)), now)
 
 
-def _of(db: SqliteSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
+def _of(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
     keys = json.dumps([storable(bulletin_key(scope)) for scope in scopes], ensure_ascii=False)
     rows: list[Row] = every(db, SQL["standing"], {"keys": keys, "now": now})
     found: dict[str, Bulletin] = {}
@@ -55,7 +54,7 @@ def _of(db: SqliteSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin,
     return tuple(found.get(storable(scope), Bulletin(scope)) for scope in scopes)
 
 
-def _material(db: SqliteSession, scope: str, now: int) -> Material:
+def _material(db: SqlSession, scope: str, now: int) -> Material:
     (revision,) = only(db, SQL["revision"])
     known: dict[int, Memory] = {}
     for (audience,) in every(db, SQL["audience"], (storable(scope),)):

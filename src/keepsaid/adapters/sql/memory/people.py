@@ -8,11 +8,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from keepsaid.adapters.sql.memory.rows import audience, bound, memories, statements, storable
 from keepsaid.adapters.sql.query import every, load
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.memory_rows import audience, bound, memories, statements, storable
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
@@ -25,10 +23,10 @@ from keepsaid.text.normal import normalise
 SQL = load("memory_people")
 
 
-class SqlitePeople:
+class SqlPeople:
     """The people that the memories of one SQLite file are for; `writer` must know how both commits are applied."""
 
-    def __init__(self, writer: Operations, readers: Readers, ids: Ids) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, ids: Ids) -> None:
         self._writer = writer
         self._readers = readers
         self._ids = ids
@@ -54,7 +52,7 @@ class SqlitePeople:
         return await self._readers.run(_seen, limit)
 
 
-def join(db: SqliteSession, commit: JoinPeople) -> Person | None:
+def join(db: SqlSession, commit: JoinPeople) -> Person | None:
     """Apply one commit: who is in a person already brings all of it along."""
     names = json.dumps([storable(name) for name in commit.names], ensure_ascii=False)
     had = [str(row[0]) for row in every(db, SQL["persons"], (names,))]
@@ -69,7 +67,7 @@ def join(db: SqliteSession, commit: JoinPeople) -> Person | None:
     return joined
 
 
-def split(db: SqliteSession, commit: SplitPerson) -> bool:
+def split(db: SqlSession, commit: SplitPerson) -> bool:
     """Apply one commit: who is left alone is no person of several any more."""
     left = every(db, SQL["leave"], (storable(commit.name),))
     for row in left:
@@ -77,12 +75,12 @@ def split(db: SqliteSession, commit: SplitPerson) -> bool:
     return bool(left)
 
 
-def joined_with(db: SqliteSession, name: str) -> tuple[str, ...]:
+def joined_with(db: SqlSession, name: str) -> tuple[str, ...]:
     """All that are the same person, sorted, itself among them."""
     return tuple(str(row[0]) for row in every(db, SQL["same"], (storable(name),))) or (storable(name),)
 
 
-def listed(db: SqliteSession) -> tuple[Person, ...]:
+def listed(db: SqlSession) -> tuple[Person, ...]:
     """All persons that were joined, in the order of their ids."""
     return tuple(_persons(every(db, SQL["everybody"])))
 
@@ -92,7 +90,7 @@ def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
     return [Person(person, tuple(Joined(*row[1:]) for row in joined)) for person, joined in grouped]
 
 
-def _seen(db: SqliteSession, limit: int) -> tuple[Seen, ...]:
+def _seen(db: SqlSession, limit: int) -> tuple[Seen, ...]:
     rows: list[tuple[Any, ...]] = every(db, SQL["seen"], {"limit": max(1, limit)})
     return tuple(Seen(*row) for row in rows[: max(0, limit)])
 
@@ -100,10 +98,10 @@ def _seen(db: SqliteSession, limit: int) -> tuple[Seen, ...]:
 MEMORY_HEARING = statements("memory_hearing")
 
 
-class SqliteHearing:
-    """The audiences of the memories in one SQLite file; `writer` must know how a WidenMemory is applied."""
+class SqlHearing:
+    """The audiences of the memories; `writer` must know how a WidenMemory is applied."""
 
-    def __init__(self, writer: Operations, readers: Readers, redactor: Redactor | None = None) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, redactor: Redactor | None = None) -> None:
         self._writer = writer
         self._readers = readers
         self._redactor = redactor
@@ -120,7 +118,7 @@ class SqliteHearing:
         return await self._readers.run(_widened, listener, memory_id)
 
 
-def widen(db: SqliteSession, commit: WidenMemory) -> Widened | Refusal:
+def widen(db: SqlSession, commit: WidenMemory) -> Widened | Refusal:
     """Apply one commit; what is heard as far already is left as it is, and noted no more."""
     found = memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})
     if not found:
@@ -140,9 +138,9 @@ def widen(db: SqliteSession, commit: WidenMemory) -> Widened | Refusal:
     db.execute(MEMORY_HEARING["widen"], (*place, commit.memory_id))
     noted = {"before": told.before, "after": told.after, "by": storable(told.by), "reason": told.reason, "at": told.at}
     db.execute(MEMORY_HEARING["note"], {**noted, "id": commit.memory_id})
-    settle(db)
+    db.reindex()
     return told
 
 
-def _widened(db: SqliteSession, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
+def _widened(db: SqlSession, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
     return tuple(Widened(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id}))

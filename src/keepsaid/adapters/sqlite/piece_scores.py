@@ -12,8 +12,6 @@ from zlib import crc32
 
 import apsw
 
-from keepsaid.text.chunks import grams
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -23,12 +21,6 @@ def stems(db: apsw.Connection, text: str) -> list[str]:
     cut = db.fts5_tokenizer("porter", ["unicode61"])
     found = cut(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     return [str(token) for token in found]
-
-
-def own_terms(db: apsw.Connection, text: str) -> Iterator[str]:
-    """What a piece is found by: its stems, and the pairs of letters where no spaces are set."""
-    yield from stems(db, text)
-    yield from grams(text, letters=True)
 
 
 def number(term: str) -> int:

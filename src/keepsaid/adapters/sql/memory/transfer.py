@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from keepsaid.adapters.sql.query import every
-from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.adapters.sqlite.memory_commits import content_hash, draft, key_hash, slot_hash
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.memory_learning import SQL as TRUTH
-from keepsaid.adapters.sqlite.memory_learning import hold, statements_of
-from keepsaid.adapters.sqlite.memory_people import joined_with
-from keepsaid.adapters.sqlite.memory_people import listed as people_listed
-from keepsaid.adapters.sqlite.memory_rows import (
+from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
+from keepsaid.adapters.sql.memory.learning import SQL as TRUTH
+from keepsaid.adapters.sql.memory.learning import hold, statements_of
+from keepsaid.adapters.sql.memory.people import joined_with
+from keepsaid.adapters.sql.memory.people import listed as people_listed
+from keepsaid.adapters.sql.memory.rows import (
     Row,
     audience,
     bound,
@@ -25,9 +22,9 @@ from keepsaid.adapters.sqlite.memory_rows import (
     storable,
     without_secrets,
 )
-from keepsaid.adapters.sqlite.migrate import version
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.query import every, load, only
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.domain.attributes import single
 from keepsaid.domain.bundle import (
     FORGOTTEN,
@@ -58,12 +55,13 @@ from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 
 SQL = statements("memory_bundle")
+SCHEMA = load("schema")
 Buried = Callable[[Sequence[bytes]], bool]
 
 _NEW, _SAME = Verdict(Outcome.NEW), Verdict(Outcome.SAME)
 
 
-def judged(db: SqliteSession, record: Record, buried: Buried) -> Verdict:
+def judged(db: SqlSession, record: Record, buried: Buried) -> Verdict:
     """What becomes of a record; `buried` says whether one of some hashes has a tombstone. Nothing is changed."""
     match record:
         case Entry():
@@ -78,11 +76,11 @@ def judged(db: SqliteSession, record: Record, buried: Buried) -> Verdict:
             return _SAME if _rows(db, "entombed", hashes=json.dumps([record.hash.hex()])) else _NEW
 
 
-def _rows(db: SqliteSession, statement: str, **bound: Any) -> list[Row]:
+def _rows(db: SqlSession, statement: str, **bound: Any) -> list[Row]:
     return every(db, SQL[statement], bound)
 
 
-def _judged_entry(db: SqliteSession, entry: Entry, buried: Buried) -> Verdict:
+def _judged_entry(db: SqlSession, entry: Entry, buried: Buried) -> Verdict:
     new = entry.memory.new
     if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
         return FORGOTTEN
@@ -119,7 +117,7 @@ def _stored(new: NewMemory) -> NewMemory:
     )
 
 
-def _judged_person(db: SqliteSession, person: Person) -> Verdict:
+def _judged_person(db: SqlSession, person: Person) -> Verdict:
     names = {storable(one.name) for one in person.identities}
     rows = _rows(db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=storable(person.id))
     if not rows:
@@ -130,13 +128,13 @@ def _judged_person(db: SqliteSession, person: Person) -> Verdict:
     return Verdict(Outcome.CONFLICT, "some of them are joined with others here; see: keepsaid people ls")
 
 
-def _ends(db: SqliteSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
+def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
     """The memories of these keys, and the keys of which there is none."""
     found = {key: _rows(db, "ends", key=storable(key)) for key in keys}
     return [int(rows[0][0]) for rows in found.values() if rows], tuple(key for key, rows in found.items() if not rows)
 
 
-def _judged_edge(db: SqliteSession, edge: Edge) -> Verdict:
+def _judged_edge(db: SqlSession, edge: Edge) -> Verdict:
     if edge.source == edge.target:
         return Verdict(Outcome.REJECTED, "it leads from a memory to itself")
     ids, missing = _ends(db, edge.source, edge.target)
@@ -145,7 +143,7 @@ def _judged_edge(db: SqliteSession, edge: Edge) -> Verdict:
     return _SAME if _rows(db, "edge", source=ids[0], target=ids[1], relation=edge.relation) else _NEW
 
 
-def _judged_link(db: SqliteSession, link: Link) -> Verdict:
+def _judged_link(db: SqlSession, link: Link) -> Verdict:
     ids, missing = _ends(db, link.key, link.replaced_by)
     if missing or len(ids) < 2:
         return Verdict(Outcome.REJECTED, "what took its place is not here", beside=missing)
@@ -157,11 +155,11 @@ def _judged_link(db: SqliteSession, link: Link) -> Verdict:
     return _NEW
 
 
-def _leads(db: SqliteSession, target: int, id_: int) -> bool:
+def _leads(db: SqlSession, target: int, id_: int) -> bool:
     return bool(_rows(db, "leads_to", target=target, id=id_))
 
 
-def take(db: SqliteSession, commit: TakeIn) -> tuple[Verdict, ...]:
+def take(db: SqlSession, commit: TakeIn) -> tuple[Verdict, ...]:
     """Apply one commit."""
 
     def buried(hashes: Sequence[bytes]) -> bool:
@@ -183,11 +181,11 @@ def take(db: SqliteSession, commit: TakeIn) -> tuple[Verdict, ...]:
             _write(db, record, ids[0])
     for slot, (attribute, spare) in touched.items():
         _decide(db, slot, attribute, (spare, commit.at))
-    settle(db)
+    db.reindex()
     return tuple(verdicts)
 
 
-def _decide(db: SqliteSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
+def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
     """Let all that was said of a slot decide what holds; ids that divide memories go to the first that needs them."""
     spare, at = made
     for told in _apart(statements_of(db, slot), attribute):
@@ -211,7 +209,7 @@ def _apart(told: Sequence[SlotStatement], attribute: str) -> Iterator[list[SlotS
         yield [one for one in told if one.value == value]
 
 
-def _write(db: SqliteSession, record: Record, spare: int) -> None:
+def _write(db: SqlSession, record: Record, spare: int) -> None:
     match record:
         case Entry():
             _write_entry(db, record, spare)
@@ -229,7 +227,7 @@ def _write(db: SqliteSession, record: Record, spare: int) -> None:
             db.execute(SQL["bury"], (record.hash, record.at))
 
 
-def _write_entry(db: SqliteSession, entry: Entry, spare: int) -> None:
+def _write_entry(db: SqlSession, entry: Entry, spare: int) -> None:
     """Write a memory as it was, under its own id unless another memory has that."""
     found, new = entry.memory, entry.memory.new
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
@@ -271,11 +269,11 @@ _READ_AT_ONCE = 200
 _COLUMNS = 35
 
 
-class SqliteBundles:
-    """Bundles of the memories in one SQLite file; `writer` must know how a TakeIn is applied."""
+class SqlBundles:
+    """Bundles of the memories; `writer` must know how a TakeIn is applied."""
 
     def __init__(
-        self, writer: Operations, readers: Readers, ids: Ids, tombs: Tombs, redactor: Redactor | None = None
+        self, writer: Operations, readers: SqlReaders, ids: Ids, tombs: Tombs, redactor: Redactor | None = None
     ) -> None:
         self._writer = writer
         self._readers = readers
@@ -306,7 +304,7 @@ class SqliteBundles:
         """Make tombstones with this key from now on; False, and nothing changed, where there is another already."""
         return await self._readers.run(lambda _: self._tombs.adopt(key))
 
-    def _buried(self, db: SqliteSession) -> Callable[[Sequence[bytes]], bool]:
+    def _buried(self, db: SqlSession) -> Callable[[Sequence[bytes]], bool]:
         def buried(hashes: Sequence[bytes]) -> bool:
             stones = json.dumps([stone.hex() for stone in self._tombs.buried(hashes)])
             return bool(every(db, SQL["entombed"], {"hashes": stones}))
@@ -326,7 +324,7 @@ def _clean(entry: Entry, new: NewMemory) -> Entry:
     return replace(entry, memory=replace(entry.memory, new=new), content_hash=content_hash(new))
 
 
-def _told(db: SqliteSession, listeners: tuple[Listener, ...], mark: str) -> BundleContents:
+def _told(db: SqlSession, listeners: tuple[Listener, ...], mark: str) -> BundleContents:
     ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], bound(listener))})
     heard = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
@@ -343,10 +341,15 @@ def _told(db: SqliteSession, listeners: tuple[Listener, ...], mark: str) -> Bund
             yield from (_entry(row, heard) for row in intact(db, every(db, SQL["entries"], wanted)))
         yield from (Edge(*row[2:]) for row in every(db, SQL["edges"]) if row[0] in heard and row[1] in heard)
 
-    return BundleContents(version(db, "memory"), counts, mark if stones else "", records())
+    return BundleContents(_version(db), counts, mark if stones else "", records())
 
 
-def _named(db: SqliteSession, person: Person, listeners: Sequence[Listener]) -> bool:
+def _version(db: SqlSession) -> int:
+    """The number of the last migration of the store."""
+    return int(only(db, SCHEMA["version"], ("memory",))[0])
+
+
+def _named(db: SqlSession, person: Person, listeners: Sequence[Listener]) -> bool:
     names = {name for listener in listeners if listener.person for name in joined_with(db, listener.person)}
     return any(identity.name in names for identity in person.identities)
 

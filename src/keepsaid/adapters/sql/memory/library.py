@@ -6,23 +6,20 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from keepsaid.adapters.sql.memory.rows import bound, memories, statements, storable
 from keepsaid.adapters.sql.query import every
-from keepsaid.adapters.sqlite import memory_text, memory_upkeep
-from keepsaid.adapters.sqlite.memory_rows import SQL as MEMORY
-from keepsaid.adapters.sqlite.memory_rows import bound, memories, statements, storable
-from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.memory import Found, Kind, Listener, Memory
 from keepsaid.domain.search import Narrowing
-from keepsaid.text.words import Rarity, root, spelled, topic
+from keepsaid.text.words import root, spelled, topic
 
 SQL = statements("memory_archive")
 
 
-class SqliteArchive:
-    """The archived memories in one SQLite file, read only."""
+class SqlArchive:
+    """The archived memories, read only."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
@@ -37,48 +34,25 @@ class SqliteArchive:
         return await self._readers.run(_fetch, listener, tuple(ids), as_of)
 
 
-def _search(db: SqliteSession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+def _search(db: SqlSession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
     wanted = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
     rows: list[tuple[Any, ...]] = every(db, SQL["archived"], wanted)
     return tuple(Found(id_, shared / len(stems)) for id_, shared in rows)
 
 
-def _fetch(db: SqliteSession, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
+def _fetch(db: SqlSession, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
     return tuple(memories(db, SQL["fetch"], wanted))
-
-
-class SqliteReminding:
-    """Memories as injection looks at them, read only."""
-
-    _readers: Readers
-
-    async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
-        """Active memories of a kind the listener may hear, the most important first, then the newest; no episodes."""
-        return await self._readers.run(_important, listener, kind, limit)
-
-    async def rarity(self, text: str) -> Rarity:
-        """In how many of all pieces the words of a text stand."""
-        return await self._readers.run(memory_text.rarity, text)
-
-    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Pairs of these memories whose vectors have a cosine above `above`."""
-        return await self._readers.run(memory_upkeep.alike, tuple(ids), above)
-
-
-def _important(db: SqliteSession, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
-    wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
-    return tuple(memories(db, MEMORY["find_important"], wanted))
 
 
 LIBRARY = statements("memory_library")
 
 
-class SqliteLibrary:
+class SqlLibrary:
     """Memories, read closely."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
     async def narrowed(self, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
@@ -94,18 +68,18 @@ class SqliteLibrary:
         return await self._readers.run(_around, listener, memory, each)
 
 
-def _narrowed(db: SqliteSession, listener: Listener, ids: tuple[int, ...], to: Narrowing) -> Sequence[int]:
+def _narrowed(db: SqlSession, listener: Listener, ids: tuple[int, ...], to: Narrowing) -> Sequence[int]:
     limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of}
     return [row[0] for row in every(db, LIBRARY["narrowed"], {**bound(listener), **limits, "ids": json.dumps(ids)})]
 
 
-def _sources(db: SqliteSession, listener: Listener, of: Memory, limit: int) -> Sequence[Memory]:
+def _sources(db: SqlSession, listener: Listener, of: Memory, limit: int) -> Sequence[Memory]:
     keys = [of.new.key] if of.new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in of.new.sources]
     wanted = {"keys": json.dumps([storable(key) for key in keys]), "limit": max(0, limit)}
     return memories(db, LIBRARY["sources"], {**bound(listener), **wanted})
 
 
-def _around(db: SqliteSession, listener: Listener, of: Memory, each: int) -> Sequence[Memory]:
+def _around(db: SqlSession, listener: Listener, of: Memory, each: int) -> Sequence[Memory]:
     if of.new.lane is None or of.new.kind is not Kind.EPISODE:
         return []
     names = ("of_channel", "of_account", "of_conversation", "of_key")

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from keepsaid.adapters.sql.memory import forgetting
+from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
+from keepsaid.adapters.sql.memory.graph import Relate, relate
+from keepsaid.adapters.sql.memory.rows import storable
 from keepsaid.adapters.sql.query import every, load
-from keepsaid.adapters.sqlite import memory_forgetting
-from keepsaid.adapters.sqlite.memory_commits import KeepMemories, content_hash, keep, key_hash, slot_hash
-from keepsaid.adapters.sqlite.memory_graph import Relate, relate
-from keepsaid.adapters.sqlite.memory_index import settle
-from keepsaid.adapters.sqlite.memory_rows import storable
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.attributes import single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
@@ -27,7 +26,7 @@ from keepsaid.text.normal import normalise
 SQL = load("memory_truth")
 
 
-def statements_of(db: SqliteSession, slot: bytes) -> list[SlotStatement]:
+def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
     """All that was told of a slot and is not forgotten."""
     rows: list[tuple[Any, ...]] = every(db, SQL["told"], {"slot": slot})
     return [_told(*row) for row in rows]
@@ -38,7 +37,7 @@ def _told(key: str, value: str, scope: str, *rest: Any) -> SlotStatement:
     return SlotStatement(key, value_name(value), scope, start, said_at, ends, bool(corrects), memory_id, bool(founds))
 
 
-def hold(db: SqliteSession, periods: Sequence[Period], spare: Sequence[int], at: int) -> None:
+def hold(db: SqlSession, periods: Sequence[Period], spare: Sequence[int], at: int) -> None:
     """Write how long each memory holds, and what took its place; nothing is written that is so already.
 
     A memory that what was learned divides gets a second one, with an id of `spare`, for the statements behind it.
@@ -55,7 +54,7 @@ def hold(db: SqliteSession, periods: Sequence[Period], spare: Sequence[int], at:
             _hold(db, period, after, at)
 
 
-def _copy(db: SqliteSession, period: Period, id_: int, at: int) -> None:
+def _copy(db: SqlSession, period: Period, id_: int, at: int) -> None:
     """Give a period a memory of its own, named by its first statement: a copy of the one that this is in."""
     first = period.told[0]
     new = {"id": id_, "key": first.key, "of": first.memory_id, "at": at, "said_at": first.said_at}
@@ -64,7 +63,7 @@ def _copy(db: SqliteSession, period: Period, id_: int, at: int) -> None:
     period.told[0] = replace(first, memory_id=id_, founds=True)
 
 
-def _gather(db: SqliteSession, period: Period) -> None:
+def _gather(db: SqlSession, period: Period) -> None:
     """Bring the statements of a period together in its memory."""
     id_ = period.founder.memory_id
     for one in period.told:
@@ -72,7 +71,7 @@ def _gather(db: SqliteSession, period: Period) -> None:
             _move(db, one, id_)
 
 
-def _move(db: SqliteSession, told: SlotStatement, id_: int) -> None:
+def _move(db: SqlSession, told: SlotStatement, id_: int) -> None:
     moved = {"key": told.key, "of": told.memory_id, "to": id_}
     db.execute(SQL["move_statement"], moved)
     db.execute(SQL["move_sources"], moved)
@@ -80,7 +79,7 @@ def _move(db: SqliteSession, told: SlotStatement, id_: int) -> None:
         db.execute(SQL["counted"], {"id": memory_id})
 
 
-def _hold(db: SqliteSession, period: Period, after: int | None, at: int) -> None:
+def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
     id_ = period.founder.memory_id
     [(start, ends, until, before, state, said_at)] = every(db, SQL["held"], {"id": id_})
     begins = None if start is None and said_at == period.start else period.start
@@ -119,18 +118,18 @@ class Learn(Commit[tuple[Learnt, ...]]):
     at: int
 
 
-def learn(db: SqliteSession, commit: Learn) -> tuple[Learnt, ...]:
+def learn(db: SqlSession, commit: Learn) -> tuple[Learnt, ...]:
     """Apply one commit."""
     each = 1 + SPARE_IDS
     outcomes = []
     for n, memory in enumerate(commit.memories):
         outcomes.append(learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at))
     db.execute(SQL["overdue"], {"at": commit.at})
-    settle(db)
+    db.reindex()
     return tuple(outcomes)
 
 
-def learned(db: SqliteSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> Learnt:
+def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> Learnt:
     """Learn one memory; one without a slot that is to stand `anew` is compared with no other."""
     why = refused(memory)
     if why:
@@ -139,8 +138,8 @@ def learned(db: SqliteSession, memory: NewMemory, ids: tuple[int, ...], at: int,
     if every(db, SQL["buried"], {"hashes": _hashes(memory)}):
         return Learnt(0, How.FORGOTTEN)
     if memory.asked:
-        memory_forgetting.lift(db, memory)
-    elif every(db, SQL["buried"], {"hashes": hashes}) or memory_forgetting.repeats(db, memory):
+        forgetting.lift(db, memory)
+    elif every(db, SQL["buried"], {"hashes": hashes}) or forgetting.repeats(db, memory):
         return Learnt(0, How.FORGOTTEN)
     known: list[tuple[Any, ...]] = every(db, SQL["known"], {"key": storable(memory.key)})
     for id_, state in known:
@@ -158,7 +157,7 @@ def _hashes(memory: NewMemory) -> str:
     return json.dumps([name_digest(source_name(ref)).hex() for ref in refs])
 
 
-def _in_slot(db: SqliteSession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> Learnt:
+def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> Learnt:
     """All statements of a slot decide what each memory holds for; of one with many values, those of the value."""
     slot, ids = where
     value = value_name(memory.value)
@@ -198,7 +197,7 @@ def _start(memory: NewMemory) -> int:
     return memory.said_at if memory.valid_from is None else memory.valid_from
 
 
-def _founded(db: SqliteSession, memory: NewMemory, id_: int, at: int) -> Learnt:
+def _founded(db: SqlSession, memory: NewMemory, id_: int, at: int) -> Learnt:
     [[kept]] = keep(db, [KeepMemories((id_,), (memory,), at)])
     if not kept:
         return Learnt(0, How.FORGOTTEN)
@@ -207,7 +206,7 @@ def _founded(db: SqliteSession, memory: NewMemory, id_: int, at: int) -> Learnt:
     return Learnt(kept, How.NEW)
 
 
-def _proven(db: SqliteSession, memory: NewMemory, id_: int) -> Learnt:
+def _proven(db: SqlSession, memory: NewMemory, id_: int) -> Learnt:
     """What says the same as a memory that is there, counted once for each source."""
     if not adds_evidence(memory.sources, _sources(db, [id_])):
         return Learnt(id_, How.KNOWN)
@@ -227,11 +226,11 @@ def _proven(db: SqliteSession, memory: NewMemory, id_: int) -> Learnt:
     return Learnt(id_, How.EVIDENCE)
 
 
-def _sources(db: SqliteSession, ids: Sequence[int]) -> list[Source]:
+def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:
     return [Source(*row) for row in every(db, SQL["sources_of"], {"ids": json.dumps(sorted(set(ids)))})]
 
 
-def _same_words(db: SqliteSession, memory: NewMemory) -> int | None:
+def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
     """A memory of the same scope that says the same, of the same one or of nobody in particular; the oldest."""
     words = telling(normalise(memory.text))
     query = "{body} : (" + " OR ".join(f'"{word}"' for word in words) + ")"

@@ -20,6 +20,7 @@ from keepsaid.ports.failpoints import point
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
 _SQL = load("memory_words")
 
 STRETCH = 16_384
@@ -132,7 +133,7 @@ def best(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float], de
     """The pieces of these stretches that match best, by what each word is worth; of equal ones the larger id first."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.memory_codes import least  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sqlite.vector_codes import least  # noqa: PLC0415 - imports numpy
 
     pieces, far, bound = np.zeros(0, np.int64), np.zeros(0), np.nextafter(0.0, 1.0)
     for first, scores in _scored(db, there, worth):
@@ -195,7 +196,7 @@ def _words_of(rows: Sequence[tuple[Any, ...]], first: int) -> tuple[NDArray[Any]
     """Every word in every one of some pieces, in order of block, word and place, and what it comes to there."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.memory_score import inside, share  # noqa: PLC0415 - beside numpy
+    from keepsaid.adapters.sqlite.piece_scores import inside, share  # noqa: PLC0415 - beside numpy
 
     ids, own, marks, packed = zip(*rows, strict=True)
     owns, lengths = np.array(own), np.array(own) + np.array(marks)
