@@ -82,7 +82,7 @@ async def test_a_crash_between_the_stores_repeats_nothing(memories: SqliteMemori
     class Dying:
         """Its process ends before anything is removed."""
 
-        hint = memories.news.hint
+        hint, changes = memories.news.hint, 0
         waiting = staticmethod(memories.news.waiting)
 
         async def told(self, until: int) -> None:

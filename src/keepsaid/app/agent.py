@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.system.agent_files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.clock import one_time_code
 from keepsaid.app.models import budget_of, guard_of, overview_of
@@ -51,7 +50,7 @@ from keepsaid.pipeline.turn.worker import Hindsight, Past
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Ids, Offload, inline
-from keepsaid.ports.store import Store
+from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import TaskView
 from keepsaid.text.normal import cut
 from keepsaid.text.words import leans
@@ -136,7 +135,7 @@ class Early:
     """
 
     def __init__(
-        self, config: Config, recall: Recollection, memories: SqliteMemories, recorder: Recorder, clock: Clock
+        self, config: Config, recall: Recollection, memories: MemoryStore, recorder: Recorder, clock: Clock
     ) -> None:
         self.recall = Ahead(recall, lambda: memories.news.changes, clock)
         self.expecting = False
@@ -198,7 +197,7 @@ class Agent:
 
     home: Home
     config: Config
-    stores: tuple[Store, SqliteMemories]
+    stores: tuple[Store, MemoryStore]
     model: Model
     faculties: Faculties
     system: tuple[Clock, Ids]

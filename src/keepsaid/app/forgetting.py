@@ -6,20 +6,19 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.history import HistoryFile
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import append_line
 from keepsaid.engine.forgetter import Forgetter, Stores
 from keepsaid.ports.runtime import Clock, Halt, Ids
-from keepsaid.ports.store import Store
+from keepsaid.ports.store import MemoryStore, Store
 
 _BACKUPS = "backups.jsonl"
 
 
 def forgetter_of(
-    operations: Store, memories: SqliteMemories, time: tuple[Clock, Ids], halt: Halt, home: Home
+    operations: Store, memories: MemoryStore, time: tuple[Clock, Ids], halt: Halt, home: Home
 ) -> Forgetter:
     """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
     typed = HistoryFile(home.typed_file)

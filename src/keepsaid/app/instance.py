@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
@@ -68,7 +67,7 @@ from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Embedder
 from keepsaid.ports.runtime import Clock, Halt, Ids, Lock, Offload, Space, inline
-from keepsaid.ports.store import Store
+from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.text.normal import normalise
 
 _SPACE_MS = 2_000
@@ -111,7 +110,7 @@ class Outside:
     fence: Fence = UNKEYED
 
 
-def embedding_of(outside: Outside, memories: SqliteMemories, config: Config, lent: Active) -> Embedding | None:
+def embedding_of(outside: Outside, memories: MemoryStore, config: Config, lent: Active) -> Embedding | None:
     """What gives memories their vectors, where there is an embedder; `lent` are the extensions that are up."""
     lender = lent_by(config.memory.embedder)
     embedder = LentEmbedder(lender, lent) if lender else outside.embedder
@@ -125,7 +124,7 @@ class Instance:
         self,
         home: Home,
         config: Config,
-        stores: tuple[Store, SqliteMemories],
+        stores: tuple[Store, MemoryStore],
         model: Model,
         outside: Outside | None = None,
     ) -> None:

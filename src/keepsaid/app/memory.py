@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
 from keepsaid.adapters.models.judge import ModelJudge
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.config import Config
 from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
 from keepsaid.domain.ids import MAX_ID
@@ -25,17 +24,17 @@ from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Halt, Ids
-from keepsaid.ports.store import Store
+from keepsaid.ports.store import MemoryStore, Store
 
 
-def recorder_of(operations: Store, memories: SqliteMemories, clock: Clock, redactor: PatternRedactor) -> Recorder:
+def recorder_of(operations: Store, memories: MemoryStore, clock: Clock, redactor: PatternRedactor) -> Recorder:
     """What was said and what tools asked of memory, recorded once its turn is over."""
     return Recorder(operations, memories, operations, clock, redactor, Deeds(memories, memories.truth))
 
 
 def maintenance_of(
     config: Config,
-    memories: SqliteMemories,
+    memories: MemoryStore,
     clock: Clock,
     minds: tuple[Embedding | None, Model | None],
     halt: Halt | None = None,
@@ -125,7 +124,7 @@ class Collecting:
 
 def collecting_of(
     config: Config,
-    stores: tuple[CollectionStore, SqliteMemories],
+    stores: tuple[CollectionStore, MemoryStore],
     readers: tuple[Model, Active],
     time: tuple[Clock, Ids],
     redactor: Redactor,

@@ -16,7 +16,6 @@ from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
 from keepsaid.adapters.models.choose import Found, LazyChat, OfflineResponder, chosen, found, served
 from keepsaid.adapters.models.judge import ModelEditor
 from keepsaid.adapters.models.summariser import ModelSummariser
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
 from keepsaid.domain.bulletin import MINUTE_MS
@@ -43,6 +42,7 @@ from keepsaid.ports.model import Loadable, Model, ModelRequest, at_once
 from keepsaid.ports.recall import Embedder
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Offload
+from keepsaid.ports.store import MemoryStore
 from keepsaid.ports.store_views import ContextView, ConversationLanes
 
 
@@ -239,7 +239,7 @@ def guard_of(config: Config, store: CompactionStore, clock: Clock, compactor: Co
     return Guard(store, store, clock, compactor.name, windows, settings.terms())
 
 
-def briefings_of(config: Config, memories: SqliteMemories, model: Model, clock: Clock) -> Briefings | None:
+def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clock) -> Briefings | None:
     """What briefs turns, where the config wants that."""
     settings = config.bulletin
     if not settings.enabled:

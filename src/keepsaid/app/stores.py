@@ -10,7 +10,6 @@ from pathlib import Path
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, DeepLook, copy, examine, library_version, look_deep
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.pair import accept_loss
 from keepsaid.adapters.sqlite.stores import check_stores, read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
@@ -25,6 +24,7 @@ from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage, spread
 from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import MemoryStore
 
 
 def stores_of(home: Home, config: Config) -> tuple[Path, Path]:
@@ -57,7 +57,7 @@ class Reading:
     """Both stores, for reading."""
 
     views: SqlChronicles
-    memories: SqliteMemories
+    memories: MemoryStore
     recall: Recollection
     archive: Recollection
     clock: Clock
@@ -76,14 +76,14 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
         yield Reading(views, memories, recall, archive, clock, embedding)
 
 
-def archive_of(memories: SqliteMemories, clock: Clock) -> Recollection:
+def archive_of(memories: MemoryStore, clock: Clock) -> Recollection:
     """Ranked recall over what was archived."""
     leg = Leg("archive", memories.archive.text, 1.0, PATIENT_MS)
     return Recollection([leg], memories.archive, clock, (), None)
 
 
 def recollection(
-    memories: SqliteMemories, clock: Clock, limit_ms: float, embedding: Embedding | None = None
+    memories: MemoryStore, clock: Clock, limit_ms: float, embedding: Embedding | None = None
 ) -> Recollection:
     """Ranked recall over the legs there are; `limit_ms` is the time each may take."""
     legs = [Leg(TEXT, memories.text, TEXT_WEIGHT, limit_ms, coverage)]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.system.agent_files import SkillFolder
 from keepsaid.app.reload import Prepared
 from keepsaid.config import Config, Home
@@ -38,7 +37,7 @@ from keepsaid.pipeline.turn.worker import Bench, Hindsight, think, work
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Hints, Ids
-from keepsaid.ports.store import Store
+from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import ScheduleView
 from keepsaid.text.normal import normalise
 
@@ -61,7 +60,7 @@ class Site:
     home: Home
     config: Config
     store: Store
-    memories: SqliteMemories
+    memories: MemoryStore
     redactor: Redactor
     model: Model
     tools: Tooling

@@ -152,6 +152,11 @@ class MemoryNews(Protocol):
         """Set when there may be more."""
         ...
 
+    @property
+    def changes(self) -> int:
+        """How many commits to memory ended in this process, kept or not."""
+        ...
+
     async def waiting(self, limit: int) -> tuple[News, ...]:
         """The oldest news that is kept; of what is forgotten there is none, but in its place."""
         ...

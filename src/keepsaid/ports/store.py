@@ -1,10 +1,23 @@
-"""The operational store, as one port: commits, and every view of it."""
+"""The two stores, each as one port: the operational one, and memory."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from keepsaid.ports.forgetting import ForgettingView, ReachView
+from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, ReachView
+from keepsaid.ports.memory_maintenance import Auditing, MemoryNews, Pairs, Relating, Upkeep
+from keepsaid.ports.memory_store import (
+    BulletinStore,
+    Bundles,
+    Graph,
+    Hearing,
+    Learning,
+    Library,
+    Memories,
+    People,
+    Truth,
+)
+from keepsaid.ports.recall import Shelf, TextLeg, Vectors
 from keepsaid.ports.store_views import (
     BufferView,
     CollectionView,
@@ -62,4 +75,87 @@ class Store(
     @property
     def reach(self) -> ReachView:
         """Everything that a wish to forget reaches."""
+        ...
+
+
+class Archive(TextLeg, Shelf, Protocol):
+    """Archived memories, searched by their words."""
+
+
+class MemoryStore(Memories, Learning, TextLeg, Vectors, Protocol):
+    """Memories: how they are kept, searched and compared, and everything else that is done with them."""
+
+    @property
+    def library(self) -> Library:
+        """Memories, read closely."""
+        ...
+
+    @property
+    def truth(self) -> Truth:
+        """Versions of memories, and what people change of them."""
+        ...
+
+    @property
+    def people(self) -> People:
+        """Who is who."""
+        ...
+
+    @property
+    def hearing(self) -> Hearing:
+        """Who may hear what."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """What memories have to do with one another."""
+        ...
+
+    @property
+    def bulletins(self) -> BulletinStore:
+        """What turns are briefed with."""
+        ...
+
+    @property
+    def archive(self) -> Archive:
+        """What was archived."""
+        ...
+
+    @property
+    def news(self) -> MemoryNews:
+        """What happened to memories and was not told yet."""
+        ...
+
+    @property
+    def relating(self) -> Relating:
+        """What is to be associated."""
+        ...
+
+    @property
+    def pairs(self) -> Pairs:
+        """Pairs of memories that may say the same, or contradict each other."""
+        ...
+
+    @property
+    def auditing(self) -> Auditing:
+        """What an audit reads."""
+        ...
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """The steps of maintenance."""
+        ...
+
+    @property
+    def forgetful(self) -> ForgetfulMemory:
+        """Forgetting."""
+        ...
+
+    @property
+    def aside(self) -> MemoryAside:
+        """What was taken away and can be brought back."""
+        ...
+
+    @property
+    def bundles(self) -> Bundles:
+        """Memory as it leaves a home and enters another."""
         ...
