@@ -19,6 +19,7 @@ import whom, the lowest first; inside the pipeline, in the order of a message's 
 
 PARTS = (
     "errors.py",
+    "text",
     "domain",
     "config",
     "ports",
@@ -36,7 +37,7 @@ PARTS = (
 )
 """The parts of the package, in order; those that are not built yet are left out."""
 
-STAGES = ("flow.py", "buffer", "router", "lane", "context", "turn", "deliver")
+STAGES = ("flow.py", "intake.py", "routing.py", "leasing.py", "prompt", "turn", "tools", "outbox.py")
 """The stages of the pipeline, in the order of the path."""
 
 

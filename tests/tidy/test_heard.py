@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters import sqlite
+from keepsaid.adapters.sql import query
 from keepsaid.adapters.sql.query import load
 
-PAGES = tuple(sorted(file.stem for file in (Path(sqlite.__file__).parent / "sql").glob("*.sql")))
+PAGES = tuple(sorted(file.stem for file in (Path(query.__file__).parent / "statements").glob("*.sql")))
 RULE = ("/*heard*/", "/*audiences*/", "IN (SELECT value FROM json_each(:audiences))")
 """A statement holds one of them: then nothing of it is read but what its listener hears."""
 

@@ -1,4 +1,4 @@
-"""Assignments: a time of a schedule that a worker does: its task, and what is told once that has ended."""
+"""The scheduler: does what is due, once for each time; a worker's task, and what is told once that has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wishes: the subscriptions that a manifest names, each with what is done when it is told."""
+"""The life of extensions: in by their dependencies, subscribed to what they name, out the other way round."""
 
 from __future__ import annotations
 

@@ -82,43 +82,8 @@ class Archive(TextLeg, Shelf, Protocol):
     """Archived memories, searched by their words."""
 
 
-class MemoryStore(Memories, Learning, TextLeg, Vectors, Protocol):
-    """Memories: how they are kept, searched and compared, and everything else that is done with them."""
-
-    @property
-    def library(self) -> Library:
-        """Memories, read closely."""
-        ...
-
-    @property
-    def truth(self) -> Truth:
-        """Versions of memories, and what people change of them."""
-        ...
-
-    @property
-    def people(self) -> People:
-        """Who is who."""
-        ...
-
-    @property
-    def hearing(self) -> Hearing:
-        """Who may hear what."""
-        ...
-
-    @property
-    def graph(self) -> Graph:
-        """What memories have to do with one another."""
-        ...
-
-    @property
-    def bulletins(self) -> BulletinStore:
-        """What turns are briefed with."""
-        ...
-
-    @property
-    def archive(self) -> Archive:
-        """What was archived."""
-        ...
+class MemoryCare(Protocol):
+    """What is done with memories between turns, and by their owner."""
 
     @property
     def news(self) -> MemoryNews:
@@ -158,4 +123,43 @@ class MemoryStore(Memories, Learning, TextLeg, Vectors, Protocol):
     @property
     def bundles(self) -> Bundles:
         """Memory as it leaves a home and enters another."""
+        ...
+
+
+class MemoryStore(Memories, Learning, TextLeg, Vectors, MemoryCare, Protocol):
+    """Memories: how they are kept, searched and compared, and everything else that is done with them."""
+
+    @property
+    def library(self) -> Library:
+        """Memories, read closely."""
+        ...
+
+    @property
+    def truth(self) -> Truth:
+        """Versions of memories, and what people change of them."""
+        ...
+
+    @property
+    def people(self) -> People:
+        """Who is who."""
+        ...
+
+    @property
+    def hearing(self) -> Hearing:
+        """Who may hear what."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """What memories have to do with one another."""
+        ...
+
+    @property
+    def bulletins(self) -> BulletinStore:
+        """What turns are briefed with."""
+        ...
+
+    @property
+    def archive(self) -> Archive:
+        """What was archived."""
         ...

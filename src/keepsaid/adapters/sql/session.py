@@ -35,7 +35,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqlSession(Protocol):
+class SearchSession(Protocol):
+    """What the database searches memories by, which is its own."""
+
+    def reindex(self) -> None:
+        """Make the search pieces of all memories that changed anew, in the transaction that changed them."""
+        ...
+
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text in order, as the full text has them."""
+        ...
+
+    def count_terms(self, most: int) -> bool:
+        """Count some terms of the full text anew; returns whether that was all, or nothing is new."""
+        ...
+
+    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
+        ...
+
+
+class SqlSession(SearchSession, Protocol):
     """Runs statements in the transaction of one commit or one query.
 
     Whoever holds the transaction begins and ends it, and translates the errors of the database, which are raised as
@@ -78,22 +98,6 @@ class SqlSession(Protocol):
 
         What has been changed since is as it was before; what is gone since stays gone.
         """
-        ...
-
-    def reindex(self) -> None:
-        """Make the search pieces of all memories that changed anew, in the transaction that changed them."""
-        ...
-
-    def stems(self, text: str) -> list[str]:
-        """Return the stems of a text in order, as the full text has them."""
-        ...
-
-    def count_terms(self, most: int) -> bool:
-        """Count some terms of the full text anew; returns whether that was all, or nothing is new."""
-        ...
-
-    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
         ...
 
     def transaction(self) -> AbstractContextManager[None]:

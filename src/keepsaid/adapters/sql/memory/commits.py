@@ -1,4 +1,4 @@
-"""Uses: how often memories were shown to turns or opened by them, each turn counted once."""
+"""Keeping: memories under their keys, vectors of them, and how often turns used them."""
 
 from __future__ import annotations
 

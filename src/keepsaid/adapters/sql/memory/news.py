@@ -1,4 +1,4 @@
-"""News of memory on SQLite: written by triggers with what happened, read and removed by whoever tells of it."""
+"""News of memory: written by triggers with what happened, read and removed by whoever tells of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masking: no secret is written into memory, whoever keeps it."""
+"""Rows of memory: how they read as values, who may hear them, and memories without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of schedules and runs, as the domain knows them."""
+"""Schedules and their runs, read only; and how their rows read as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks on SQLite, read only."""
+"""Tasks, read only."""
 
 from __future__ import annotations
 
