@@ -12,7 +12,7 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import either, post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
 
@@ -84,11 +84,7 @@ def run(
 def requeue(thing: Named) -> None:
     """Read a parked session again; its attempts count anew."""
     number = _session_of(thing)
-    path = f"/v1/collection/{name('session', number)}/requeue"
-    done, _ = either(
-        lambda remote: bool(remote.post(path)["requeued"]), lambda instance: instance.collecting.requeue(number)
-    )
-    if not done:
+    if not post(f"/v1/collection/{name('session', number)}/requeue")[0]["requeued"]:
         raise InputError(f"{thing} is not parked", safe="Nothing was changed.", hint=f"{_FIND} --state parked")
     show({"session": name("session", number), "requeued": True}, f"{name('session', number)}  is read again")
 

@@ -16,7 +16,7 @@ from keepsaid.errors import InputError
 from keepsaid.events.catalog import CORE, topics_of
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cloud import cloud_event, delivery_shape, subscriber_shape
 
@@ -148,12 +148,7 @@ def _decide(thing: str, how: str) -> None:
     number = read("delivery", thing)
     if number is None:
         raise InputError(f"there is no delivery {thing}", safe="Nothing was changed.", hint=_FIND)
-    path = f"/v1/deliveries/{name('delivery', number)}/{how}"
-    done, _ = either(
-        lambda remote: bool(remote.post(path)["decided"]),
-        lambda instance: instance.telling.decide(number, again=how == "requeue"),
-    )
-    if not done:
+    if not post(f"/v1/deliveries/{name('delivery', number)}/{how}")[0]["decided"]:
         raise InputError(f"{thing} was not given up", safe="Nothing was changed.", hint=_FIND)
     shown = name("delivery", number)
     show({"delivery": shown, how: True}, f"{shown}  {'is tried again' if how == 'requeue' else 'is let be'}")
@@ -166,11 +161,6 @@ def unsubscribe(
     """Tell a subscriber of nothing any more, and drop what was on its way to it."""
     from urllib.parse import quote  # noqa: PLC0415
 
-    path = f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe"
-    done, _ = either(
-        lambda remote: bool(remote.post(path)["unsubscribed"]),
-        lambda instance: instance.telling.unsubscribe(subscriber),
-    )
-    if not done:
+    if not post(f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe")[0]["unsubscribed"]:
         raise InputError(f"nobody is called {subscriber}", safe="Nothing was changed.", hint="keepsaid events ls")
     show({"subscriber": subscriber, "unsubscribed": True}, f"{subscriber}  is told of nothing any more")

@@ -12,12 +12,11 @@ import typer
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
-from keepsaid.interfaces.cli.remote import either, running
+from keepsaid.interfaces.cli.remote import post, running
 from keepsaid.interfaces.cli.schedule import command_of
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
     from keepsaid.domain.forgetting import Forgetting
 
@@ -50,14 +49,7 @@ def _forget(chosen: Chosen) -> None:
     """
     where = {"person": chosen.person, "conversation": chosen.conversation, "filter": chosen.text}
     asked = {"ids": chosen.ids or [], **where, "undo_for": chosen.undo_for, "yes": chosen.yes}
-    body = json.dumps(asked).encode()
-
-    async def here(instance: Instance) -> dict[str, Any]:
-        from keepsaid.interfaces.forgetting import asked_in, forgotten, would_go  # noqa: PLC0415
-
-        return await (forgotten if chosen.yes else would_go)(instance, asked_in(asked))
-
-    told, _ = either(lambda remote: dict(remote.post(_PATH, body)), here)
+    told, _ = post(_PATH, asked)
     if not chosen.yes:
         _would_go(told)
         return
@@ -117,14 +109,7 @@ def _wait() -> bool:
 
 def undo(request: str) -> None:
     """Put back what a request took."""
-    body = json.dumps({"id": request}).encode()
-
-    async def here(instance: Instance) -> dict[str, Any]:
-        from keepsaid.interfaces.forgetting import undone  # noqa: PLC0415
-
-        return await undone(instance, request)
-
-    told, _ = either(lambda remote: dict(remote.post("/v1/forget/undo", body)), here)
+    told, _ = post("/v1/forget/undo", {"id": request})
     show(told, f"{told['id']}  undone; what was forgotten is remembered again")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,13 +26,12 @@ from keepsaid.interfaces.cli.output import (
     one_line,
     show,
 )
-from keepsaid.interfaces.cli.remote import Remote, either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.schedule import from_stdin
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.shapes import next_try, receipt_shape, story_shape, turn_shape, when
+from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape, when
 
 if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
     from keepsaid.domain.views import Chronicle, Story
 
@@ -45,8 +43,7 @@ Reason = Annotated[str, typer.Option(help="Why, for `inbox why`.")]
 def drop(thing: BatchName, reason: Annotated[str, typer.Option(help="Why, for `inbox why`; needed.")]) -> None:
     """Drop a batch that waits: nobody answers it. Nothing is deleted; `undrop` brings it back."""
     number, state = _batch_of(thing, "keepsaid inbox ls --state batched")
-    done, _ = _said(number, "drop", reason, lambda instance: instance.drop(number, reason))
-    if not done:
+    if not post(f"/v1/batches/{name('batch', number)}/drop", {"reason": reason})[0]["dropped"]:
         now = f"it is {state}" if state != "queued" else "it is being answered"
         raise InputError(
             f"{name('batch', number)} does not wait: {now}",
@@ -71,7 +68,8 @@ def _queue_again(thing: str, reason: str, states: Sequence[str]) -> None:
     number, state = _batch_of(thing, hint)
     done, up = False, True
     if state in states:
-        done, up = _said(number, "requeue", reason, lambda instance: instance.requeue(number, reason))
+        told, up = post(f"/v1/batches/{name('batch', number)}/requeue", {"reason": reason})
+        done = bool(told["requeued"])
     if not done:
         wanted = {"review": "in review"}
         listed = " or ".join(", ".join(wanted.get(one, one) for one in states).rsplit(", ", 1))
@@ -80,13 +78,6 @@ def _queue_again(thing: str, reason: str, states: Sequence[str]) -> None:
     show({"batch": name("batch", number), "requeued": True}, f"{name('batch', number)}  queued again")
     if not up:
         say("no runtime is up: the next one works on it (keepsaid serve)")
-
-
-def _said(number: int, verb: str, reason: str, here: Callable[[Instance], Awaitable[bool]]) -> tuple[bool, bool]:
-    """Whether it was done, by the running instance or here; and whether one is running."""
-    body = json.dumps({"reason": reason}).encode()
-    path = f"/v1/batches/{name('batch', number)}/{verb}"
-    return either(lambda remote: True in remote.post(path, body).values(), here)
 
 
 def _batch_of(thing: str, hint: str) -> tuple[int, str]:
@@ -109,25 +100,18 @@ def resend(
     ] = False,
 ) -> None:
     """Send a dead reply again, with its tries counted anew."""
-    numbers = _dead_replies(thing)
-    body = json.dumps({"accept": accept}).encode()
-    done, up = either(
-        lambda remote: [remote.post(f"/v1/replies/{name('reply', one)}/resend", body)["done"] for one in numbers],
-        lambda instance: _decided(instance, numbers, again=not accept),
-    )
-    changed = [name("reply", one) for one, yes in zip(numbers, done, strict=True) if yes]
+    dead = [name("reply", one) for one in _dead_replies(thing)]
+    answers = {one: post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in dead}
+    changed = [one for one, (told, _) in answers.items() if told["done"]]
     if not changed:
         raise InputError(
             f"{thing} has no dead reply", safe="Nothing was changed.", hint="keepsaid inbox ls --reply dead"
         )
     told = "accepted: not deliverable" if accept else "waits to be sent again"
+    up = all(up for _, up in answers.values())
     show({"replies": changed, "accepted": accept}, *(f"{one}  {told}" for one in changed))
     if not up and not accept:
         say("no runtime is up: the next one sends it (keepsaid serve)")
-
-
-async def _decided(instance: Instance, numbers: Sequence[int], *, again: bool) -> list[bool]:
-    return [await instance.decide(number, again=again) for number in numbers]
 
 
 def _dead_replies(thing: str) -> Sequence[int]:
@@ -285,21 +269,7 @@ def send(
         raise InputError("a key needs printable ASCII letters, without spaces around them")
     said = from_stdin() if text == "-" else text
     fields = {"text": said, "channel": channel, "sender": sender, "conversation": conversation}
-    body = json.dumps(fields).encode()
-    receipt, up = either(
-        lambda remote: _sent_to(remote, body, key), lambda instance: _received(instance, fields, body, key)
-    )
+    receipt, up = post("/v1/messages", fields, key)
     show(receipt, f"{receipt['id']}  {receipt['intake']}")
     if not up:
         say("no runtime is up: the message waits for the next one (keepsaid serve)")
-
-
-def _sent_to(remote: Remote, body: bytes, key: str | None) -> dict[str, Any]:
-    answer: dict[str, Any] = remote.post("/v1/messages", body, key)
-    return answer
-
-
-async def _received(instance: Instance, fields: dict[str, str], body: bytes, key: str | None) -> dict[str, Any]:
-    from keepsaid.interfaces.http.messages import inbound_of  # noqa: PLC0415 - the same checks as over HTTP
-
-    return receipt_shape(await instance.receive(inbound_of(instance.config, fields, body, key)))

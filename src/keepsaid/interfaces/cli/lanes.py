@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -15,13 +14,12 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.strand import strand_begun_by
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
     from keepsaid.domain.context import LaneTail
     from keepsaid.domain.lane import Lane
@@ -261,10 +259,7 @@ def summary(
 def reset(thing: Named) -> None:
     """Begin a lane anew: nothing said so far is shown to the model again; it all stays stored."""
     lane, _ = _about(thing, _nothing)
-    body = json.dumps(_lane_shape(lane)).encode()
-    left, _ = either(
-        lambda remote: int(remote.post("/v1/lanes/reset", body)["records"]), lambda instance: instance.reset(lane)
-    )
+    left = post("/v1/lanes/reset", _lane_shape(lane))[0]["records"]
     if left < 0:
         again = f'keepsaid lanes reset "{thing}"'
         raise InputError("the lane moved meanwhile", safe="Nothing was changed.", hint=again)
@@ -279,12 +274,7 @@ def compact(
 ) -> None:
     """Let a summary stand for a lane's past, if it is due."""
     lane, _ = _about(thing, _nothing)
-    body = json.dumps({**_lane_shape(lane), "now": now}).encode()
-
-    async def here(instance: Instance) -> str:
-        return await instance.compactor.asked(lane, at_once=now)
-
-    told, _ = either(lambda remote: str(remote.post("/v1/lanes/compact", body)["told"]), here)
+    told = post("/v1/lanes/compact", {**_lane_shape(lane), "now": now})[0]["told"]
     show({"lane": _lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,26 +10,22 @@ import typer
 from keepsaid.domain.ids import moment, read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
-from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.upkeep import LOOSE, Holdings, Outstanding, Task
 from keepsaid.domain.visibility import Reach, Widened
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.schedule import from_stdin
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.versions import add_to
-from keepsaid.interfaces.judging import judge
-from keepsaid.interfaces.shapes import holdings_shape, maintained_shape, memory_shape, widened_shape
+from keepsaid.interfaces.shapes import holdings_shape, memory_shape, widened_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
 
 
-_LIMIT_MS = 5_000
 _WHAT = {
     Task.FADE: ("memory to fade", "memories to fade"),
     Task.ENDED: ("memory whose time is over", "memories whose time is over"),
@@ -59,8 +54,8 @@ def maintain(
         return
     told: dict[str, Any] = {}
     while not (told.get("over") or told.get("stopping")):
-        piece, _ = either(lambda remote: remote.post("/v1/memories/maintain"), _maintained)
-        told = _added(told, dict(piece))
+        piece, _ = post("/v1/memories/maintain")
+        told = _added(told, piece)
     faded, gone = told["changed"][Task.FADE], told["archived"]
     loose = sum(told["changed"][task] for task in (*LOOSE, Task.SPACES))
     ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
@@ -68,10 +63,6 @@ def maintain(
     show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
     if told["stopping"]:
         say("the runtime is stopping; the rest is done in its next night, or by: keepsaid memory maintain")
-
-
-async def _maintained(instance: Instance) -> dict[str, Any]:
-    return maintained_shape(await instance.maintenance.run(_LIMIT_MS))
 
 
 def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
@@ -132,12 +123,8 @@ def wrong(
     if memory_id is None or turn_id is None:
         no = f"{memory} names no memory" if memory_id is None else f"{turn} names no turn"
         raise InputError(no, safe="Nothing was changed.", hint="keepsaid why")
-    body = json.dumps({"turn": name("turn", turn_id), "undo": undo}).encode()
-    path = f"/v1/memories/{name('memory', memory_id)}/wrong"
-    done, _ = either(
-        lambda remote: bool(remote.post(path, body)["done"]),
-        lambda instance: judge(instance, memory_id, turn_id, undo=undo),
-    )
+    path, said = f"/v1/memories/{name('memory', memory_id)}/wrong", {"turn": name("turn", turn_id), "undo": undo}
+    done = post(path, said)[0]["done"]
     named = {"memory": name("memory", memory_id), "turn": name("turn", turn_id)}
     if not done:
         what = "was not said to be wrong for" if undo else "was not shown to"
@@ -165,16 +152,8 @@ def widen(
     memory_id = read("memory", memory)
     if memory_id is None:
         raise InputError(f"{memory} names no memory", safe="Nothing was changed.", hint="keepsaid memory ls")
-    body = json.dumps({"to": to, "reason": reason}).encode()
-    path = f"/v1/memories/{name('memory', memory_id)}/widen"
-
-    async def done(instance: Instance) -> dict[str, Any]:
-        from keepsaid.interfaces import people  # noqa: PLC0415
-
-        return widened_shape(await people.widen(instance, memory_id, to, reason))
-
-    told, _ = either(lambda remote: dict(remote.post(path, body)["widened"]), done)
     named = name("memory", memory_id)
+    told = post(f"/v1/memories/{named}/widen", {"to": to, "reason": reason})[0]["widened"]
     changed = "is heard as far already" if told["before"] == told["after"] else f"was {told['before']}"
     show({"memory": named, "widened": told}, f"{named}  {told['after']}  ({changed})")
 
@@ -296,17 +275,7 @@ def add(
     if kind not in list(IMPORTANCE):
         raise typer.BadParameter(f"{kind!r} is none of: {_ADDED}", param_hint="--kind")
     said = from_stdin() if text == "-" else text
-    body = json.dumps({"text": said, "kind": kind}).encode()
-
-    async def kept(instance: Instance) -> dict[str, Any]:
-        from keepsaid.interfaces.notes import note  # noqa: PLC0415
-
-        memory = note(said, kind, instance.clock.now_ms())
-        left_out = counted_kinds(instance.redactor.marks(memory.text))
-        lifted = await instance.memories.echoes.in_memory(memory)
-        return {"id": name("memory", await instance.remember(memory)), "redacted": left_out, "lifted": lifted}
-
-    noted, _ = either(lambda remote: dict(remote.post("/v1/memories", body)), kept)
+    noted, _ = post("/v1/memories", {"text": said, "kind": kind})
     added, left_out = str(noted["id"]), dict(noted["redacted"])
     lifted = bool(noted.get("lifted"))
     show({"id": added, "redacted": left_out, "lifted": lifted}, f"{added}  remembered")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from keepsaid.domain.people import Person, Seen
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import person_shape, seen_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
 
 app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
@@ -59,14 +57,7 @@ def join(names: Annotated[list[str], typer.Argument(help=f"Two or more: {_WHO}")
 
     Whoever you join with owner hears what you hear in your direct chats. No stored memory changes; `split` undoes it.
     """
-    body = json.dumps({"names": names}).encode()
-
-    async def made(instance: Instance) -> dict[str, Any]:
-        from keepsaid.interfaces import people  # noqa: PLC0415
-
-        return person_shape(await people.join(instance, names))
-
-    person, _ = either(lambda remote: dict(remote.post("/v1/people/join", body)["person"]), made)
+    person = post("/v1/people/join", {"names": names})[0]["person"]
     told = ", ".join(str(one["name"]) for one in person["identities"])
     show({"person": person}, f"{person['id']}  {told}")
 
@@ -74,12 +65,5 @@ def join(names: Annotated[list[str], typer.Argument(help=f"Two or more: {_WHO}")
 @app.command("split")
 def split(name: Annotated[str, typer.Argument(help=_WHO)]) -> None:
     """Let one identity be a person alone again; it hears nothing of the others from this moment on."""
-    body = json.dumps({"name": name}).encode()
-
-    async def made(instance: Instance) -> str:
-        from keepsaid.interfaces import people  # noqa: PLC0415
-
-        return await people.split(instance, name)
-
-    alone, _ = either(lambda remote: str(remote.post("/v1/people/split", body)["split"]), made)
+    alone = post("/v1/people/split", {"name": name})[0]["split"]
     show({"split": alone}, f"{alone}  is a person alone")

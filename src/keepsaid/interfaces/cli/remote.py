@@ -106,15 +106,19 @@ def problem(body: bytes, status: int) -> KeepsaidError:
     if not isinstance(told, dict):
         return KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
     code = str(told.get("code", ""))
-    error = _kind_of(code)(str(told.get("title")))
+    error = _kind_of(code, status)(str(told.get("title")))
     error.code = code or error.code
     error.safe, error.hint = str(told.get("safe", error.safe)), str(told.get("hint", error.hint))
     return error
 
 
-def _kind_of(code: str) -> type[KeepsaidError]:
-    """The error of the tree with this code; the tree alone, whatever else was imported."""
-    return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), KeepsaidError)
+def _kind_of(code: str, status: int) -> type[KeepsaidError]:
+    """The error of the tree with this code; the tree alone, whatever else was imported.
+
+    What HTTP alone calls an error was wrong input, where it is the caller's.
+    """
+    other = errors.InputError if 400 <= status < 500 else KeepsaidError
+    return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), other)
 
 
 def recorded(home: Home) -> Remote | None:
@@ -151,6 +155,26 @@ def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaita
             if time.monotonic() > until:
                 raise
             time.sleep(_BUSY_POLL_S)
+
+
+def post(path: str, fields: dict[str, Any] | None = None, key: str | None = None) -> tuple[dict[str, Any], bool]:
+    """Post to a route of the running instance, else to the same route of one that is opened for it; and which it was.
+
+    `key` is the Idempotency-Key. Raises the error that the route answers with, and HomeBusy.
+    """
+    body = json.dumps(fields or {}).encode()
+    headers = {"Idempotency-Key": key} if key else {}
+
+    async def here(instance: Instance) -> dict[str, Any]:
+        from keepsaid.interfaces.http.inprocess import call  # noqa: PLC0415 - beside a runtime nobody needs it
+
+        status, answer = await call(instance, path, body, headers)
+        if status >= 400:
+            raise problem(answer, status)
+        told: dict[str, Any] = json.loads(answer)
+        return told
+
+    return either(lambda remote: dict(remote.post(path, body, key)), here)
 
 
 async def _opened(home: Home, config: Any, work: Callable[[Instance], Awaitable[T]]) -> T:

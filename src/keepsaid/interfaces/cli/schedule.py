@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -14,13 +13,12 @@ import typer
 from keepsaid.domain.schedule import LIVE
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import Table, facts, one_line, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
 
 
@@ -126,18 +124,10 @@ class Wanted:
 
 def _add(wanted: Wanted) -> None:
     """Add a schedule: when it comes, what is done, and where it is heard, for ever."""
-    from keepsaid.interfaces.scheduling import asked_for, schedule_shape  # noqa: PLC0415
-
     for options in (("cron", "every", "at"), ("say", "ask", "run", "task")):
         if sum(getattr(wanted, one) is not None for one in options) != 1:
             raise typer.BadParameter(f"one of them has to be given: {', '.join(f'--{one}' for one in options)}")
-    body = wanted.body()
-    new = asked_for(body, session().config().schedules.timezone)
-
-    async def here(instance: Instance) -> dict[str, Any]:
-        return schedule_shape(await instance.scheduling.add(new))
-
-    shape, _ = either(lambda remote: remote.post("/v1/schedules", json.dumps(body).encode()), here)
+    shape, _ = post("/v1/schedules", wanted.body())
     show(shape, _told(shape))
 
 
@@ -169,12 +159,7 @@ def cancel(thing: Named) -> None:
 
 
 def _do(thing: str, verb: str) -> None:
-    from keepsaid.interfaces.scheduling import done  # noqa: PLC0415
-
-    async def here(instance: Instance) -> dict[str, Any]:
-        return await done(instance, thing, verb)
-
-    shape, _ = either(lambda remote: remote.post(f"/v1/schedules/{_quoted(thing)}/{verb}"), here)
+    shape, _ = post(f"/v1/schedules/{_quoted(thing)}/{verb}")
     show(shape, _told(shape))
 
 

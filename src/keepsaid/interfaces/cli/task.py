@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,18 +10,18 @@ import typer
 
 from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
-from keepsaid.domain.task import ENDED, OPEN, NewTask, Task, TaskFilter, TaskStory
+from keepsaid.domain.task import ENDED, OPEN, Task, TaskFilter, TaskStory
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.failure import Misused
 from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import when
 from keepsaid.interfaces.tasks import NO_MODEL_YET, task_shape, task_story_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
+    pass
 
 app = typer.Typer(help="Work that workers do beside the conversation.", rich_markup_mode=None)
 _STATES = (*OPEN, *ENDED)
@@ -108,15 +107,10 @@ def run(
         if read("task", task) is None:
             what = f"{task!r} names no task; what a new one is to do is said with --text"
             raise InputError(what, safe="Nothing was changed.", hint=f"keepsaid task run --text {quote(task)}")
-        _decided(task, "run", {}, lambda instance, number: instance.working.run(number), "does not wait")
+        _decided(task, "run", {}, "does not wait")
         return
-    made = NewTask(0, text, key, outside=False)
-    body = json.dumps({"task": text, "key": key}).encode()
-
-    async def here(instance: Instance) -> str:
-        return name("task", await instance.working.create(made))
-
-    number, up = either(lambda remote: str(remote.post("/v1/tasks", body)["id"]), here)
+    told, up = post("/v1/tasks", {"task": text, "key": key})
+    number = told["id"]
     show({"task": number, "made": True}, f"{number}  written down")
     if not up:
         say("no runtime is up: the next one does it (keepsaid serve)")
@@ -125,13 +119,7 @@ def run(
 @app.command("cancel")
 def cancel(task: Named, reason: Annotated[str, typer.Option(help="Why.")] = "cancelled by the owner") -> None:
     """End a task that has not ended; what waits for it fails."""
-    _decided(
-        task,
-        "cancel",
-        {"reason": reason},
-        lambda instance, number: instance.working.cancel(number, reason),
-        "has ended",
-    )
+    _decided(task, "cancel", {"reason": reason}, "has ended")
 
 
 @app.command("approve")
@@ -140,31 +128,20 @@ def approve(
     result: Annotated[str | None, typer.Option(help="What its unfinished call came to; it is not made again.")] = None,
 ) -> None:
     """Let a task that needs review go on: its unfinished call is made again, or came to what you say."""
-
-    async def here(instance: Instance, number: int) -> bool:
-        return await instance.working.decide(number, approved=True, result=result)
-
-    _decided(task, "approve", {"result": result}, here, "does not need review")
+    _decided(task, "approve", {"result": result}, "does not need review")
 
 
 @app.command("reject")
 def reject(task: Named, reason: Annotated[str, typer.Option(help="Why.")] = "refused by the owner") -> None:
     """Let a task that needs review fail, and what waits for it."""
-
-    async def here(instance: Instance, number: int) -> bool:
-        return await instance.working.decide(number, approved=False, reason=reason)
-
-    _decided(task, "reject", {"reason": reason}, here, "does not need review")
+    _decided(task, "reject", {"reason": reason}, "does not need review")
 
 
-def _decided(
-    task: str, verb: str, fields: dict[str, str | None], here: Callable[[Instance, int], Awaitable[bool]], unless: str
-) -> None:
-    """Say a word on a task, to the running instance or here."""
-    number, body = _number(task), json.dumps(fields).encode()
-    path = f"/v1/tasks/{name('task', number)}/{verb}"
-    done, up = either(lambda remote: remote.post(path, body)["done"], lambda instance: here(instance, number))
-    if not done:
+def _decided(task: str, verb: str, fields: dict[str, str | None], unless: str) -> None:
+    """Say a word on a task."""
+    number = _number(task)
+    told, up = post(f"/v1/tasks/{name('task', number)}/{verb}", fields)
+    if not told["done"]:
         found = session().read(lambda stores: stores.views.tasks.task(number), None)
         why = f"there is no task {task}" if found is None else f"{task} {unless}: it is {found.task.state}"
         raise InputError(why, safe="Nothing was changed.", hint=_LS)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,13 +13,11 @@ from keepsaid.domain.memory import Listener, Memory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.forgetting import undo
 from keepsaid.interfaces.cli.output import Table, counted, show
-from keepsaid.interfaces.cli.remote import either
+from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import memory_shape, when
-from keepsaid.interfaces.versions import edit, merge, pin, put_away
 
 if TYPE_CHECKING:
-    from keepsaid.app.instance import Instance
     from keepsaid.app.stores import Reading
 
 _OWNER = Listener(None, everything=True)
@@ -39,12 +36,7 @@ def edit_one(
     """
     number = _number(memory)
 
-    async def locally(instance: Instance) -> dict[str, Any]:
-        done = await edit(instance, number, text, value)
-        return {"id": name("memory", done.memory_id), "how": str(done.how)}
-
-    body = json.dumps({"text": text, "value": value}).encode()
-    told, _ = either(lambda remote: dict(remote.post(f"/v1/memories/{name('memory', number)}/edit", body)), locally)
+    told, _ = post(f"/v1/memories/{name('memory', number)}/edit", {"text": text, "value": value})
     show({"edited": name("memory", number), **told}, f"{told['id']}  stands in place of {name('memory', number)}")
 
 
@@ -81,14 +73,8 @@ def unpin(memory: Named) -> None:
 
 def _pin(memory: str, *, pinned: bool) -> None:
     number = _number(memory)
-    body, path = json.dumps({"pinned": pinned}).encode(), f"/v1/memories/{name('memory', number)}/pin"
-    either(lambda remote: bool(remote.post(path, body)), lambda instance: _pinned(instance, number, pinned))
+    post(f"/v1/memories/{name('memory', number)}/pin", {"pinned": pinned})
     show({"id": name("memory", number), "pinned": pinned}, f"{name('memory', number)}  {'' if pinned else 'un'}pinned")
-
-
-async def _pinned(instance: Instance, number: int, pinned: bool) -> bool:
-    await pin(instance, number, pinned=pinned)
-    return True
 
 
 def archive(memories: Several) -> None:
@@ -108,13 +94,7 @@ def restore(
 
 def _put_away(memories: list[str], *, back: bool) -> None:
     numbers = [_number(one) for one in memories]
-    body = json.dumps({"ids": [name("memory", one) for one in numbers], "back": back}).encode()
-
-    async def locally(instance: Instance) -> dict[str, Any]:
-        done = await put_away(instance, numbers, back=back)
-        return {"ids": [name("memory", one) for one in done], "back": back}
-
-    told, _ = either(lambda remote: dict(remote.post("/v1/memories/archive", body)), locally)
+    told, _ = post("/v1/memories/archive", {"ids": [name("memory", one) for one in numbers], "back": back})
     what = "brought back" if back else "archived"
     show(told, *(f"{one}  {what}" for one in told["ids"]))
 
@@ -125,14 +105,8 @@ def merge_all(
 ) -> None:
     """Have one memory stand for others that say the same, with their sources; they are kept, and found no more."""
     number, numbers = _number(memory), [_number(one) for one in others]
-
-    async def locally(instance: Instance) -> bool:
-        await merge(instance, number, numbers)
-        return True
-
     names = [name("memory", one) for one in numbers]
-    path, body = f"/v1/memories/{name('memory', number)}/merge", json.dumps({"others": names}).encode()
-    either(lambda remote: bool(remote.post(path, body)), locally)
+    post(f"/v1/memories/{name('memory', number)}/merge", {"others": names})
     show(
         {"id": name("memory", number), "merged": names},
         f"{name('memory', number)}  stands for {counted(len(names), 'other')}",

@@ -225,6 +225,15 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
     )
 
 
+def application(instance: Instance, gate: Gate, stopping: asyncio.Event) -> Starlette:
+    """The routes as an ASGI application."""
+    app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
+    app.router.redirect_slashes = False
+    app.state.refused_at = None
+    app.state.bodies = Bodies(instance.config.server.bodies_bytes_max)
+    return app
+
+
 @asynccontextmanager
 async def listening(instance: Instance, port: int | None = None) -> AsyncIterator[Address]:
     """Serve the instance while the block runs, and leave address and token in its home.
@@ -238,10 +247,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])
     stopping = asyncio.Event()
-    app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
-    app.router.redirect_slashes = False
-    app.state.refused_at = None
-    bodies = app.state.bodies = Bodies(server.bodies_bytes_max)
+    app = application(instance, gate, stopping)
     http = _QuietServer(_settings(app, server))
     serving = asyncio.create_task(http.serve(sockets=[bound]))
     try:
@@ -253,7 +259,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
         instance.telling.wake()
         http.should_exit = True
         await serving
-        bodies.readers.close()
+        app.state.bodies.readers.close()
         bound.close()
 
 

@@ -168,5 +168,5 @@ class ScheduleRoutes:
         try:
             await one_of(self._instance.scheduling.view, thing, read("schedule", thing))
         except InputError as error:
-            raise NotFound(error.what, hint=error.hint) from None
+            raise NotFound(error.what, safe=error.safe, hint=error.hint) from None
         return thing
