@@ -15,7 +15,6 @@ from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.interfaces.forgetting import forget
 from keepsaid.testing.crash.fork import Nursery
 from keepsaid.testing.crash.order import Order
 from keepsaid.testing.crash.points import kind_of, points
@@ -120,7 +119,7 @@ async def test_killed_while_it_is_undone_the_next_start_ends_that(forks: Nursery
     log = str(tmp_path / "lives.log")
     for n, point in enumerate(dying):
         async with opened(home, Config()) as instance:
-            begun = await forget(instance, Wish(text=f"zebraquix{n}x"), "owner", 86_400_000)
+            begun = await instance.services.forgetting.forget_wish(Wish(text=f"zebraquix{n}x"), "owner", 86_400_000)
             assert begun is not None
             assert begun.state == "done"
         arguments = ("memory", "restore", show("forgetting", begun.id))

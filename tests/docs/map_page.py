@@ -29,6 +29,7 @@ PARTS = (
     "adapters",
     "engine",
     "extensions",
+    "services",
     "app",
     "testing",
     "interfaces",

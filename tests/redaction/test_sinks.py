@@ -22,7 +22,6 @@ from keepsaid.config import Config, load
 from keepsaid.domain.graph import Mention
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.cli.logfile import JsonLines
-from keepsaid.interfaces.notes import note
 from keepsaid.ports.redactor import masked_texts
 
 OURS = "lantern/harbour+42?=x"  # gitleaks:allow
@@ -86,7 +85,7 @@ async def test_what_was_said_reaches_memory_without_secrets(tmp_path: Path) -> N
 )
 async def test_no_secret_in_a_name_is_written_through_the_graph(tmp_path: Path, mention: Mention) -> None:
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
-        memory_id = await ks._instance.remember(note("We went out by boat.", "fact", 1))
+        memory_id = (await ks._instance.services.memories.add("We went out by boat.", "fact")).id
         graph = ks._instance.memories.graph
         assert await graph.relate([], [replace(mention, memory_id=memory_id)], 1) == 1
     memory = _kept(tmp_path, "memory")

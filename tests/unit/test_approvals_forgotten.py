@@ -19,7 +19,6 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, DecideTask, Ending, EndTask
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
-from keepsaid.interfaces.forgetting import forget
 from keepsaid.pipeline.turn.authorization import Refusal, as_json
 from keepsaid.testing.builders import outcome, said
 from keepsaid.testing.contracts.road import Road
@@ -74,7 +73,7 @@ async def test_a_request_for_approval_leaves_no_byte(tmp_path: Path, state: str)
         assert story.task.state == state
         root = instance.home.data.parent
         assert "buffer.db-wal" in {name for name, _ in residue(root, _WORD)}
-        done = await forget(instance, Wish(text=_WORD), "owner")
+        done = await instance.services.forgetting.forget_wish(Wish(text=_WORD), "owner")
         assert done is not None
         assert done.state == "done"
         assert residue(root, _WORD) == set()

@@ -289,7 +289,7 @@ async def test_it_stands_in_the_prompt_after_the_turn_that_found_the_change(tmp_
     config = Config(buffer={"window_ms": 0}, memory={"injection": "off"})
     async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), config, model) as instance:
         assert instance.briefings is not None
-        await instance.remember(mine("a", "Ana lives in Porto"))
+        await instance.memories.keep([mine("a", "Ana lives in Porto")], 1)
         await instance.start()
 
         async def say(text: str) -> None:

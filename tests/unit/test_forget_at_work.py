@@ -19,7 +19,6 @@ from keepsaid.domain.forgetting import Wish
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.process import Note
-from keepsaid.interfaces.forgetting import forget
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, outcome
 from keepsaid.testing.webhooks import payload, sign
@@ -101,7 +100,7 @@ async def test_a_redelivery_after_the_forgetting_leaves_no_name(tmp_path: Path) 
         assert (await deliver(f"{_WORD}-2"))["intake"] == "duplicate"
         await running.settled(first["id"])
         [(number,)] = running.rows("SELECT id FROM message")
-        assert await forget(running.instance, Wish(messages=(number,)), "owner") is not None
+        assert await running.instance.services.forgetting.forget_wish(Wish(messages=(number,)), "owner") is not None
         await running.client.post("/v1/forget/settled", json={"wait_s": 60}, headers=running.owner)
         again = await deliver(f"{_WORD}-3")
         assert (again["intake"], again["id"]) == ("duplicate", first["id"])

@@ -26,7 +26,6 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.timing import Once
-from keepsaid.interfaces.forgetting import forget
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.contracts.road import Road
 
@@ -122,7 +121,7 @@ async def test_what_is_forgotten_by_a_text_is_in_no_file(instance: Instance) -> 
     await planted(instance, instance.home)
     root = instance.home.data.parent
     assert {"buffer.db-wal", "memory.db-wal", "history"} <= {name for name, _ in residue(root, _WORD)}
-    done = await forget(instance, Wish(text=_WORD), "owner")
+    done = await instance.services.forgetting.forget_wish(Wish(text=_WORD), "owner")
     assert done is not None
     assert done.state == "done"
     assert residue(root, _WORD) == set()
@@ -132,7 +131,7 @@ async def test_a_person_who_is_forgotten_leaves_no_name(instance: Instance) -> N
     await planted(instance, instance.home)
     root = instance.home.data.parent
     assert {"buffer.db-wal", "memory.db-wal"} <= {name for name, _ in residue(root, "Quastenflosser", "wendel77")}
-    done = await forget(instance, Wish(person=_PERSON), "owner")
+    done = await instance.services.forgetting.forget_wish(Wish(person=_PERSON), "owner")
     assert done is not None
     assert done.state == "done"
     assert residue(root, _WORD, "Quastenflosser", "wendel77") == set()
@@ -141,7 +140,7 @@ async def test_a_person_who_is_forgotten_leaves_no_name(instance: Instance) -> N
 async def test_an_undo_brings_the_names_of_a_person_back(instance: Instance) -> None:
     await planted(instance, instance.home)
     before = await instance.memories.people.everybody()
-    done = await forget(instance, Wish(person=_PERSON), "owner", 86_400_000)
+    done = await instance.services.forgetting.forget_wish(Wish(person=_PERSON), "owner", 86_400_000)
     assert done is not None
     assert await instance.memories.people.everybody() != before
     assert await instance.forgetter.undo(done.id) is not None

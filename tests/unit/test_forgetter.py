@@ -24,7 +24,6 @@ from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.task import Task, TaskWork
 from keepsaid.domain.upkeep import DAY_MS, LOOSE, Curve
-from keepsaid.interfaces.forgetting import forget
 from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock
@@ -83,7 +82,7 @@ async def learnt(instance: Instance, text: str, *messages: int, key: str = "fact
 
 async def forgotten(instance: Instance, wish: Wish) -> Forgetting:
     """Forget, and wait until it is done."""
-    begun = await forget(instance, wish, "owner")
+    begun = await instance.services.forgetting.forget_wish(wish, "owner")
     assert begun is not None
     assert await instance.forgetter.settled(_WITHIN_S * 1_000)
     found = await instance.operations.forgettings.one(begun.id)
@@ -163,7 +162,7 @@ async def test_a_person_a_conversation_and_a_text_are_forgotten_whole(instance: 
     assert await texts(instance) == {"about ants"}
     await forgotten(instance, Wish(person="owner"))
     assert await texts(instance) == set()
-    assert await forget(instance, Wish(person="owner"), "owner") is None
+    assert await instance.services.forgetting.forget_wish(Wish(person="owner"), "owner") is None
 
 
 async def test_a_person_goes_with_all_identities_that_are_joined(instance: Instance) -> None:
@@ -191,7 +190,7 @@ async def test_a_staged_memory_leaves_no_byte(tmp_path: Path) -> None:
         end = replace(outcome(), effects=(deed,))
         await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 7))
         assert residue(home, b"zebraquix7741")
-        done = await forget(instance, Wish(messages=(claimed.messages[0].id,)), "owner")
+        done = await instance.services.forgetting.forget_wish(Wish(messages=(claimed.messages[0].id,)), "owner")
         assert done is not None
         assert (done.state, dict(done.counts)["staged"]) == ("done", 1)
         assert not residue(home, b"zebraquix7741")
@@ -231,7 +230,7 @@ async def test_what_is_undone_is_remembered_as_it_was(instance: Instance) -> Non
         [Association(ids[0], ids[1], Relation.RELATED_TO)], [Mention(ids[0], "ann", "Ann")], 6
     )
     before = await instance.memories.find(_EVERYTHING, (), 100)
-    begun = await forget(instance, Wish(memories=ids, messages=(first,)), "owner", DAY_MS)
+    begun = await instance.services.forgetting.forget_wish(Wish(memories=ids, messages=(first,)), "owner", DAY_MS)
     assert begun is not None
     assert await texts(instance) == set()
     assert await instance.forgetter.settled(_WITHIN_S * 1_000)
@@ -258,7 +257,7 @@ async def test_what_was_not_undone_in_time_is_gone_for_good(tmp_path: Path) -> N
     clock = VirtualClock(1_795_132_800_000)
     async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
         [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
-        begun = await forget(instance, Wish(memories=(kept,)), "owner", 30 * DAY_MS)
+        begun = await instance.services.forgetting.forget_wish(Wish(memories=(kept,)), "owner", 30 * DAY_MS)
         assert begun is not None
         assert (begun.state, begun.undo_until) == ("done", clock.now_ms() + 30 * DAY_MS)
         with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:
@@ -281,7 +280,7 @@ async def test_what_a_crash_left_in_the_log_goes_at_the_next_start(tmp_path: Pat
     home, clock, begun = tmp_path / "home", VirtualClock(1_795_132_800_000), 0
     async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
         [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
-        asked = await forget(instance, Wish(memories=(kept,)), "owner", DAY_MS)
+        asked = await instance.services.forgetting.forget_wish(Wish(memories=(kept,)), "owner", DAY_MS)
         assert asked is not None
         begun = asked.id
         with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:

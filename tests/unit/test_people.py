@@ -15,7 +15,6 @@ from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, conversatio
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.people import identity_in
 from keepsaid.interfaces import people
-from keepsaid.interfaces.notes import note
 
 ANN, BEN = "http:default:ann", "library:default:ben"
 ROOM = Lane("http", "default", "room", lane_key("room"))
@@ -46,7 +45,7 @@ async def test_what_one_identity_told_comes_to_mind_for_the_other_while_they_are
     channels = {name: {"window_ms": 0, "trust": "known"} for name in ("http", "library")}
     config = Config(channels=channels, memory={"deadline_ms": 5_000}, server={"port": 0})
     async with opened(Home.at(tmp_path), config, Reminded()) as instance:
-        await instance.remember(fact("f", person_scope(ANN), speaker="Ann", speaker_id=ANN))
+        await instance.memories.keep([fact("f", person_scope(ANN), speaker="Ann", speaker_id=ANN)], 1)
         await instance.start()
         assert BOILER not in await asked(instance, BEN, QUESTION)
         assert BOILER in await asked(instance, ANN, QUESTION)
@@ -92,7 +91,7 @@ async def test_a_memory_is_widened_over_http(tmp_path: Path) -> None:
     async with site(tmp_path, answering=False) as here:
         memories = here.instance.memories
         [id_] = await memories.keep([fact("f", conversation_scope(ROOM), lane=ROOM)], 1)
-        mine = await here.instance.remember(note("The key is under the pot.", "fact", 1))
+        mine = (await here.instance.services.memories.add("The key is under the pot.", "fact")).id
         path, elsewhere = f"/v1/memories/{show('memory', id_)}/widen", Listener(None)
         assert await memories.get(elsewhere, id_) is None
         for body, status in (

@@ -60,7 +60,7 @@ async def beside(instance: Instance, n: int) -> None:
     """What happens between two turns: something is learned, and a rule spawns work."""
     text = f"on day {n} the harbour opens at {n % 12} o'clock"
     fact = NewMemory(f"fact:{n}", Kind.FACT, text, GLOBAL, Trust.OWNER, said_at=n + 1)
-    await instance.remember(fact)
+    await instance.memories.keep([fact], fact.said_at)
     origin = replace(ANN, conversation=f"hooks-{n}", sender="ci", direct=False)
     received = await instance.receive(Inbound(origin, Content(b"{}", f"deploy {n}", "deploy")))
     with instance.hub.listening(received.id) as queue:

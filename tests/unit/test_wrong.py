@@ -19,8 +19,6 @@ from keepsaid.domain.memory import OWNER as PERSON
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.receipt import How
 from keepsaid.domain.turn import Answer, Usage
-from keepsaid.interfaces.judging import judge
-from keepsaid.interfaces.notes import note
 from keepsaid.ports.model import Delta, ModelRequest
 
 OWNER = Origin("terminal", "default", "me", "ann", direct=True, trust=Trust.OWNER)
@@ -74,7 +72,7 @@ async def test_what_is_wrong_is_left_out_from_the_next_turn_on_until_that_is_wit
     config = Config(channels={"terminal": {"window_ms": 0}}, memory={"deadline_ms": 5_000}, server={"port": 0})
     async with opened(Home.at(tmp_path), config, Reminded()) as instance:
         say = talking(instance)
-        boiler = await instance.remember(note(BOILER, "fact", instance.clock.now_ms()))
+        boiler = (await instance.services.memories.add(BOILER, "fact")).id
         await instance.start()
         assert await say("/wrong") == "No memory came to mind in the last turns here."
         assert BOILER in await say(QUESTION)
@@ -95,7 +93,7 @@ async def test_of_several_one_is_named_by_its_number_or_its_name(tmp_path: Path)
     config = Config(channels={"terminal": {"window_ms": 0}}, memory={"deadline_ms": 5_000}, server={"port": 0})
     async with opened(Home.at(tmp_path), config, Reminded()) as instance:
         say = talking(instance)
-        ids = [await instance.remember(note(text, "fact", instance.clock.now_ms())) for text in (BOILER, KETTLE)]
+        ids = [(await instance.services.memories.add(text, "fact")).id for text in (BOILER, KETTLE)]
         await instance.start()
         await say("when is the boiler serviced, and where does the kettle boil?")
         listed = await say("/wrong")
@@ -114,7 +112,7 @@ async def test_of_several_one_is_named_by_its_number_or_its_name(tmp_path: Path)
 
 async def test_the_same_over_http(tmp_path: Path) -> None:
     async with site(tmp_path, memory={"deadline_ms": 5_000}) as here:
-        boiler = await here.instance.remember(note(BOILER, "fact", here.instance.clock.now_ms()))
+        boiler = (await here.instance.services.memories.add(BOILER, "fact")).id
         say = talking(here.instance)
         await say(QUESTION)
         turn_id = await here.instance.operations.last_turn(HERE) or 0
@@ -129,7 +127,7 @@ async def test_the_same_over_http(tmp_path: Path) -> None:
         assert (use["turn"], use["how"], came_up.json()["feedback"]) == (turn, "injected", [said])
         undone = await here.client.post(path, json={"turn": turn, "undo": True}, headers=here.owner)
         assert undone.json()["done"] is True
-        assert not await judge(here.instance, boiler, turn_id + 1, undo=False)
+        assert not await here.instance.services.memories.mark_wrong(boiler, turn_id + 1, undo=False)
         refused(await here.client.post(path, json={"turn": 7}, headers=here.owner), 400)
         refused(await here.client.post(path, json={"turn": turn, "undo": "yes"}, headers=here.owner), 400)
         refused(await here.client.post("/v1/memories/mem_x/wrong", json={"turn": turn}, headers=here.owner), 404)
@@ -139,9 +137,8 @@ async def test_the_same_over_http(tmp_path: Path) -> None:
 
 async def test_where_a_memory_came_up_and_why_it_did_not_over_http(tmp_path: Path) -> None:
     async with site(tmp_path, memory={"deadline_ms": 5_000}) as here:
-        now = here.instance.clock.now_ms()
         boiler, other = [
-            show("memory", await here.instance.remember(note(text, "fact", now)))
+            show("memory", (await here.instance.services.memories.add(text, "fact")).id)
             for text in (BOILER, "Comets have tails of dust.")
         ]
         say = talking(here.instance)

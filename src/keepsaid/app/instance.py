@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
@@ -35,15 +36,13 @@ from keepsaid.app.forgetting import forgetter_of
 from keepsaid.app.memory import collecting_of, maintenance_of, recorder_of
 from keepsaid.app.models import briefings_of, compaction_of, copier_of, embedder_of, former_of, loading_of, model_of
 from keepsaid.app.redaction import redactor_of
+from keepsaid.app.services import Services, services_of
 from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, stores_of
 from keepsaid.app.tools import fence_of, toolbox_of
 from keepsaid.app.work import Scheduling, Site, Working
 from keepsaid.config import Config, Home
-from keepsaid.domain.commits import Decide, Drop, Received, Requeue, Shown
-from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import UNKEYED, Fence
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, Sleepers
@@ -68,7 +67,6 @@ from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Embedder
 from keepsaid.ports.runtime import Clock, Halt, Ids, Lock, Offload, Space, inline
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.text.normal import normalise
 
 _SPACE_MS = 2_000
 """How often the disk is looked at."""
@@ -179,6 +177,13 @@ class Instance:
         self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
         self._supervisor: Supervisor | None = None
 
+    @cached_property
+    def services(self) -> Services:
+        """What people and programs may ask beside talking."""
+        system = self.clock, self.flow.hints, self.redactor
+        runtime = (lambda: self.running), self.forgetting
+        return services_of((self.home, self.config), (self.operations, self.memories), system, self.forgetter, runtime)
+
     def _site(self, agent: Agent) -> Site:
         lent = agent.worker_tools, agent.hindsight(), agent.asking, agent.fence
         return Site(self.home, self.config, self.operations, self.memories, self.redactor, self.model, *lent)
@@ -207,39 +212,6 @@ class Instance:
         if self.failure is not None:
             raise copy(self.failure)
         return self._early.expect(inbound, await self.flow.receive(self._door, inbound))
-
-    async def requeue(self, batch_id: int, reason: str) -> bool:
-        """Queue a dead, dropped or parked batch again."""
-        done = await self.operations.apply(Requeue(batch_id, self.clock.now_ms(), normalise(reason)))
-        self.flow.hints.work.set()
-        return done
-
-    async def drop(self, batch_id: int, reason: str) -> bool:
-        """Drop a queued batch."""
-        done = await self.operations.apply(Drop(batch_id, self.clock.now_ms(), normalise(reason)))
-        self.flow.hints.work.set()
-        return done
-
-    async def reset(self, lane: Lane) -> int:
-        """End a lane's context here; returns how many records it had, -1 where it moved meanwhile."""
-        tail = await self.operations.context(lane, 1)
-        cut = CutContext(lane, tail.version, tail.head, Cut.RESET, self.clock.now_ms())
-        return tail.head - tail.covered if await self.operations.apply(cut) else -1
-
-    async def remember(self, memory: NewMemory) -> int:
-        """Keep a memory a person added; returns its id, 0 when it was forgotten before. Raises StoreError."""
-        [number] = await self.memories.keep([memory], memory.said_at)
-        return number
-
-    async def shown(self, reply_id: int, provider_id: str | None = None) -> bool:
-        """A reply was pulled; `provider_id` is what its medium calls it."""
-        return await self.operations.apply(Shown(reply_id, self.clock.now_ms(), provider_id))
-
-    async def decide(self, reply_id: int, *, again: bool) -> bool:
-        """A person's word on a dead reply: send it again, or accept that it will not arrive."""
-        done = await self.operations.apply(Decide(reply_id, self.clock.now_ms(), again))
-        self.flow.hints.deliver.set()
-        return done
 
     @property
     def failure(self) -> StoreBroken | None:

@@ -20,7 +20,7 @@ from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.exporting import FORMATS, exported
 from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
-from keepsaid.interfaces.people import person_in
+from keepsaid.services.people import person_in
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -98,3 +98,186 @@ app.command("accept-loss")(accept_loss)
 _MANIFEST = "manifest.json"
 _STORES = {"buffer": "buffer.db", "memory": "memory.db"}
 _COUNTS = ("messages", "batches", "keys")
+
+
+@app.command("backup")
+def backup(
+    target: Annotated[
+        Path | None, typer.Argument(help="The directory to make; by default keepsaid-TIME in this one.")
+    ] = None,
+) -> None:
+    """Copy both stores, the config and small files of the data directory, also beside a running instance.
+
+    The copies are opened and checked before the backup takes its name.
+    """
+    home, config = session().home, session().config()
+    made = (target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))).absolute()
+    if made.exists():
+        raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
+    from keepsaid.app.forgetting import note_backup  # noqa: PLC0415
+    from keepsaid.app.stores import beside_stores, copy_stores  # noqa: PLC0415
+
+    with whole(made) as partial:
+        note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
+        copied = asyncio.run(copy_stores(home, config, partial))
+        _copy_config(home.config, partial / "config")
+        for file in beside_stores(home):
+            shutil.copyfile(file, partial / file.name)
+        manifest = _manifest(partial)
+        manifest["stores"] = {part: one.path.name for one in copied for part in one.schemas}
+        manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
+        manifest["counts"] = {part: count for one in copied for part, count in one.counts.items()}
+        (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
+    note_backup(home, made)
+    held = manifest["counts"]
+    counts = f"{counted(held['buffer'], 'message')}, {counted(held['memory'], 'memory', 'memories')}"
+    size = sum(file["bytes"] for file in manifest["files"])
+    show({"backup": str(made), "bytes": size, **manifest}, f"backup  {made}   {size / 1e6:.1f} MB   {counts}")
+    say("verified: both copies were opened and are whole. The config is in it, with any secrets it holds.")
+    say(f"try: keepsaid data restore {quote(str(made))} --to DIR")
+
+
+@app.command("restore")
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A directory that `data backup` made.")],
+    to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
+) -> None:
+    """Make a fresh home from a backup, after checking every file of it."""
+    from keepsaid.app.forgetting import carry_graves  # noqa: PLC0415
+    from keepsaid.app.stores import examined  # noqa: PLC0415
+    from keepsaid.config import Home  # noqa: PLC0415
+
+    to = to.absolute()
+    manifest = _read(source)
+    clear(to, to.parent, to)
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise HomeError(f"{to} is not an empty directory", safe="It was not touched.", hint="choose a new directory")
+    with whole(to) as partial:
+        home = Home.at(partial)
+        home.make()
+        for file in manifest["files"]:
+            _place(source, file["path"], home)
+        _settle(home.config_file, manifest["stores"])
+        for name in sorted(set(manifest["stores"].values())):
+            parts = [part for part, file in manifest["stores"].items() if file == name]
+            asyncio.run(examined(home.data / name, parts))
+        forgotten = carry_graves(session().home, session().config(), home.data / manifest["stores"]["buffer"])
+    show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
+    if forgotten:
+        say("what was forgotten in this home since is forgotten there too, at its first start")
+    say(f"try: keepsaid --home {quote(str(to))} status")
+
+
+@app.command("prune")
+def prune(
+    now: Annotated[bool, typer.Option("--now", help="Prune, instead of only saying what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go, whatever else is given.")] = False,
+) -> None:
+    """Remove what was settled long ago, or say what would go; a runtime does so every day by itself.
+
+    Messages that are done or dropped go after `buffer.retention_days`, their turns and traces after
+    `buffer.trace_days`. What waits, is dead or is not delivered never goes.
+    """
+    if dry_run or not now:
+        _would_prune()
+        return
+    told: dict[str, Any] = {"messages": 0, "batches": 0, "keys": 0, "over": False, "refused": None, "stopping": False}
+    while not (told["over"] or told["stopping"]):
+        piece, _ = post("/v1/prune")
+        told = {name: value + told[name] if name in _COUNTS else value for name, value in piece.items()}
+    refused = told["refused"]
+    gone = f"pruned  {counted(told['messages'], 'message')}, {counted(told['batches'], 'batch', 'batches')}"
+    show(told, gone if refused is None else f"nothing was pruned: {refused}")
+    if told["stopping"]:
+        say("the runtime is stopping; the rest goes after its next start, or by: keepsaid data prune --now")
+    if refused is not None:
+        say("if the clock is right, run it again; beside a runtime whose clock was set, start that again first")
+
+
+def _would_prune() -> None:
+    terms, now = session().config().buffer.terms(), time.time_ns() // 1_000_000
+    before = now - terms.messages_ms, now - terms.records_ms
+    found = session().read(lambda stores: stores.views.prunable(*before), Prunable(0, 0))
+    said = f"would prune  {counted(found.messages, 'message')}, {counted(found.batches, 'batch', 'batches')}"
+    show({"messages": found.messages, "batches": found.batches, "dry_run": True}, said)
+    say("try: keepsaid data prune --now")
+
+
+def _copy_config(folder: Path, target: Path) -> None:
+    """Copy the config as it reads: what a link leads to is copied, one that leads nowhere is named and left out."""
+    if not folder.is_dir():
+        return
+    for file in sorted(folder.rglob("*")):
+        if file.is_symlink() and not file.exists():
+            say(f"left out: {file} leads to nothing")
+    ignored = shutil.ignore_patterns("*.partial")
+    try:
+        shutil.copytree(folder, target, ignore=ignored, ignore_dangling_symlinks=True)
+    except shutil.Error as error:
+        source, _, why = error.args[0][0]
+        raise HomeError(f"{source} cannot be backed up: {why}", safe="Nothing was changed.") from error
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    from keepsaid import __version__  # noqa: PLC0415
+
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "keepsaid": __version__,
+        "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "files": [
+            {"path": file.relative_to(folder).as_posix(), "bytes": file.stat().st_size, "sha256": _sha256(file)}
+            for file in files
+        ],
+    }
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _read(source: Path) -> dict[str, Any]:
+    """The manifest, once every file it lists is proven whole; raises StoreError naming the first that is not."""
+    broken = {"safe": "Nothing was restored.", "hint": "keepsaid data backup"}
+    try:
+        manifest: dict[str, Any] = json.loads((source / _MANIFEST).read_text("utf-8"))
+        files = [(str(file["path"]), str(file["sha256"])) for file in manifest["files"]]
+        whole = set(manifest["stores"]) == set(_STORES) and isinstance(manifest["counts"], dict)
+        whole = whole and set(manifest["stores"].values()) <= {path for path, _ in files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        whole, files = False, []
+    if not whole:
+        raise StoreError(f"{source} is no backup of ours: its {_MANIFEST} cannot be read", **broken)
+    for path, digest in files:
+        inside = not Path(path).is_absolute() and ".." not in Path(path).parts
+        if not inside or not (source / path).is_file() or _sha256(source / path) != digest:
+            raise StoreError(f"{source / path} is not the file that was backed up", **broken)
+    return manifest
+
+
+def _place(source: Path, path: str, home: Home) -> None:
+    """Put one file of the backup where a home has it."""
+    inside_config = path.startswith("config/")
+    target = home.config / path.removeprefix("config/") if inside_config else home.data / path
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.copyfile(source / path, target)
+    target.chmod(0o600)
+
+
+def _settle(file: Path, stores: dict[str, str]) -> None:
+    """Let a restored config name the restored stores: a path of its old home would open the old home's files."""
+    keys = yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
+    keys = keys if isinstance(keys, dict) else {}
+    before = json.dumps(keys, default=str)
+    for part, name in stores.items():
+        section = keys.get(part)
+        path = section.pop("path", None) if isinstance(section, dict) else None
+        if name != _STORES[part]:
+            keys[part] = {**(section or {}), "path": name}
+        elif path is not None and not section:
+            keys.pop(part)
+    if json.dumps(keys, default=str) != before:
+        file.write_text(yaml.safe_dump(keys, sort_keys=False, allow_unicode=True), "utf-8")
+        file.chmod(0o600)

@@ -13,16 +13,13 @@ from keepsaid.domain.bundle import RECORDS_MAX, Entry, Record, Verdict
 from keepsaid.domain.bundle_lines import Misfit, record_in
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Listener, Memory
-from keepsaid.interfaces import people
 from keepsaid.interfaces.absence import absence, listened
-from keepsaid.interfaces.forgetting import asked_in, forgotten, undone, would_go
+from keepsaid.interfaces.forgetting import forget_request, forgetting_shape, preview_shape
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import BadRequest, NotFound
 from keepsaid.interfaces.importing import Here
-from keepsaid.interfaces.judging import judge
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, person_shape, turn_shape, widened_shape
-from keepsaid.interfaces.versions import edit, merge, pin, put_away
 
 _BODY_BYTES_MAX = 64_000_000
 
@@ -91,7 +88,12 @@ async def forget(instance: Instance, gate: Gate, request: Request) -> Response:
     yes = fields.get("yes", False)
     if not isinstance(yes, bool):
         raise BadRequest("yes must be true or false")
-    told = await (forgotten if yes else would_go)(instance, asked_in(fields))
+    asked, service = forget_request(fields), instance.services.forgetting
+    if yes:
+        done = await service.forget(asked)
+        told = forgetting_shape(done.request, done.backups)
+    else:
+        told = preview_shape(await service.preview(asked))
     return JSONResponse({**told, "stopping": instance.halt.asked})
 
 
@@ -110,7 +112,7 @@ async def undo(instance: Instance, gate: Gate, request: Request) -> Response:
     name = (await fields_of(request, _FORGETTING_BYTES_MAX)).get("id")
     if not isinstance(name, str):
         raise BadRequest("id must name a request to forget: fgt_...")
-    return JSONResponse(await undone(instance, name))
+    return JSONResponse(forgetting_shape(await instance.services.forgetting.undo(name)))
 
 
 _REVISION_BYTES_MAX = 100_000
@@ -120,8 +122,8 @@ class VersionRoutes:
     """The owner's hand on memories."""
 
     def __init__(self, instance: Instance, gate: Gate) -> None:
-        self._instance = instance
         self._gate = gate
+        self._memories = instance.services.memories
 
     async def edit(self, request: Request) -> Response:
         """Put a memory right; answers with the one that took its place."""
@@ -129,7 +131,7 @@ class VersionRoutes:
         text, value = fields.get("text"), fields.get("value") or ""
         if not isinstance(text, str) or not isinstance(value, str):
             raise BadRequest("say the new text, and its value, as text")
-        done = await edit(self._instance, memory_id, text, value)
+        done = await self._memories.edit(memory_id, text, value)
         return JSONResponse({"id": show("memory", done.memory_id), "how": str(done.how)})
 
     async def pin(self, request: Request) -> Response:
@@ -138,24 +140,24 @@ class VersionRoutes:
         pinned = fields.get("pinned", True)
         if not isinstance(pinned, bool):
             raise BadRequest("pinned must be true or false")
-        await pin(self._instance, memory_id, pinned=pinned)
+        await self._memories.pin(memory_id, pinned=pinned)
         return JSONResponse({"id": show("memory", memory_id), "pinned": pinned})
 
-    async def put_away(self, request: Request) -> Response:
+    async def archive(self, request: Request) -> Response:
         """Archive memories, or bring them back."""
         self._gate.operator(request)
         fields = await fields_of(request, _REVISION_BYTES_MAX)
         back = fields.get("back", False)
         if not isinstance(back, bool):
             raise BadRequest("back must be true or false")
-        done = await put_away(self._instance, _named(fields.get("ids"), "ids"), back=back)
+        done = await self._memories.archive(_named(fields.get("ids"), "ids"), back=back)
         return JSONResponse({"ids": [show("memory", one) for one in done], "back": back})
 
     async def merge(self, request: Request) -> Response:
         """Have a memory stand for others that say the same."""
         memory_id, fields = await self._asked(request)
         known = _named(fields.get("others"), "others")
-        await merge(self._instance, memory_id, known)
+        await self._memories.merge(memory_id, known)
         return JSONResponse({"id": show("memory", memory_id), "merged": [show("memory", one) for one in known]})
 
     async def _asked(self, request: Request) -> tuple[int, dict[str, object]]:
@@ -183,8 +185,8 @@ class PeopleRoutes:
     """Who is who, and who hears what, by the owner's word."""
 
     def __init__(self, instance: Instance, gate: Gate) -> None:
-        self._instance = instance
         self._gate = gate
+        self._people = instance.services.people
 
     async def join(self, request: Request) -> Response:
         """Make one person of several identities."""
@@ -195,7 +197,7 @@ class PeopleRoutes:
         told = [name for name in names if isinstance(name, str)]
         if len(told) < len(names):
             raise BadRequest("names must be texts: CHANNEL:ACCOUNT:SENDER, or owner")
-        return JSONResponse({"person": person_shape(await people.join(self._instance, told))})
+        return JSONResponse({"person": person_shape(await self._people.join(told))})
 
     async def split(self, request: Request) -> Response:
         """Let one identity be a person alone again."""
@@ -203,7 +205,7 @@ class PeopleRoutes:
         name = (await fields_of(request, _PEOPLE_BYTES_MAX)).get("name")
         if not isinstance(name, str):
             raise BadRequest("name must be text: CHANNEL:ACCOUNT:SENDER, or owner")
-        return JSONResponse({"split": await people.split(self._instance, name)})
+        return JSONResponse({"split": await self._people.split(name)})
 
     async def widen(self, request: Request) -> Response:
         """Let a memory be heard more widely."""
@@ -214,7 +216,7 @@ class PeopleRoutes:
             raise NotFound("there is no such memory", hint="keepsaid memory ls")
         if not isinstance(to, str) or not isinstance(reason, str):
             raise BadRequest("say how far as `to` and why as `reason`, both as text")
-        done = await people.widen(self._instance, memory_id, to, reason)
+        done = await self._people.share(memory_id, to, reason)
         return JSONResponse({"memory": show("memory", memory_id), "widened": widened_shape(done)})
 
 
@@ -228,6 +230,7 @@ class ReceiptRoutes:
     def __init__(self, instance: Instance, gate: Gate) -> None:
         self._instance = instance
         self._gate = gate
+        self._memories = instance.services.memories
 
     async def turn(self, request: Request) -> Response:
         """One turn with its context, steps and receipts."""
@@ -273,5 +276,5 @@ class ReceiptRoutes:
         turn_id = read("turn", turn) if isinstance(turn, str) else None
         if turn_id is None or not isinstance(undo, bool):
             raise BadRequest("say the turn that was shown the memory as text, and undo as true or false")
-        done = await judge(self._instance, memory_id, turn_id, undo=undo)
+        done = await self._memories.mark_wrong(memory_id, turn_id, undo=undo)
         return JSONResponse({"memory": show("memory", memory_id), "turn": show("turn", turn_id), "done": done})

@@ -300,7 +300,7 @@ class Messages:
             return
         for reply in story.replies:
             if reply.state == "pending" and reply.draft.url is None:
-                await self._instance.shown(reply.id)
+                await self._instance.services.inbox.mark_seen(reply.id)
 
 
 _ASKED = ("channel", "account", "reply_url")

@@ -8,11 +8,9 @@ from starlette.responses import JSONResponse, Response
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.redaction import counted_kinds
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import BadRequest, NotFound
-from keepsaid.interfaces.notes import note
 from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.text.normal import normalise
 
@@ -28,6 +26,7 @@ class OperatorRoutes:
     def __init__(self, instance: Instance, gate: Gate) -> None:
         self._instance = instance
         self._gate = gate
+        self._inbox = instance.services.inbox
 
     async def replies(self, request: Request) -> Response:
         """Replies of a channel's conversation that nobody has seen."""
@@ -45,7 +44,7 @@ class OperatorRoutes:
         given = (await fields_of(request, _BODY_BYTES_MAX, empty=True)).get("provider_id")
         if given is not None and not (isinstance(given, str) and 0 < len(given) <= _NAME_CHARS_MAX):
             raise BadRequest(f"provider_id must be text of 1 to {_NAME_CHARS_MAX} characters")
-        return JSONResponse({"seen": await self._instance.shown(reply_id, given and normalise(given))})
+        return JSONResponse({"seen": await self._inbox.mark_seen(reply_id, given and normalise(given))})
 
     async def resend(self, request: Request) -> Response:
         """Send a dead reply again, or accept that it will not arrive."""
@@ -56,17 +55,17 @@ class OperatorRoutes:
             raise NotFound("there is no such reply", hint="keepsaid inbox ls --reply dead")
         if not isinstance(accept, bool):
             raise BadRequest("accept must be true or false")
-        return JSONResponse({"done": await self._instance.decide(reply_id, again=not accept)})
+        return JSONResponse({"done": await self._inbox.settle_reply(reply_id, again=not accept)})
 
     async def requeue(self, request: Request) -> Response:
         """Queue a dead, dropped or parked batch again."""
         batch_id, reason = await self._decided(request, "dead")
-        return JSONResponse({"requeued": await self._instance.requeue(batch_id, reason or "requeued by the owner")})
+        return JSONResponse({"requeued": await self._inbox.requeue(batch_id, reason or "requeued by the owner")})
 
     async def drop(self, request: Request) -> Response:
         """Drop a batch that waits; it can be requeued."""
         batch_id, reason = await self._decided(request, "batched")
-        return JSONResponse({"dropped": await self._instance.drop(batch_id, reason or "dropped by the owner")})
+        return JSONResponse({"dropped": await self._inbox.drop(batch_id, reason or "dropped by the owner")})
 
     async def _decided(self, request: Request, state: str) -> tuple[int, str]:
         """The batch a call decides about, and why; `state` is where such batches are listed."""
@@ -96,11 +95,9 @@ class OperatorRoutes:
         text, kind = fields.get("text"), "fact" if fields.get("kind") is None else fields["kind"]
         if not isinstance(text, str) or not isinstance(kind, str):
             raise BadRequest("kind must be text" if isinstance(text, str) else "a memory needs a text")
-        memory = note(text, kind, self._instance.clock.now_ms())
-        left_out = counted_kinds(self._instance.redactor.marks(memory.text))
-        lifted = await self._instance.memories.echoes.in_memory(memory)
-        number = show("memory", await self._instance.remember(memory))
-        return JSONResponse({"id": number, "redacted": left_out, "lifted": lifted}, 201)
+        added = await self._instance.services.memories.add(text, kind)
+        told = {"id": show("memory", added.id), "redacted": dict(added.redacted), "lifted": added.lifted}
+        return JSONResponse(told, 201)
 
 
 _LANE_BYTES_MAX = 100_000
@@ -118,7 +115,7 @@ class LaneRoutes:
     async def reset(self, request: Request) -> Response:
         """Begin a lane anew; what was said stays stored."""
         lane, _ = await self._lane(request)
-        return JSONResponse({"records": await self._instance.reset(lane)})
+        return JSONResponse({"records": await self._instance.services.inbox.reset_lane(lane)})
 
     async def compact(self, request: Request) -> Response:
         """Summarise a lane if it is due; with `now`, all but its newest messages."""

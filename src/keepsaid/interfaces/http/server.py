@@ -118,7 +118,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/prune", long(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
         Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),
-        Route("/v1/memories/archive", guarded(versions.put_away), methods=["POST"]),
+        Route("/v1/memories/archive", guarded(versions.archive), methods=["POST"]),
         Route("/v1/memories/maintain", long(owner.maintain), methods=["POST"]),
         Route("/v1/forget", long(partial(forget, instance, gate)), methods=["POST"]),
         Route("/v1/forget/undo", guarded(partial(undo, instance, gate)), methods=["POST"]),

@@ -49,7 +49,7 @@ class Batch:
         reply_id = await self._instance.flow.commit(self._claimed, outcome)
         self.settled = True
         if reply_id is not None and self._claimed.batch.lane.channel == CHANNEL:
-            await self._instance.shown(reply_id)
+            await self._instance.services.inbox.mark_seen(reply_id)
 
     async def fail(self, reason: str) -> str:
         """Charge the batch an attempt; it comes again, or is dead after the third. Returns its new state."""

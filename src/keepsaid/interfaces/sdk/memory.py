@@ -15,8 +15,8 @@ from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError, StoreError
 from keepsaid.interfaces.exporting import exported
 from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
-from keepsaid.interfaces.people import person_in
 from keepsaid.interfaces.sdk.values import CHANNEL, Episode, Remembered, remembered
+from keepsaid.services.people import person_in
 from keepsaid.text.normal import digest, normalise
 
 _ACCOUNT = "default"

@@ -122,13 +122,13 @@ async def _collect(instance: Instance) -> None:
 async def _decide(instance: Instance) -> None:
     dead, done, unseen, undelivered = await _found(instance, "dead", "done", "unseen", "undelivered")
     for batch in done:
-        await instance.drop(batch, "too late: it must stay done")
+        await instance.services.inbox.drop(batch, "too late: it must stay done")
     for reply in unseen:
-        await instance.shown(reply)
+        await instance.services.inbox.mark_seen(reply)
     for reply in undelivered or (await _found(instance, "replied"))[0]:
-        await instance.decide(reply, again=False)
+        await instance.services.inbox.settle_reply(reply, again=False)
     for batch in dead[:1]:
-        await instance.requeue(batch, "once more")
+        await instance.services.inbox.requeue(batch, "once more")
 
 
 async def _decide_deliveries(instance: Instance) -> None:
@@ -148,7 +148,7 @@ async def _reset(instance: Instance) -> None:
     stories = await instance.operations.find(MessageFilter(channel="http", limit=_SEEN_MAX))
     lanes = [one.message.lane for one in stories if not one.message.lane.conversation.startswith(CHAT)]
     for lane in lanes[:1]:
-        await instance.reset(lane)
+        await instance.services.inbox.reset_lane(lane)
 
 
 _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (

@@ -31,7 +31,7 @@ async def keep_time(instance: Instance) -> None:
         with suppress(InputError):
             await scheduling.add(one)
     for reply in await instance.operations.unseen(_CHANNEL, _ROOM):
-        await instance.shown(reply.id)
+        await instance.services.inbox.mark_seen(reply.id)
     word, tick = [await scheduling.one(one.name, None) for one in _KEPT]
     await scheduling.run(word)
     for verb in ("pause", "resume"):

@@ -25,7 +25,8 @@ async def _forgotten(instance: Instance, undo_ms: int) -> int:
     """The number of a request to forget something that was just remembered, worked off; 0 for none."""
     number, now = instance.ids.next(), instance.clock.now_ms()
     told = NewMemory(f"undone:{number}", Kind.FACT, f"to be undone, number {number}", _SCOPE, Trust.OWNER, said_at=now)
-    begun = await instance.forgetter.forget(Wish((await instance.remember(told),)), "the play", undo_ms)
+    kept = await instance.memories.keep([told], told.said_at)
+    begun = await instance.forgetter.forget(Wish(kept), "the play", undo_ms)
     if begun is None:
         return 0
     await instance.forgetter.finish(begun.id)

@@ -204,11 +204,11 @@ class House:
 
     async def shown(self, reply_id: int) -> bool:
         """A reply was pulled."""
-        return await self._ask(lambda one: one.shown(reply_id))
+        return await self._ask(lambda one: one.services.inbox.mark_seen(reply_id))
 
     async def requeue(self, batch_id: int) -> bool:
         """A person wants a batch tried again."""
-        return await self._ask(lambda one: one.requeue(batch_id, BY_HAND))
+        return await self._ask(lambda one: one.services.inbox.requeue(batch_id, BY_HAND))
 
     async def _ask(self, work: Callable[[Instance], Coroutine[Any, Any, T]]) -> T:
         runtime = self.newest

@@ -1,0 +1,129 @@
+"""Forgetting, by its owner's word: what is named, what would go, and the receipt of what went."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from keepsaid.domain.forgetting import Forgetting, Wish
+from keepsaid.domain.ids import read
+from keepsaid.domain.memory import OWNER, Listener, Memory
+from keepsaid.engine.forgetter import Forgetter
+from keepsaid.errors import InputError
+from keepsaid.memory.forgetting import counted
+from keepsaid.ports.store import MemoryStore
+from keepsaid.text.normal import cut, normalise
+
+_SHOWN_MAX = 20
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_COUNT_DIGITS_MAX = 12
+_UNDO_MS_MAX = 30 * 86_400_000
+_OWNER = Listener(None, everything=True)
+_SAFE = "Nothing was changed."
+_HINT = "keepsaid memory forget --help"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """What is to be forgotten, as it was typed."""
+
+    ids: tuple[str, ...] = ()
+    person: str = ""
+    conversation: str = ""
+    text: str = ""
+    undo_for: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPreview:
+    """What would go, counted by place, with the first memories of it."""
+
+    counts: Mapping[str, int]
+    memories: Sequence[Memory]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReceipt:
+    """A request as far as it is done, and the backups that still hold what went."""
+
+    request: Forgetting
+    backups: Sequence[str]
+
+
+def wish_of(asked: ForgetRequest) -> Wish:
+    """What is meant; raises InputError for an id that is none, for nothing, and for two ways of choosing at once."""
+    memories, messages = [], []
+    for given in asked.ids:
+        memory, message = read("memory", given), read("message", given)
+        if given.startswith("msg_") and message is not None:
+            messages.append(message)
+        elif memory is not None:
+            memories.append(memory)
+        else:
+            raise InputError(f"{given} names no memory and no message", safe=_SAFE, hint="keepsaid memory ls")
+    ways = [bool(asked.ids), *(bool(way.strip()) for way in (asked.person, asked.conversation, asked.text))]
+    if sum(ways) != 1:
+        raise InputError("name ids, or a person, or a conversation, or a text: one of these", safe=_SAFE, hint=_HINT)
+    person, conversation, text = (normalise(one.strip()) for one in (asked.person, asked.conversation, asked.text))
+    return Wish(tuple(memories), tuple(messages), person, conversation, text)
+
+
+def undo_ms(text: str) -> int:
+    """For how long it can be undone, in milliseconds: `30d`, `12h`, `45m` or `90s`; 0 for "". Raises InputError."""
+    said = text.strip()
+    number, unit = said[:-1], _UNITS_MS.get(said[-1:])
+    if not said:
+        return 0
+    is_count = number.isascii() and number.isdecimal() and len(number) < _COUNT_DIGITS_MAX
+    if unit is None or not is_count or not 0 < int(number) * unit <= _UNDO_MS_MAX:
+        raise InputError(
+            f"{cut(text, 40)!r} is no time to undo in: 30d, 12h, 45m or 90s, 30 days at most", safe=_SAFE, hint=_HINT
+        )
+    return int(number) * unit
+
+
+class ForgettingService:
+    """Forgets. A runtime that is up works off what was asked beside its work; `wake` it then; else it is done here."""
+
+    def __init__(
+        self,
+        forgetter: Forgetter,
+        memories: MemoryStore,
+        backups: Callable[[], Sequence[str]],
+        runtime: tuple[Callable[[], bool], asyncio.Event],
+    ) -> None:
+        self._forgetter = forgetter
+        self._memories = memories
+        self._backups = backups
+        self._is_running, self._wake = runtime
+
+    async def preview(self, asked: ForgetRequest) -> ForgetPreview:
+        """Count what would go; nothing is changed. Raises InputError for what `forget` would refuse."""
+        undo_ms(asked.undo_for)
+        wanted = await self._forgetter.wanted(wish_of(asked))
+        first = await self._memories.fetch(_OWNER, wanted.memories[:_SHOWN_MAX])
+        return ForgetPreview(dict(counted(wanted)), first)
+
+    async def forget(self, asked: ForgetRequest) -> ForgetReceipt:
+        """Forget, by the owner's word; raises InputError where there is nothing to forget."""
+        done = await self.forget_wish(wish_of(asked), OWNER, undo_ms(asked.undo_for))
+        if done is None:
+            raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
+        return ForgetReceipt(done, await asyncio.to_thread(self._backups))
+
+    async def forget_wish(self, wish: Wish, by: str, undo_for_ms: int = 0) -> Forgetting | None:
+        """Forget what a wish names: nobody is told it when this returns; None when there is nothing."""
+        begun = await self._forgetter.forget(wish, by, undo_for_ms)
+        if begun is None or not self._is_running():
+            return None if begun is None else await self._forgetter.finish(begun.id)
+        self._wake.set()
+        return begun
+
+    async def undo(self, name: str) -> Forgetting:
+        """Put back what a request took; raises InputError where that cannot be."""
+        number = read("forgetting", name)
+        done = None if number is None else await self._forgetter.undo(number)
+        if done is None:
+            raise InputError(f"{name} cannot be undone", safe=_SAFE, hint="keepsaid memory forgotten")
+        return done

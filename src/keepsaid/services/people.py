@@ -1,0 +1,71 @@
+"""People, by the owner's word: joined, split, and what they said shared more widely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keepsaid.config import Config
+from keepsaid.domain.memory import OWNER
+from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.people import Person, identity_in
+from keepsaid.domain.visibility import Reach, Refusal, Widened, WidenMemory
+from keepsaid.errors import InputError
+from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import MemoryStore
+from keepsaid.text.normal import normalise
+
+_SAFE = "Nothing was changed."
+_PEOPLE = "keepsaid people ls"
+_REASON_CHARS_MAX = 1_000
+
+
+def person_in(text: str, config: Config) -> str:
+    """Whom CHANNEL:ACCOUNT:SENDER names; every identity of the owner's is `owner`. Raises InputError."""
+    named = normalise(text).strip()
+    if named == OWNER:
+        return OWNER
+    identity = identity_in(named)
+    if identity is None:
+        raise InputError(f"{text!r} names nobody: it takes CHANNEL:ACCOUNT:SENDER, or owner", safe=_SAFE, hint=_PEOPLE)
+    if identity.channel not in config.channels:
+        raise InputError(f"there is no channel {identity.channel!r}", safe=_SAFE, hint="keepsaid config show channels")
+    trust = config.trust_of(Origin(identity.channel, identity.account, "", identity.sender))
+    return OWNER if trust is Trust.OWNER else identity.person
+
+
+class PeopleService:
+    """Says who is one person, and who may hear what."""
+
+    def __init__(self, memories: MemoryStore, config: Config, clock: Clock) -> None:
+        self._memories = memories
+        self._config = config
+        self._clock = clock
+
+    async def join(self, names: Sequence[str]) -> Person:
+        """Make one person of several identities, by the owner's word. Raises InputError where they are one already."""
+        people = tuple(dict.fromkeys(person_in(name, self._config) for name in names))
+        if len(people) < 2:
+            raise InputError("it takes two who are not the same already", safe=_SAFE, hint=_PEOPLE)
+        person = await self._memories.people.join(people, OWNER, self._clock.now_ms())
+        assert person is not None, "the owner joins whom he wants"
+        return person
+
+    async def split(self, name: str) -> str:
+        """Let one identity be a person alone again; returns its name. Raises InputError when it was alone."""
+        person = person_in(name, self._config)
+        if not await self._memories.people.split(person):
+            raise InputError(f"{person} is joined with nobody", safe=_SAFE, hint=_PEOPLE)
+        return person
+
+    async def share(self, memory_id: int, to: str, reason: str) -> Widened:
+        """Let a memory be heard more widely, by the owner's word. Raises InputError with the reason why not."""
+        said = normalise(reason).strip()
+        if to not in list(Reach):
+            raise InputError(f"there is no {to!r} to widen to; one of: {', '.join(Reach)}", safe=_SAFE)
+        if not 0 < len(said) <= _REASON_CHARS_MAX:
+            raise InputError(f"say why in 1 to {_REASON_CHARS_MAX:,} characters", safe=_SAFE, hint="--reason TEXT")
+        word = WidenMemory(memory_id, Reach(to), OWNER, said, self._clock.now_ms())
+        done = await self._memories.hearing.widen(word)
+        if isinstance(done, Refusal):
+            raise InputError(str(done), safe=_SAFE, hint="keepsaid memory ls")
+        return done
