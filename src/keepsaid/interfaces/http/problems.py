@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -114,6 +115,11 @@ def unrouted(request: Request, error: Exception) -> Response:
         response.headers.update(error.headers or {})
         return response
     return problem(NotFound(f"there is nothing at {request.url.path}", hint=_PAGE))
+
+
+async def written_aside(make: Callable[[], Any]) -> Response:
+    """A response of as many rows as there may be: they are made and written in a thread, so that nobody is held up."""
+    return await asyncio.to_thread(lambda: JSONResponse(make()))
 
 
 def guarded(endpoint: Endpoint) -> Endpoint:

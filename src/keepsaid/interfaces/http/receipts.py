@@ -11,7 +11,7 @@ from keepsaid.domain.memory import Listener, Memory
 from keepsaid.interfaces.absence import absence, listened
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, written_aside
 from keepsaid.interfaces.judging import judge
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
 
@@ -33,7 +33,7 @@ class ReceiptRoutes:
         story = None if turn_id is None else await self._instance.operations.turn(turn_id)
         if story is None:
             raise NotFound("there is no such turn", hint="keepsaid why")
-        return JSONResponse({"turn": turn_shape(story)})
+        return await written_aside(lambda: {"turn": turn_shape(story)})
 
     async def absent(self, request: Request) -> Response:
         """Why a turn was not shown a memory."""

@@ -13,7 +13,7 @@ from keepsaid.domain.schedule import LIVE
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import NotFound, guarded
+from keepsaid.interfaces.http.problems import NotFound, guarded, written_aside
 from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
 
 _BODY_BYTES_MAX = 100_000
@@ -40,7 +40,8 @@ class ScheduleRoutes:
         """Those that live; with `?all=1` those that are over as well."""
         self._gate.operator(request)
         states = _STATES if request.query_params.get("all") else LIVE
-        return JSONResponse(schedules_shape(await self._instance.scheduling.listed(states)))
+        found = await self._instance.scheduling.listed(states)
+        return await written_aside(lambda: schedules_shape(found))
 
     async def add(self, request: Request) -> Response:
         """Add one."""
