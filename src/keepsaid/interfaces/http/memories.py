@@ -17,7 +17,7 @@ from keepsaid.interfaces.absence import absence, listened
 from keepsaid.interfaces.forgetting import forget_request, forgetting_shape, preview_shape
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, written_aside
 from keepsaid.interfaces.importing import Here
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, person_shape, turn_shape, widened_shape
 
@@ -239,7 +239,7 @@ class ReceiptRoutes:
         story = None if turn_id is None else await self._instance.operations.turn(turn_id)
         if story is None:
             raise NotFound("there is no such turn", hint="keepsaid why")
-        return JSONResponse({"turn": turn_shape(story)})
+        return await written_aside(lambda: {"turn": turn_shape(story)})
 
     async def absent(self, request: Request) -> Response:
         """Why a turn was not shown a memory."""

@@ -10,7 +10,7 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, written_aside
 from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.text.normal import normalise
 
@@ -33,7 +33,7 @@ class OperatorRoutes:
         self._gate.operator(request)
         query = request.query_params
         unseen = await self._instance.operations.unseen(query.get("channel", ""), query.get("conversation", ""))
-        return JSONResponse({"replies": [reply_shape(reply) for reply in unseen]})
+        return await written_aside(lambda: {"replies": [reply_shape(reply) for reply in unseen]})
 
     async def seen(self, request: Request) -> Response:
         """A person has seen a reply, maybe under a name that its medium gave it."""

@@ -119,6 +119,11 @@ def unrouted(request: Request, error: Exception) -> Response:
     return problem(NotFound(f"there is nothing at {request.url.path}", hint=_PAGE))
 
 
+async def written_aside(make: Callable[[], Any]) -> Response:
+    """A response of as many rows as there may be: they are made and written in a thread, so that nobody is held up."""
+    return await asyncio.to_thread(lambda: JSONResponse(make()))
+
+
 def guarded(endpoint: Endpoint) -> Endpoint:
     """An endpoint that answers what it raises with a problem, never a traceback; who has left is told nothing.
 

@@ -14,7 +14,7 @@ from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, guarded
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, guarded, written_aside
 from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
 from keepsaid.interfaces.tasks import task_shape, task_story_shape
 
@@ -40,14 +40,14 @@ class TaskRoutes:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 9) or not 1 <= int(limit) <= _ROWS_MAX:
             raise BadRequest(f"limit must be a number from 1 to {_ROWS_MAX}")
         found = await self._working.view.find(TaskFilter(state, query.get("key"), limit=int(limit)))
-        return JSONResponse({"tasks": [task_shape(task) for task in found]})
+        return await written_aside(lambda: {"tasks": [task_shape(task) for task in found]})
 
     async def get(self, request: Request) -> Response:
         """One task."""
         story = await self._working.view.task(self._named(request))
         if story is None:
             raise NotFound("there is no such task", hint="keepsaid task ls")
-        return JSONResponse(task_story_shape(story))
+        return await written_aside(lambda: task_story_shape(story))
 
     async def create(self, request: Request) -> Response:
         """Make a task by the owner's word."""
@@ -141,7 +141,8 @@ class ScheduleRoutes:
         """Those that live; with `?all=1` those that are over as well."""
         self._gate.operator(request)
         states = _STATES if request.query_params.get("all") else LIVE
-        return JSONResponse(schedules_shape(await self._instance.scheduling.listed(states)))
+        found = await self._instance.scheduling.listed(states)
+        return await written_aside(lambda: schedules_shape(found))
 
     async def add(self, request: Request) -> Response:
         """Add one."""
