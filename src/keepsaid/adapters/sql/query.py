@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from keepsaid.adapters.sql.session import Bound, Row, SqlSession
+from keepsaid.adapters.sql.session import Bound, Row, SqlReaders, SqlSession
 from keepsaid.errors import MessageDamaged
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -114,3 +114,18 @@ def run(db: SqlSession, sql: str, bound: Sequence[object] = ()) -> int:
     """Run a statement that changes rows; returns how many."""
     db.execute(sql, tuple(bound))
     return db.changes()
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def reads(query: Callable[Concatenate[SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method that runs a query with the readers of its object, `_readers`; its meaning is the query's."""
+
+    async def read(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        readers: SqlReaders = self._readers
+        return await readers.run(query, *args, **kwargs)
+
+    read.__doc__ = query.__doc__
+    return read

@@ -8,7 +8,7 @@ from typing import Any
 
 from keepsaid.adapters.sql.memory.rows import Row
 from keepsaid.adapters.sql.memory.upkeep import LOOSE_SQL, loose_in
-from keepsaid.adapters.sql.query import every, load, only
+from keepsaid.adapters.sql.query import every, load, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.audit import Entry
 from keepsaid.domain.learning import LEARNABLE
@@ -18,6 +18,18 @@ from keepsaid.domain.upkeep import Task
 _PARTS = load("memory_audit")
 SQL = {name: sql.replace("/*entry*/", _PARTS["entry"]) for name, sql in _PARTS.items()}
 _KINDS = json.dumps(sorted(LEARNABLE))
+
+
+def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
+    """All that memories that are there say, behind an id, in the order of their ids."""
+    rows: list[Row] = every(db, SQL["texts"], {"after": after, "limit": limit})
+    return tuple((int(row[0]), str(row[1])) for row in rows)
+
+
+def _loose(db: SqlSession, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+    """How far a page of one table behind an id goes, and the ids in it that lead to nothing; None for no more."""
+    upto, _ = only(db, LOOSE_SQL[task], (after, limit))
+    return None if upto is None else (upto, tuple(int(row[0]) for row in loose_in(db, task, after, upto)))
 
 
 class SqlAuditing:
@@ -30,17 +42,13 @@ class SqlAuditing:
         """What is learned and active, behind an id, in the order of their ids."""
         return await self._readers.run(_entries, "learned", {"after": after, "limit": limit})
 
-    async def texts(self, after: int, limit: int) -> Sequence[tuple[int, str]]:
-        """All that memories that are there say, behind an id, in the order of their ids."""
-        return await self._readers.run(_texts, after, limit)
+    texts = reads(_texts)
 
     async def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Those of these memories that are active, of whatever kind."""
         return await self._readers.run(_entries, "entries", {"ids": json.dumps(sorted(set(ids)))})
 
-    async def loose(self, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
-        """How far a page of one table behind an id goes, and the ids in it that lead to nothing; None for no more."""
-        return await self._readers.run(_loose, task, after, limit)
+    loose = reads(_loose)
 
     async def withdrawn(self, at: int, limit: int) -> Sequence[int]:
         """Bulletins that tell what holds no more."""
@@ -65,16 +73,6 @@ def _entry(row: Row) -> Entry:
     about = (slot, subject, attribute, value)
     times = (start, until, after, recorded_at)
     return Entry(id_, text, scope, bool(external), *about, *times, uses, bool(kept), bool(learned), came)
-
-
-def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
-    rows: list[Row] = every(db, SQL["texts"], {"after": after, "limit": limit})
-    return tuple((int(row[0]), str(row[1])) for row in rows)
-
-
-def _loose(db: SqlSession, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
-    upto, _ = only(db, LOOSE_SQL[task], (after, limit))
-    return None if upto is None else (upto, tuple(int(row[0]) for row in loose_in(db, task, after, upto)))
 
 
 def _alike(db: SqlSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from keepsaid.adapters.sql.memory.aside import GRAVES, TABLES
 from keepsaid.adapters.sql.memory.people import joined_with
 from keepsaid.adapters.sql.memory.rows import own_terms, storable
-from keepsaid.adapters.sql.query import CHUNK, every, load, one, only, run
+from keepsaid.adapters.sql.query import CHUNK, every, load, one, only, reads, run
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.domain.commits import Commit
@@ -90,6 +90,34 @@ class EraseMemories(Commit[Counts]):
     people: tuple[str, ...] = ()
 
 
+def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
+    """All identities of a person, who is named by one of them or by the id that joined them."""
+    by_id = tuple(str(row[0]) for row in every(db, SQL["of_person"], (storable(person),)))
+    return by_id or joined_with(db, person)
+
+
+def _named(db: SqlSession, wish: Wish) -> tuple[int, ...]:
+    """The memories that a wish names."""
+    found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
+    if wish.conversation:
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
+    if wish.person or wish.text:
+        text = wish.text.casefold()
+        for row in every(db, SQL["everything"]):
+            said = text and (text in row[1].casefold() or text in row[2].casefold())
+            if said or any(_of_person(row, person) for person in wish.persons):
+                found[row[0]] = None
+    return tuple(found)
+
+
+def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
+    """Summaries and bulletins that hold one of the words."""
+    summaries = {number for word in words for number in _by_word(db, "made", word)}
+    # no search finds a bulletin: it has no pieces
+    bulletins = {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(words_in(text))}
+    return tuple(sorted(summaries | bulletins))
+
+
 class SqlForgetful:
     """Memory as forgetting needs it."""
 
@@ -104,13 +132,8 @@ class SqlForgetful:
         """The sentences that were forgotten."""
         return self._echoes
 
-    async def joined(self, person: str) -> tuple[str, ...]:
-        """All identities of a person, who is named by one of them or by the id that joined them."""
-        return await self._readers.run(_joined, person)
-
-    async def named(self, wish: Wish) -> tuple[int, ...]:
-        """The memories that a wish names."""
-        return await self._readers.run(_named, wish)
+    joined = reads(_joined)
+    named = reads(_named)
 
     async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
         """Memories by id, by name, by source, and what people said in the same words as one of the ids."""
@@ -120,9 +143,7 @@ class SqlForgetful:
         """Those of the words that a person said in what is not among these memories, or anybody before them."""
         return await self._readers.run(_said_elsewhere, words, frozenset(ids))
 
-    async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
-        """Summaries and bulletins that hold one of the words."""
-        return await self._readers.run(_holding, words)
+    holding = reads(_holding)
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
         """Let memories be heard by nobody from now on, and bury what must not come back."""
@@ -219,24 +240,6 @@ def _erased(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counts:
     return tuple(counts.items())
 
 
-def _named(db: SqlSession, wish: Wish) -> tuple[int, ...]:
-    found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
-    if wish.conversation:
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
-    if wish.person or wish.text:
-        text = wish.text.casefold()
-        for row in every(db, SQL["everything"]):
-            said = text and (text in row[1].casefold() or text in row[2].casefold())
-            if said or any(_of_person(row, person) for person in wish.persons):
-                found[row[0]] = None
-    return tuple(found)
-
-
-def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
-    by_id = tuple(str(row[0]) for row in every(db, SQL["of_person"], (storable(person),)))
-    return by_id or joined_with(db, person)
-
-
 def _of_person(row: Sequence[object], person: str) -> bool:
     """Whether somebody said it, it is about him, or he alone hears it."""
     _, _, _, scope, subject, speaker, trust, derived, kind = row
@@ -281,13 +284,6 @@ def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tupl
 def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
     before = only(db, SQL["earliest"], (db.numbers((0, *sorted(ids))),))[0]
     return frozenset(word for word in words if _by_word(db, "said", word, before) - ids)
-
-
-def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
-    summaries = {number for word in words for number in _by_word(db, "made", word)}
-    # no search finds a bulletin: it has no pieces
-    bulletins = {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(words_in(text))}
-    return tuple(sorted(summaries | bulletins))
 
 
 def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> set[int]:

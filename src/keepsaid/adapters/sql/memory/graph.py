@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import bound, space_names, statements, storable
-from keepsaid.adapters.sql.query import every, load, only
+from keepsaid.adapters.sql.query import every, load, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import (
@@ -39,26 +39,8 @@ SQL = load("memory_relating")
 _KINDS = json.dumps(list(IMPORTANCE))
 
 
-class SqlRelating:
-    """What is to be associated, read only."""
-
-    def __init__(self, readers: SqlReaders) -> None:
-        self._readers = readers
-
-    async def related_upto(self) -> int:
-        """The newest memory that was found to be related to an older one; 0 for none."""
-        return await self._readers.run(lambda db: int(only(db, SQL["related_upto"])[0]))
-
-    async def unrelated(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unrelated]:
-        """Learned memories that hold, behind this one, by id, up to the first that still waits for its vector."""
-        return await self._readers.run(_unrelated, space, after, limit)
-
-    async def among_learned(self, ids: Sequence[int]) -> Sequence[int]:
-        """Those of the memories that are learned ones and hold, in the order given."""
-        return await self._readers.run(_among_learned, tuple(ids))
-
-
 def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
+    """Learned memories that hold, behind this one, by id, up to the first that still waits for its vector."""
     import numpy as np  # noqa: PLC0415 - a program that associates nothing starts without
 
     wanted = {**space_names(space), "after": after, "limit": limit, "kinds": _KINDS}
@@ -70,6 +52,23 @@ def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tu
         vector = np.frombuffer(short, np.float16).astype(np.float32).tobytes()
         found.append(Unrelated(memory_id, vector, tuple(json.loads(episodes))))
     return tuple(found)
+
+
+class SqlRelating:
+    """What is to be associated, read only."""
+
+    def __init__(self, readers: SqlReaders) -> None:
+        self._readers = readers
+
+    async def related_upto(self) -> int:
+        """The newest memory that was found to be related to an older one; 0 for none."""
+        return await self._readers.run(lambda db: int(only(db, SQL["related_upto"])[0]))
+
+    unrelated = reads(_unrelated)
+
+    async def among_learned(self, ids: Sequence[int]) -> Sequence[int]:
+        """Those of the memories that are learned ones and hold, in the order given."""
+        return await self._readers.run(_among_learned, tuple(ids))
 
 
 def _among_learned(db: SqlSession, ids: tuple[int, ...]) -> tuple[int, ...]:

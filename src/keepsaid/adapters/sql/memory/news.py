@@ -6,7 +6,7 @@ import asyncio
 from typing import TypeVar
 
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors
-from keepsaid.adapters.sql.query import every, load, run
+from keepsaid.adapters.sql.query import every, load, reads, run
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.fact import DropNews, Happened, News
@@ -45,6 +45,11 @@ def _is_quiet(commit: Commit[object]) -> bool:
     return isinstance(commit, KeepVectors | DropNews)
 
 
+def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
+    """The oldest news that is kept."""
+    return tuple(News(n, of, Happened(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,)))
+
+
 class SqlNews:
     """What happened to the memories of one file and was not told yet."""
 
@@ -58,17 +63,11 @@ class SqlNews:
         """How many commits to memory ended in this process, kept or not."""
         return self._writer.changes
 
-    async def waiting(self, limit: int) -> tuple[News, ...]:
-        """The oldest news that is kept."""
-        return await self._readers.run(_waiting, limit)
+    waiting = reads(_waiting)
 
     async def told(self, until: int) -> None:
         """Keep news up to this number no longer."""
         await self._writer.apply(DropNews(until))
-
-
-def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
-    return tuple(News(n, of, Happened(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,)))
 
 
 def drop(db: SqlSession, commit: DropNews) -> int:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from keepsaid.adapters.sql.memory.rows import audience, bound, memories, statements, storable
-from keepsaid.adapters.sql.query import every, load
+from keepsaid.adapters.sql.query import every, load, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
@@ -21,6 +21,22 @@ from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 
 SQL = load("memory_people")
+
+
+def joined_with(db: SqlSession, name: str) -> tuple[str, ...]:
+    """All that are the same person, sorted, itself among them."""
+    return tuple(str(row[0]) for row in every(db, SQL["same"], (storable(name),))) or (storable(name),)
+
+
+def listed(db: SqlSession) -> tuple[Person, ...]:
+    """All persons that were joined, in the order of their ids."""
+    return tuple(_persons(every(db, SQL["everybody"])))
+
+
+def _seen(db: SqlSession, limit: int) -> tuple[Seen, ...]:
+    """The identities that something is remembered from, by their names."""
+    rows: list[tuple[Any, ...]] = every(db, SQL["seen"], {"limit": max(1, limit)})
+    return tuple(Seen(*row) for row in rows[: max(0, limit)])
 
 
 class SqlPeople:
@@ -39,17 +55,9 @@ class SqlPeople:
         """Let one be a person alone again; whether it was joined."""
         return await self._writer.apply(SplitPerson(name))
 
-    async def joined_with(self, name: str) -> tuple[str, ...]:
-        """All that are the same person, sorted, itself among them."""
-        return await self._readers.run(joined_with, name)
-
-    async def everybody(self) -> Sequence[Person]:
-        """All persons that were joined, in the order of their ids."""
-        return await self._readers.run(listed)
-
-    async def seen(self, limit: int) -> Sequence[Seen]:
-        """The identities that something is remembered from, by their names."""
-        return await self._readers.run(_seen, limit)
+    joined_with = reads(joined_with)
+    everybody = reads(listed)
+    seen = reads(_seen)
 
 
 def join(db: SqlSession, commit: JoinPeople) -> Person | None:
@@ -75,27 +83,17 @@ def split(db: SqlSession, commit: SplitPerson) -> bool:
     return bool(left)
 
 
-def joined_with(db: SqlSession, name: str) -> tuple[str, ...]:
-    """All that are the same person, sorted, itself among them."""
-    return tuple(str(row[0]) for row in every(db, SQL["same"], (storable(name),))) or (storable(name),)
-
-
-def listed(db: SqlSession) -> tuple[Person, ...]:
-    """All persons that were joined, in the order of their ids."""
-    return tuple(_persons(every(db, SQL["everybody"])))
-
-
 def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
     grouped = groupby(rows, key=lambda row: str(row[0]))
     return [Person(person, tuple(Joined(*row[1:]) for row in joined)) for person, joined in grouped]
 
 
-def _seen(db: SqlSession, limit: int) -> tuple[Seen, ...]:
-    rows: list[tuple[Any, ...]] = every(db, SQL["seen"], {"limit": max(1, limit)})
-    return tuple(Seen(*row) for row in rows[: max(0, limit)])
-
-
 MEMORY_HEARING = statements("memory_hearing")
+
+
+def _widened(db: SqlSession, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
+    """How a memory that the listener may hear was widened, the first first."""
+    return tuple(Widened(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id}))
 
 
 class SqlHearing:
@@ -113,9 +111,7 @@ class SqlHearing:
             commit = replace(commit, reason=plain.text)
         return await self._writer.apply(commit)
 
-    async def widened(self, listener: Listener, memory_id: int) -> Sequence[Widened]:
-        """How a memory that the listener may hear was widened, the first first."""
-        return await self._readers.run(_widened, listener, memory_id)
+    widened = reads(_widened)
 
 
 def widen(db: SqlSession, commit: WidenMemory) -> Widened | Refusal:
@@ -140,7 +136,3 @@ def widen(db: SqlSession, commit: WidenMemory) -> Widened | Refusal:
     db.execute(MEMORY_HEARING["note"], {**noted, "id": commit.memory_id})
     db.reindex()
     return told
-
-
-def _widened(db: SqlSession, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
-    return tuple(Widened(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id}))

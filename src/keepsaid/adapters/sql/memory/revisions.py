@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, statements_of
 from keepsaid.adapters.sql.memory.rows import bound, memories, statements, without_secrets
-from keepsaid.adapters.sql.query import every, load, only
+from keepsaid.adapters.sql.query import every, load, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.attributes import single, value_name
 from keepsaid.domain.commits import Commit
@@ -74,6 +74,14 @@ class Merge(Commit[bool]):
     at: int
 
 
+def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
+    """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
+
+    Of one that has no slot, it and those before and after it; none when it may not be heard.
+    """
+    return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
+
+
 class SqlTruth:
     """Versions of the memories; `writer` must know MEMORY_TABLE."""
 
@@ -83,12 +91,7 @@ class SqlTruth:
         self._ids = ids
         self._redactor = redactor
 
-    async def history(self, listener: Listener, memory_id: int) -> Sequence[Memory]:
-        """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
-
-        Of one that has no slot, it and those before and after it; none when it may not be heard.
-        """
-        return await self._readers.run(_history, listener, memory_id)
+    history = reads(_history)
 
     async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
         """Put a memory right; the new words stand in its slot and scope. Again by the same key it does nothing."""
@@ -120,10 +123,6 @@ class SqlTruth:
 
     def _some(self, count: int) -> tuple[int, ...]:
         return tuple(self._ids.next() for _ in range(count))
-
-
-def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
-    return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
 
 
 def pin(db: SqlSession, commit: Pin) -> bool:
@@ -215,6 +214,19 @@ _KINDS = json.dumps(sorted(LEARNABLE))
 _LOOKED_AT = 256
 
 
+def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
+    """Pairs of related memories that hold, whose newer-kept one is behind `after`, up to a limit."""
+    wanted = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
+    rows: list[tuple[Any, ...]] = every(db, MEMORY_PAIRS["undecided"], wanted)
+    found: list[Pair] = []
+    for row in rows:
+        found.extend(_pairs(row))
+        if len(found) == limit:
+            return Undecided(tuple(found), row[1] - 1)
+    upto = rows[-1][1] - 1 if len(rows) == wanted["limit"] else int(only(db, MEMORY_PAIRS["newest"])[0])
+    return Undecided(tuple(found), max(after, upto))
+
+
 class SqlPairs:
     """Pairs; `writer` must know MEMORY_TABLE."""
 
@@ -222,9 +234,7 @@ class SqlPairs:
         self._writer = writer
         self._readers = readers
 
-    async def undecided(self, after: int, limit: int) -> Undecided:
-        """Pairs of related memories that hold, whose newer-kept one is behind `after`, up to a limit."""
-        return await self._readers.run(_undecided, after, limit)
+    undecided = reads(_undecided)
 
     async def asked_since(self, at: int) -> int:
         """On how many pairs a model ruled after a time (milliseconds UTC)."""
@@ -241,18 +251,6 @@ class _Standing(NamedTuple):
     slot: bytes | None
     trust: str
     since: int
-
-
-def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
-    wanted = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
-    rows: list[tuple[Any, ...]] = every(db, MEMORY_PAIRS["undecided"], wanted)
-    found: list[Pair] = []
-    for row in rows:
-        found.extend(_pairs(row))
-        if len(found) == limit:
-            return Undecided(tuple(found), row[1] - 1)
-    upto = rows[-1][1] - 1 if len(rows) == wanted["limit"] else int(only(db, MEMORY_PAIRS["newest"])[0])
-    return Undecided(tuple(found), max(after, upto))
 
 
 def _pairs(row: tuple[Any, ...]) -> list[Pair]:

@@ -21,6 +21,7 @@ from keepsaid.adapters.sql.memory.revisions import SqlPairs, SqlTruth
 from keepsaid.adapters.sql.memory.rows import SQL, bound, memories, rows, without_secrets
 from keepsaid.adapters.sql.memory.transfer import SqlBundles
 from keepsaid.adapters.sql.memory.upkeep import SqlUpkeep
+from keepsaid.adapters.sql.query import reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.domain.learning import Learnt
@@ -28,6 +29,22 @@ from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Used
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
+
+
+def _important(db: SqlSession, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
+    """Active memories of a kind the listener may hear, the most important first, then the newest; no episodes."""
+    wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
+    return tuple(memories(db, SQL["find_important"], wanted))
+
+
+def _get(db: SqlSession, listener: Listener, memory_id: int) -> Memory | None:
+    """One memory in any state but forgotten, if the listener may hear it."""
+    return next(iter(memories(db, SQL["get"], {**bound(listener), "id": memory_id})), None)
+
+
+def _counts(db: SqlSession) -> dict[str, int]:
+    """Active memories by kind."""
+    return {str(kind): int(count) for kind, count in rows(db, "counts", {})}
 
 
 class SqlMemories:
@@ -85,9 +102,7 @@ class SqlMemories:
         ids = tuple(self._ids.next() for _ in range(len(memories) * (1 + SPARE_IDS)))
         return await self._writer.apply(Learn(ids, tuple(memories), at))
 
-    async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
-        """Active memories of a kind the listener may hear, the most important first, then the newest; no episodes."""
-        return await self._readers.run(_important, listener, kind, limit)
+    important = reads(_important)
 
     async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
         """Pairs of these memories whose vectors have a cosine above `above`."""
@@ -97,13 +112,8 @@ class SqlMemories:
         """Active memories the listener may hear, newest first; no kinds means all."""
         return await self._readers.run(_find, listener, tuple(kinds), limit)
 
-    async def get(self, listener: Listener, memory_id: int) -> Memory | None:
-        """One memory in any state but forgotten, if the listener may hear it."""
-        return await self._readers.run(_get, listener, memory_id)
-
-    async def counts(self) -> dict[str, int]:
-        """Active memories by kind."""
-        return await self._readers.run(_counts)
+    get = reads(_get)
+    counts = reads(_counts)
 
     async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
         """Those of the memories that are active or superseded and that the listener may hear, in the order given.
@@ -111,11 +121,6 @@ class SqlMemories:
         With `as_of`, only what held true at that time (milliseconds UTC).
         """
         return await self._readers.run(_fetch, listener, tuple(ids), as_of)
-
-
-def _important(db: SqlSession, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:
-    wanted = {**bound(listener), "kind": kind, "limit": max(0, limit)}
-    return tuple(memories(db, SQL["find_important"], wanted))
 
 
 def _alike(db: SqlSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
@@ -132,14 +137,6 @@ def _find(db: SqlSession, listener: Listener, kinds: tuple[Kind, ...], limit: in
     return tuple(found[: wanted["limit"]])
 
 
-def _get(db: SqlSession, listener: Listener, memory_id: int) -> Memory | None:
-    return next(iter(memories(db, SQL["get"], {**bound(listener), "id": memory_id})), None)
-
-
 def _fetch(db: SqlSession, listener: Listener, ids: tuple[int, ...], as_of: int | None) -> tuple[Memory, ...]:
     wanted = {**bound(listener), "ids": json.dumps(ids), "as_of": as_of}
     return tuple(memories(db, SQL["fetch"], wanted))
-
-
-def _counts(db: SqlSession) -> dict[str, int]:
-    return {str(kind): int(count) for kind, count in rows(db, "counts", {})}

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from keepsaid.adapters.sql.memory.rows import space_names
-from keepsaid.adapters.sql.query import every, load, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
@@ -40,6 +40,19 @@ _ARCHIVED = 1
 """So many memories of one piece are archived: taking one out of the index changes a page for each of its words."""
 
 
+def _runs(db: SqlSession) -> tuple[TaskRun, ...]:
+    """The last run of each task that ever began, in their order."""
+    found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
+    return tuple(found[task] for task in Task if task in found)
+
+
+def _holdings(db: SqlSession) -> Holdings:
+    """What memory holds."""
+    told = only(db, MEMORY_UPKEEP["counts"])
+    counts = dict(zip(map(str, told[::2]), map(int, told[1::2]), strict=True))
+    return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), counts, _runs(db))
+
+
 class SqlUpkeep:
     """Upkeep of the memories; `writer` must know how a Maintain is applied."""
 
@@ -55,17 +68,13 @@ class SqlUpkeep:
         """Cut the log of the file to nothing; False while somebody still reads it."""
         return await self._writer.apply(EmptyLog(whole=False))
 
-    async def runs(self) -> Sequence[TaskRun]:
-        """The last run of each task that ever began, in their order."""
-        return await self._readers.run(_runs)
+    runs = reads(_runs)
 
     async def outstanding(self, at: int, curve: Curve, space: VectorSpace | None) -> Outstanding:
         """What a run at a time would find to do; nothing is changed."""
         return await self._readers.run(_outstanding, Maintain(Task.FADE, at, _ALL, curve, space))
 
-    async def holdings(self) -> Holdings:
-        """What memory holds."""
-        return await self._readers.run(_holdings)
+    holdings = reads(_holdings)
 
 
 def maintain(db: SqlSession, step: Maintain) -> Stepped:
@@ -195,11 +204,6 @@ _TASKS: dict[Task, Callable[[SqlSession, Maintain, int], tuple[int, Stepped]]] =
 }
 
 
-def _runs(db: SqlSession) -> tuple[TaskRun, ...]:
-    found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
-    return tuple(found[task] for task in Task if task in found)
-
-
 def _outstanding(db: SqlSession, step: Maintain) -> Outstanding:
     fading, archived, after = 0, 0, 0
     while rows := _memories(db, after, PIECE):
@@ -213,12 +217,6 @@ def _outstanding(db: SqlSession, step: Maintain) -> Outstanding:
         Task.SPACES: sum(int(only(db, MEMORY_UPKEEP["vectors_of"], (space,))[0]) for space in _former(db, step.space)),
     }
     return Outstanding(found, archived)
-
-
-def _holdings(db: SqlSession) -> Holdings:
-    told = only(db, MEMORY_UPKEEP["counts"])
-    counts = dict(zip(map(str, told[::2]), map(int, told[1::2]), strict=True))
-    return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), counts, _runs(db))
 
 
 def _counted(db: SqlSession, statement: str) -> dict[str, int]:

@@ -9,7 +9,7 @@ from keepsaid.adapters.sql.operations import intake, rows
 from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.operations.views import SQL as VIEWS
 from keepsaid.adapters.sql.operations.views import batch_of
-from keepsaid.adapters.sql.query import every, load, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.memory import Source
 from keepsaid.domain.reply import Reply
@@ -57,32 +57,8 @@ def _shown(db: SqlSession, turns: tuple[int, ...]) -> Mapping[int, Sequence[int]
 CHRONICLE = load("chronicle")
 
 
-class SqlChronicles(SqlLanes):
-    """The operational store, read only, with every time it keeps; None for an id that names nothing."""
-
-    @property
-    def trails(self) -> SqlTrails:
-        """Where memories come from."""
-        return SqlTrails(self._readers)
-
-    async def chronicle_of_message(self, message_id: int) -> Chronicle | None:
-        """What became of a message."""
-        return await self._readers.run(_of_message, message_id)
-
-    async def chronicle_of_batch(self, batch_id: int) -> Chronicle | None:
-        """What became of a batch."""
-        return await self._readers.run(_of_batch, batch_id)
-
-    async def chronicle_of_turn(self, turn_id: int) -> Chronicle | None:
-        """What became of the batch a turn answers."""
-        return await self._readers.run(_of_turn, turn_id)
-
-    async def decided(self, since: int, before: int, limit: int) -> Sequence[Decided]:
-        """Messages received at or after `since` with ids below `before`, newest first, each with its verdict."""
-        return await self._readers.run(_decided, since, before, limit)
-
-
 def _of_message(db: SqlSession, message_id: int) -> Chronicle | None:
+    """What became of a message."""
     row = one(db, rows.SQL["message"], (message_id,))
     if row is None:
         return None
@@ -94,12 +70,8 @@ def _of_message(db: SqlSession, message_id: int) -> Chronicle | None:
     return Chronicle((rows.message(row),), due_at=due_at, redeliveries=intake.redeliveries(db, [message_id]))
 
 
-def _of_turn(db: SqlSession, turn_id: int) -> Chronicle | None:
-    row = one(db, CHRONICLE["batch_of_turn"], (turn_id,))
-    return None if row is None else _of_batch(db, row[0])
-
-
 def _of_batch(db: SqlSession, batch_id: int) -> Chronicle | None:
+    """What became of a batch."""
     row = one(db, CHRONICLE["known_batch"], (batch_id,))
     if row is None:
         return None
@@ -128,6 +100,32 @@ def _of_batch(db: SqlSession, batch_id: int) -> Chronicle | None:
     )
 
 
+def _of_turn(db: SqlSession, turn_id: int) -> Chronicle | None:
+    """What became of the batch a turn answers."""
+    row = one(db, CHRONICLE["batch_of_turn"], (turn_id,))
+    return None if row is None else _of_batch(db, row[0])
+
+
+def _decided(db: SqlSession, since: int, before: int, limit: int) -> Sequence[Decided]:
+    """Messages received at or after `since` with ids below `before`, newest first, each with its verdict."""
+    found = every(db, CHRONICLE["decided"], (since, before, limit))
+    return [_judged(*row) for row in found]
+
+
+class SqlChronicles(SqlLanes):
+    """The operational store, read only, with every time it keeps; None for an id that names nothing."""
+
+    @property
+    def trails(self) -> SqlTrails:
+        """Where memories come from."""
+        return SqlTrails(self._readers)
+
+    chronicle_of_message = reads(_of_message)
+    chronicle_of_batch = reads(_of_batch)
+    chronicle_of_turn = reads(_of_turn)
+    decided = reads(_decided)
+
+
 def _turn(db: SqlSession, turn_id: int, *columns: Any) -> TurnLife:
     state, reason, model, tokens_in, tokens_out, cost, started_at, ended_at = columns
     steps = tuple(_step(*step) for step in every(db, CHRONICLE["steps"], (turn_id,)))
@@ -144,11 +142,6 @@ def _reply(db: SqlSession, reply: Reply) -> ReplyLife:
     next_at, ended_at, provider_id = only(db, CHRONICLE["reply"], (reply.id,))
     moves = tuple(ReplyMove(*move) for move in every(db, CHRONICLE["moves"], (reply.id,)))
     return ReplyLife(reply, next_at, ended_at, provider_id, moves)
-
-
-def _decided(db: SqlSession, since: int, before: int, limit: int) -> Sequence[Decided]:
-    found = every(db, CHRONICLE["decided"], (since, before, limit))
-    return [_judged(*row) for row in found]
 
 
 def _judged(*columns: Any) -> Decided:

@@ -11,13 +11,12 @@ from keepsaid.adapters.sql.operations.forgetting import SQL, wanted_of
 from keepsaid.adapters.sql.operations.forgetting_names import work_made, work_named
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.views import SQL as VIEWS
-from keepsaid.adapters.sql.query import every, one, only
+from keepsaid.adapters.sql.query import every, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.domain.forgetting import (
     Forgetting,
     Held,
-    Wanted,
     Wish,
     Work,
     message_name,
@@ -29,6 +28,12 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Origin, Trust
+
+
+def _one(db: SqlSession, number: int) -> Forgetting | None:
+    """One request."""
+    row = one(db, SQL["row"], (number,))
+    return None if row is None else _forgetting(row)
 
 
 class SqlForgettings:
@@ -50,13 +55,8 @@ class SqlForgettings:
         """Requests that kept something aside, those that end first."""
         return await self._readers.run(lambda db: [_forgetting(row) for row in every(db, SQL["undoable"])])
 
-    async def one(self, number: int) -> Forgetting | None:
-        """One request."""
-        return await self._readers.run(_one, number)
-
-    async def wanted(self, number: int) -> Wanted:
-        """What a request is about; nothing once it is scrubbed."""
-        return await self._readers.run(wanted_of, number)
+    one = reads(_one)
+    wanted = reads(wanted_of)
 
     async def tombstones(self) -> tuple[bytes, ...]:
         """Every tombstone."""
@@ -67,6 +67,26 @@ class SqlForgettings:
         return await self._readers.run(_revived, frozenset(hashes), self._tombs)
 
 
+def _messages(db: SqlSession, wish: Wish) -> tuple[int, ...]:
+    """The messages that a wish names, without those that are forgotten already."""
+    found = dict.fromkeys(wish.messages)
+    if wish.conversation:
+        for (lane_id,) in every(db, SQL["lanes_of_conversation"], (wish.conversation,)):
+            found |= dict.fromkeys(row[0] for row in every(db, SQL["messages_of_lane"], (lane_id,)))
+            found |= dict.fromkeys(_named(every(db, SQL["refs_of_lane"], (lane_id,))))
+    if wish.person or wish.text:
+        wanted = wish.text.casefold()
+        for message_id, channel, account, sender, trust, text in every(db, SQL["all_messages"]):
+            origin = Origin(channel, account, "", sender, trust=Trust(trust))
+            by_person = bool(wish.persons) and (person_of(origin) in wish.persons or sender == wish.person)
+            if by_person or (wanted and wanted in text.casefold()):
+                found[message_id] = None
+    if wish.text:
+        said = every(db, SQL["all_said"])
+        found |= dict.fromkeys(_named([row for row in said if wish.text.casefold() in row[1].casefold()]))
+    return tuple(found)
+
+
 class SqlReach:
     """Everything that a wish reaches; read only."""
 
@@ -74,13 +94,8 @@ class SqlReach:
         self._readers = readers
         self._tombs = tombs
 
-    async def messages(self, wish: Wish) -> tuple[int, ...]:
-        """The messages that a wish names, without those that are forgotten already."""
-        return await self._readers.run(_messages, wish)
-
-    async def work(self, wish: Wish) -> Work:
-        """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
-        return await self._readers.run(work_named, wish)
+    messages = reads(_messages)
+    work = reads(work_named)
 
     async def made(self, messages: Sequence[int], turns: Sequence[int]) -> Work:
         """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
@@ -123,30 +138,6 @@ def _forgetting(row: Row) -> Forgetting:
     number, state, how, by, requested_at, changed_at, counts, until = row
     told = tuple(sorted(json.loads(counts).items()))
     return Forgetting(number, state, how, by, requested_at, changed_at, told, until)
-
-
-def _one(db: SqlSession, number: int) -> Forgetting | None:
-    row = one(db, SQL["row"], (number,))
-    return None if row is None else _forgetting(row)
-
-
-def _messages(db: SqlSession, wish: Wish) -> tuple[int, ...]:
-    found = dict.fromkeys(wish.messages)
-    if wish.conversation:
-        for (lane_id,) in every(db, SQL["lanes_of_conversation"], (wish.conversation,)):
-            found |= dict.fromkeys(row[0] for row in every(db, SQL["messages_of_lane"], (lane_id,)))
-            found |= dict.fromkeys(_named(every(db, SQL["refs_of_lane"], (lane_id,))))
-    if wish.person or wish.text:
-        wanted = wish.text.casefold()
-        for message_id, channel, account, sender, trust, text in every(db, SQL["all_messages"]):
-            origin = Origin(channel, account, "", sender, trust=Trust(trust))
-            by_person = bool(wish.persons) and (person_of(origin) in wish.persons or sender == wish.person)
-            if by_person or (wanted and wanted in text.casefold()):
-                found[message_id] = None
-    if wish.text:
-        said = every(db, SQL["all_said"])
-        found |= dict.fromkeys(_named([row for row in said if wish.text.casefold() in row[1].casefold()]))
-    return tuple(found)
 
 
 def _named(rows: Iterable[Row]) -> Iterator[int]:

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only, run
+from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only, reads, run
 from keepsaid.adapters.sql.seal import seal_of
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.commits import Prune, Received, Tell
@@ -219,6 +219,7 @@ def _events(db: SqlSession, after: int, limit: int) -> list[Event]:
 
 
 def _latest(db: SqlSession, limit: int) -> list[Event]:
+    """The newest events, oldest first."""
     return list(_told(reversed(every(db, SQL["newest_lines"], (limit,)))))[-limit:]
 
 
@@ -227,11 +228,13 @@ def _told(rows: Iterable[Row]) -> Iterable[Event]:
 
 
 def _happened(db: SqlSession, topic: str, correlation_id: str, after: int) -> Event | None:
+    """The first event of a topic about something."""
     row = one(db, SQL["happened"], (correlation_id, topic, after // EACH))
     return None if row is None else next(events_of(Line(*row)))
 
 
 def _subscribers(db: SqlSession) -> list[SubscriberLine]:
+    """Who is told of what."""
     return [
         SubscriberLine(name, tuple(json.loads(topics)), *counts)
         for name, topics, *counts in every(db, SQL["subscribers"])
@@ -239,10 +242,12 @@ def _subscribers(db: SqlSession) -> list[SubscriberLine]:
 
 
 def _deliveries_seen(db: SqlSession, states: Sequence[str], subscriber: str, limit: int) -> list[DeliveryLine]:
+    """Deliveries in some states."""
     return [DeliveryLine(*row) for row in every(db, SQL["deliveries"], (json.dumps(list(states)), subscriber, limit))]
 
 
-def _next_due(db: SqlSession, subscriber: str, after: int) -> int | None:
+def _next_due(db: SqlSession, subscriber: str, after: int = -1) -> int | None:
+    """When the next attempt is due after a time."""
     due: int | None = only(db, SQL["next_due"], (subscriber, after))[0]
     return due
 
@@ -254,26 +259,9 @@ class SqlJournal:
         self.hint = hint
         self._readers = readers
 
-    async def events(self, after: int, limit: int) -> Sequence[Event]:
-        """Up to so many lines' events above an id, oldest first."""
-        return await self._readers.run(_events, after, limit)
-
-    async def latest(self, limit: int) -> Sequence[Event]:
-        """The newest events, oldest first."""
-        return await self._readers.run(_latest, limit)
-
-    async def happened(self, topic: str, correlation_id: str, after: int) -> Event | None:
-        """The first event of a topic about something."""
-        return await self._readers.run(_happened, topic, correlation_id, after)
-
-    async def subscribers(self) -> Sequence[SubscriberLine]:
-        """Who is told of what."""
-        return await self._readers.run(_subscribers)
-
-    async def deliveries(self, states: Sequence[str], subscriber: str, limit: int) -> Sequence[DeliveryLine]:
-        """Deliveries in some states."""
-        return await self._readers.run(_deliveries_seen, states, subscriber, limit)
-
-    async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:
-        """When the next attempt is due after a time."""
-        return await self._readers.run(_next_due, subscriber, after)
+    events = reads(_events)
+    latest = reads(_latest)
+    happened = reads(_happened)
+    subscribers = reads(_subscribers)
+    deliveries = reads(_deliveries_seen)
+    next_delivery = reads(_next_due)

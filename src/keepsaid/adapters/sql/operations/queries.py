@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import (
     collection,
@@ -17,15 +16,9 @@ from keepsaid.adapters.sql.operations.schedule_view import SqlSchedules
 from keepsaid.adapters.sql.operations.session_views import SqlCollections, SqlContexts, SqlSessions
 from keepsaid.adapters.sql.operations.task_view import SqlTasks
 from keepsaid.adapters.sql.operations.views import SqlLaneList
+from keepsaid.adapters.sql.query import reads
 from keepsaid.adapters.sql.session import SqlReaders
 from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.domain.batch import Due, Group
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.redaction import Mark
-from keepsaid.domain.reply import Reply
-from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.turn import Claimed, Lease
-from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story, TurnStory
 
 
 class SqlBuffer:
@@ -36,53 +29,18 @@ class SqlBuffer:
         self._tombs = tombs
         self._told = asyncio.Event()
 
-    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
-        """Lanes whose window has closed by `at`."""
-        return await self._readers.run(views.due, at, limit)
-
-    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
-        """What waits in these lanes."""
-        return await self._readers.run(views.waiting, lanes)
-
-    async def next_due(self) -> int | None:
-        """When the next window closes."""
-        return await self._readers.run(views.next_due)
-
-    async def next_trial(self) -> int | None:
-        """Return the age of the process at which a trial may begin."""
-        return await self._readers.run(views.next_trial)
-
-    async def story(self, message_id: int) -> Story | None:
-        """One message and what became of it."""
-        return await self._readers.run(views.story, message_id)
-
-    async def find(self, wanted: MessageFilter) -> Sequence[Story]:
-        """Messages, newest first."""
-        return await self._readers.run(views.find, wanted)
-
-    async def overview(self) -> Overview:
-        """Counts for `status`."""
-        return await self._readers.run(views.overview)
-
-    async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
-        """Batches whose episodes may not be in memory yet."""
-        return await self._readers.run(views.episode_work, limit, conversation)
-
-    async def marks(self, message_id: int) -> tuple[Mark, ...]:
-        """Where a message's text holds secrets."""
-        return await self._readers.run(collection.marks, message_id)
-
-    async def backlog(self) -> Backlog:
-        """What waits."""
-        return await self._readers.run(pruning.backlog)
-
-    async def prune_history(self) -> PruneHistory:
-        """The runs of the pruner."""
-        return await self._readers.run(pruning.history)
-
-    async def prunable(self, messages_before: int, records_before: int) -> Prunable:
-        """What a run of the pruner would remove."""
-        return await self._readers.run(pruning.prunable, messages_before, records_before)
+    due = reads(views.due)
+    waiting = reads(views.waiting)
+    next_due = reads(views.next_due)
+    next_trial = reads(views.next_trial)
+    story = reads(views.story)
+    find = reads(views.find)
+    overview = reads(views.overview)
+    episode_work = reads(views.episode_work)
+    marks = reads(collection.marks)
+    backlog = reads(pruning.backlog)
+    prune_history = reads(pruning.history)
+    prunable = reads(pruning.prunable)
 
 
 class SqlLanes(
@@ -121,30 +79,10 @@ class SqlLanes(
         """What comes at a time."""
         return SqlSchedules(self._readers)
 
-    async def claimed(self, lease: Lease) -> Claimed | None:
-        """What a lease is for."""
-        return await self._readers.run(views.claimed, lease)
-
-    async def turn(self, turn_id: int) -> TurnStory | None:
-        """One turn."""
-        return await self._readers.run(views.turn, turn_id)
-
-    async def last_turn(self, lane: Lane | None) -> int | None:
-        """The newest settled turn."""
-        return await self._readers.run(views.last_turn, lane)
-
-    async def next_ready(self) -> int | None:
-        """When the next queued batch may be claimed."""
-        return await self._readers.run(views.next_ready)
-
-    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
-        """Replies nobody has pulled yet."""
-        return await self._readers.run(views.unseen, channel, conversation)
-
-    async def last_id(self) -> int:
-        """The largest id of all messages, batches, replies and tasks."""
-        return await self._readers.run(views.last_id)
-
-    async def next_send(self, channels: tuple[str, ...]) -> int | None:
-        """When the next reply may be pushed."""
-        return await self._readers.run(views.next_send, channels)
+    claimed = reads(views.claimed)
+    turn = reads(views.turn)
+    last_turn = reads(views.last_turn)
+    next_ready = reads(views.next_ready)
+    unseen = reads(views.unseen)
+    last_id = reads(views.last_id)
+    next_send = reads(views.next_send)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner
 from keepsaid.adapters.sql.operations.routing import lane_id_of
-from keepsaid.adapters.sql.query import every, load, one
+from keepsaid.adapters.sql.query import every, load, one, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.commits import Judge
 from keepsaid.domain.lane import Lane
@@ -36,19 +36,18 @@ def notify(db: SqlSession, commit: NotifyOwner) -> bool:
     return True
 
 
+def _read(db: SqlSession, name: str, at: int) -> str:
+    """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
+    row = one(db, SQL["read"], (name, at))
+    return "" if row is None else str(row[0])
+
+
 class SqlNotes:
     """Notes, read only."""
 
     _readers: SqlReaders
 
-    async def note(self, name: str, at: int) -> str:
-        """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
-        return await self._readers.run(_read, name, at)
-
-
-def _read(db: SqlSession, name: str, at: int) -> str:
-    row = one(db, SQL["read"], (name, at))
-    return "" if row is None else str(row[0])
+    note = reads(_read)
 
 
 RECEIPTS = load("receipts")
@@ -85,35 +84,14 @@ def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 
-class SqlReceipts:
-    """Receipts, read only."""
-
-    def __init__(self, readers: SqlReaders) -> None:
-        self._readers = readers
-
-    async def reminded(self, lane: Lane) -> Reminded | None:
-        """The newest of the lane's last twenty turns that was shown any memory."""
-        return await self._readers.run(_reminded, lane)
-
-    async def uses(self, memory_id: int, turns: int) -> Sequence[Use]:
-        """The turns a memory was shown to or, of the newest, left out of."""
-        return await self._readers.run(_uses, memory_id, turns)
-
-    async def wrong(self, lane: Lane) -> Sequence[Feedback]:
-        """What was said to be wrong for turns of a lane and still stands, newest first."""
-        return await self._readers.run(_wrong, lane)
-
-    async def feedback(self, memory_id: int) -> Sequence[Feedback]:
-        """What people said of a memory, newest first."""
-        return await self._readers.run(_all_feedback, memory_id)
-
-
 def _reminded(db: SqlSession, lane: Lane) -> Reminded | None:
+    """The newest of the lane's last twenty turns that was shown any memory."""
     shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
     return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
 def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
+    """The turns a memory was shown to or, of the newest, left out of."""
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
         found[turn_id] = Use(turn_id, Lane(*lane), at, How(how), candidate_in(rows.trace(db, turn_id), memory_id))
@@ -132,11 +110,25 @@ def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
 
 
 def _wrong(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
+    """What was said to be wrong for turns of a lane and still stands, newest first."""
     return [_feedback(said) for said in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
 def _all_feedback(db: SqlSession, memory_id: int) -> Sequence[Feedback]:
+    """What people said of a memory, newest first."""
     return [_feedback(row) for row in every(db, RECEIPTS["feedback"], (memory_id,))]
+
+
+class SqlReceipts:
+    """Receipts, read only."""
+
+    def __init__(self, readers: SqlReaders) -> None:
+        self._readers = readers
+
+    reminded = reads(_reminded)
+    uses = reads(_uses)
+    wrong = reads(_wrong)
+    feedback = reads(_all_feedback)
 
 
 def _feedback(row: Row) -> Feedback:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.query import every, load, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
@@ -51,43 +51,52 @@ def content_of(new: NewSchedule) -> tuple[object, ...]:
 SQL = load("schedules")
 
 
-def _due(db: SqlSession, at: int, limit: int, once: bool) -> list[Schedule]:
+def _due(db: SqlSession, at: int, limit: int, *, once: bool = True) -> list[Schedule]:
+    """Active schedules whose time has come."""
     return [schedule_of(row) for row in every(db, SQL["due"], (at, limit, once))]
 
 
 def _next_due(db: SqlSession) -> int | None:
+    """When the next comes, or a run may begin."""
     due: int | None = only(db, SQL["next_due"])[0]
     return due
 
 
 def _ready(db: SqlSession, at: int, limit: int, errands: int) -> list[tuple[Run, Schedule]]:
+    """Runs that may begin."""
     rows = [*every(db, SQL["ready"], (at, 0, limit)), *every(db, SQL["ready"], (at, 1, errands))]
     runs = [run_of(row) for row in rows]
     return [(run, schedule_of(only(db, SQL["one"], (run.schedule_id,)))) for run in runs]
 
 
 def _heard(db: SqlSession, limit: int) -> list[Heard]:
+    """Runs whose output can be settled further."""
     return [heard for row in every(db, SQL["heard"], (limit,)) if verdict_on(heard := Heard(*row))[0]]
 
 
 def _worked(db: SqlSession, limit: int) -> list[Run]:
+    """Runs whose task has ended."""
     return [run_of(row) for row in every(db, SQL["worked"], (limit,))]
 
 
 def _schedule(db: SqlSession, schedule_id: int) -> Schedule | None:
+    """One schedule."""
     row = one(db, SQL["one"], (schedule_id,))
     return None if row is None else schedule_of(row)
 
 
 def _schedules(db: SqlSession, states: Sequence[str], after: int, limit: int) -> list[Schedule]:
+    """Schedules in these states."""
     return [schedule_of(row) for row in every(db, SQL["list"], (json.dumps(list(states)), after, limit))]
 
 
 def _runs(db: SqlSession, schedule_id: int, limit: int) -> list[Run]:
+    """The runs of a schedule, latest first."""
     return [run_of(row) for row in every(db, SQL["runs"], (schedule_id, limit))]
 
 
 def _latest(db: SqlSession) -> int | None:
+    """The latest time at which a run was made."""
     latest: int | None = only(db, SQL["latest"])[0]
     return latest
 
@@ -98,38 +107,12 @@ class SqlSchedules:
     def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
-    async def due(self, at: int, limit: int, *, once: bool = True) -> Sequence[Schedule]:
-        """Active schedules whose time has come."""
-        return await self._readers.run(_due, at, limit, once)
-
-    async def next_due(self) -> int | None:
-        """When the next comes, or a run may begin."""
-        return await self._readers.run(_next_due)
-
-    async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[Run, Schedule]]:
-        """Runs that may begin."""
-        return await self._readers.run(_ready, at, limit, errands)
-
-    async def heard(self, limit: int) -> Sequence[Heard]:
-        """Runs whose output can be settled further."""
-        return await self._readers.run(_heard, limit)
-
-    async def worked(self, limit: int) -> Sequence[Run]:
-        """Runs whose task has ended."""
-        return await self._readers.run(_worked, limit)
-
-    async def schedule(self, schedule_id: int) -> Schedule | None:
-        """One schedule."""
-        return await self._readers.run(_schedule, schedule_id)
-
-    async def schedules(self, states: Sequence[str], after: int, limit: int) -> Sequence[Schedule]:
-        """Schedules in these states."""
-        return await self._readers.run(_schedules, states, after, limit)
-
-    async def runs(self, schedule_id: int, limit: int) -> Sequence[Run]:
-        """The runs of a schedule, latest first."""
-        return await self._readers.run(_runs, schedule_id, limit)
-
-    async def latest(self) -> int | None:
-        """The latest time at which a run was made."""
-        return await self._readers.run(_latest)
+    due = reads(_due)
+    next_due = reads(_next_due)
+    ready = reads(_ready)
+    heard = reads(_heard)
+    worked = reads(_worked)
+    schedule = reads(_schedule)
+    schedules = reads(_schedules)
+    runs = reads(_runs)
+    latest = reads(_latest)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.steps import staged
 from keepsaid.adapters.sql.operations.task_rows import SQL, task_of, task_or_none, tasks_of
-from keepsaid.adapters.sql.query import every, one, only
+from keepsaid.adapters.sql.query import every, one, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM
@@ -25,6 +24,7 @@ _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
 def _story(db: SqlSession, task_id: int) -> TaskStory | None:
+    """One task."""
     task = task_or_none(db, task_id)
     if task is None:
         return None
@@ -40,22 +40,26 @@ def _steps(db: SqlSession, task_id: int) -> tuple[Step, ...]:
 
 
 def _find(db: SqlSession, wanted: TaskFilter) -> list[Task]:
+    """Tasks, newest first."""
     lane_id = None if wanted.lane is None else lane_id_of(db, wanted.lane) or 0
     bound = (wanted.state, wanted.key, lane_id, wanted.limit)
     return [task_of(row) for row in every(db, SQL["find"], bound)]
 
 
 def _next_ready(db: SqlSession, kind: TaskKind) -> int | None:
+    """When the next pending task may be claimed."""
     row = one(db, SQL["next_ready"], (str(kind),))
     return None if row is None else row[0]
 
 
 def _next_expiry(db: SqlSession) -> int | None:
+    """When the next task that waits for a person may wait no longer."""
     row = one(db, SQL["next_expiry"])
     return None if row is None else row[0]
 
 
 def _results(db: SqlSession, limit: int) -> list[TaskWork]:
+    """Results that memory does not have yet."""
     found = [row[0] for row in every(db, SQL["unremembered"], (limit,))]
     return [
         TaskWork(
@@ -79,11 +83,13 @@ def _wishes(db: SqlSession, task: Task) -> Wishes | None:
 
 
 def _beside(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
+    """What turns of a lane made and that has not ended."""
     lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else [task_of(row) for row in every(db, SQL["beside"], (lane_id, limit))]
 
 
 def _untold(db: SqlSession, limit: int) -> list[Untold]:
+    """What lanes are to be told of."""
     lanes: dict[int, list[int]] = {}
     for task_id, lane_id in every(db, SQL["untold"], (limit,)):
         lanes.setdefault(lane_id, []).append(task_id)
@@ -104,30 +110,10 @@ class SqlTasks:
     def __init__(self, readers: SqlReaders) -> None:
         self._readers = readers
 
-    async def task(self, task_id: int) -> TaskStory | None:
-        """One task."""
-        return await self._readers.run(_story, task_id)
-
-    async def find(self, wanted: TaskFilter) -> Sequence[Task]:
-        """Tasks, newest first."""
-        return await self._readers.run(_find, wanted)
-
-    async def next_ready(self, kind: TaskKind) -> int | None:
-        """When the next pending task may be claimed."""
-        return await self._readers.run(_next_ready, kind)
-
-    async def next_expiry(self) -> int | None:
-        """When the next task that waits for a person may wait no longer."""
-        return await self._readers.run(_next_expiry)
-
-    async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
-        """What turns of a lane made and that has not ended."""
-        return await self._readers.run(_beside, lane, limit)
-
-    async def untold(self, limit: int) -> Sequence[Untold]:
-        """What lanes are to be told of."""
-        return await self._readers.run(_untold, limit)
-
-    async def results(self, limit: int) -> Sequence[TaskWork]:
-        """Results that memory does not have yet."""
-        return await self._readers.run(_results, limit)
+    task = reads(_story)
+    find = reads(_find)
+    next_ready = reads(_next_ready)
+    next_expiry = reads(_next_expiry)
+    beside = reads(_beside)
+    untold = reads(_untold)
+    results = reads(_results)

@@ -15,7 +15,7 @@ from keepsaid.adapters.sql.operations.leases import SQL as CLAIMS
 from keepsaid.adapters.sql.operations.receipts import feedback_of_turn
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.session_views import surroundings
-from keepsaid.adapters.sql.query import every, load, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.batch import Batch, Due, Group, shared
 from keepsaid.domain.lane import Lane
@@ -135,7 +135,7 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
     return {name: n for name, n in counts.items() if n}
 
 
-def episode_work(db: SqlSession, limit: int, conversation: str | None) -> Sequence[EpisodeWork]:
+def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
     """Batches whose episodes may not be in memory yet."""
     work = []
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
@@ -231,37 +231,32 @@ def next_send(db: SqlSession, channels: tuple[str, ...]) -> int | None:
 LANE_LIST = load("lane_list")
 
 
+def _lanes(db: SqlSession, limit: int) -> Sequence[LaneLine]:
+    """Lanes, those first where somebody spoke last."""
+    return [_read(row) for row in every(db, LANE_LIST["lanes"], (limit,))]
+
+
+def _line(db: SqlSession, lane: Lane) -> LaneLine | None:
+    """One lane as it is listed."""
+    row = one(db, LANE_LIST["line"], lane)
+    return None if row is None else _read(row)
+
+
+def _summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
+    """Every version of a lane's summary, newest first."""
+    lane_id = lane_id_of(db, lane)
+    return [] if lane_id is None else [summary_of(row) for row in every(db, LANE_LIST["versions"], (lane_id,))]
+
+
 class SqlLaneList:
     """Lanes and their summaries, read only."""
 
     _readers: SqlReaders
 
-    async def lanes(self, limit: int) -> Sequence[LaneLine]:
-        """Lanes, those first where somebody spoke last."""
-        return await self._readers.run(_lanes, limit)
-
-    async def line(self, lane: Lane) -> LaneLine | None:
-        """One lane as it is listed."""
-        return await self._readers.run(_line, lane)
-
-    async def summaries(self, lane: Lane) -> Sequence[Summary]:
-        """Every version of a lane's summary, newest first."""
-        return await self._readers.run(_summaries, lane)
-
-
-def _lanes(db: SqlSession, limit: int) -> Sequence[LaneLine]:
-    return [_read(row) for row in every(db, LANE_LIST["lanes"], (limit,))]
-
-
-def _line(db: SqlSession, lane: Lane) -> LaneLine | None:
-    row = one(db, LANE_LIST["line"], lane)
-    return None if row is None else _read(row)
+    lanes = reads(_lanes)
+    line = reads(_line)
+    summaries = reads(_summaries)
 
 
 def _read(row: Row) -> LaneLine:
     return LaneLine(Lane(*row[:4]), *row[4:])
-
-
-def _summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
-    lane_id = lane_id_of(db, lane)
-    return [] if lane_id is None else [summary_of(row) for row in every(db, LANE_LIST["versions"], (lane_id,))]
