@@ -13,7 +13,8 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.bundle import RECORDS_MAX, Record
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.interfaces.importing import Here, Wanted, imported
+from keepsaid.interfaces.transfer import import_shape
+from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories
 from keepsaid.testing.contracts.bundles import rich, told
 from keepsaid.testing.contracts.learning import said
 from keepsaid.testing.crash.fork import Nursery
@@ -40,7 +41,9 @@ async def made(folder: Path) -> tuple[Path, list[Record]]:
 
 async def again(instance: Instance, file: Path) -> dict[str, int]:
     """Import it once more; how many of everything were new."""
-    done = await imported(Wanted(file), Here(instance), instance.redactor, time.time_ns() // 1_000_000)
+    asked, memory = ImportRequest(file), LocalMemory(instance.memories, instance.clock)
+    report = await import_memories(asked, memory, instance.redactor, time.time_ns() // 1_000_000)
+    done = import_shape(report, asked, dry_run=False)
     return {what: counts["new"] for what, counts in done["counts"].items()}
 
 

@@ -10,8 +10,8 @@ from tests.property.scope_world import OWNER, PEOPLE, Ear, Known, World
 
 from keepsaid.domain.bundle import Edge, Entry, Record, Tombstone
 from keepsaid.domain.people import Person
-from keepsaid.interfaces.exporting import listeners_of
 from keepsaid.ports.memory_store import BundleContents
+from keepsaid.services.exporting import listeners_of
 
 READS, SEEDS = 120, (1,)
 

@@ -14,9 +14,10 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.domain.bundle import Entry, Record, Verdict
 from keepsaid.domain.bundle_lines import line_of
-from keepsaid.interfaces.bundle_file import FORMAT, KIND, write_lines
-from keepsaid.interfaces.importing import Here, Wanted, became, imported, would_import
+from keepsaid.interfaces.transfer import import_shape
 from keepsaid.ports.memory_store import BundleContents
+from keepsaid.services.bundle_file import FORMAT, KIND, write_lines
+from keepsaid.services.importing import ImportRequest, LocalMemory, became, import_memories, preview_import
 from keepsaid.testing.contracts.memories import AUDIT
 
 NOW = 1_000
@@ -35,7 +36,7 @@ class Numbers:
         raise AssertionError("nothing was made before")
 
 
-class Place(Here):
+class Place(LocalMemory):
     """A store as an import meets it, without a runtime around it."""
 
     def __init__(self, store: SqliteMemories) -> None:
@@ -101,8 +102,8 @@ def written(file: Path, records: Sequence[object], **header: object) -> Path:
 async def take_in(store: SqliteMemories | Place, file: Path, *, dry_run: bool = False, **how: Any) -> dict[str, Any]:
     """Import a file; what became of it."""
     place = store if isinstance(store, Place) else Place(store)
-    work = would_import if dry_run else imported
-    return await work(Wanted(file, **how), place, PatternRedactor(), NOW)
+    work, asked = preview_import if dry_run else import_memories, ImportRequest(file, **how)
+    return import_shape(await work(asked, place, PatternRedactor(), NOW), asked, dry_run=dry_run)
 
 
 def outcomes(told: dict[str, Any], what: str = "memories") -> tuple[int, ...]:

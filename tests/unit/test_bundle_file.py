@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.interfaces.bundle_file import placed
-from keepsaid.interfaces.partials import NAMED
+from keepsaid.services.bundle_file import NAMED, placed
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from keepsaid.interfaces.bundle_file import placed
+from keepsaid.services.bundle_file import placed
 with placed(Path(sys.argv[1]), force=True) as out:
     out.write(b"what was said")
     out.flush()

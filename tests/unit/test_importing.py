@@ -12,7 +12,7 @@ from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.memory import OWNER, Kind, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
-from keepsaid.interfaces.bundle_file import LINE_BYTES_MAX
+from keepsaid.services.bundle_file import LINE_BYTES_MAX
 from keepsaid.testing.contracts.learning import lives, said
 from keepsaid.testing.contracts.memories import AUDIT, HERE, episode
 from keepsaid.testing.contracts.people import ANN, BEN

@@ -14,7 +14,6 @@ from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, conversation_scope, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.people import identity_in
-from keepsaid.interfaces import people
 
 ANN, BEN = "http:default:ann", "library:default:ben"
 ROOM = Lane("http", "default", "room", lane_key("room"))
@@ -49,9 +48,9 @@ async def test_what_one_identity_told_comes_to_mind_for_the_other_while_they_are
         await instance.start()
         assert BOILER not in await asked(instance, BEN, QUESTION)
         assert BOILER in await asked(instance, ANN, QUESTION)
-        await people.join(instance, (ANN, BEN))
+        await instance.services.people.join((ANN, BEN))
         assert BOILER in await asked(instance, BEN, f"once more: {QUESTION}")
-        await people.split(instance, BEN)
+        await instance.services.people.split(BEN)
         assert BOILER not in await asked(instance, BEN, f"and again: {QUESTION}")
         seen = await instance.memories.people.seen(9)
         assert [(one.name, one.called) for one in seen] == [(ANN, "Ann"), (BEN, "Ann")]

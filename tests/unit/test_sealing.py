@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.operations.rows import WITHHELD
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.sealing import keep_sealed, seal_all, sealed_tables, unsealed
+from keepsaid.adapters.sqlite.sealing import keep_sealed, register, seal_all, sealed_tables, unsealed
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import TakeReplies
 from keepsaid.domain.lane import Lane
@@ -54,6 +54,7 @@ def tables(part: str) -> list[str]:
     """The tables of a part that have checksums."""
     with closing(SqliteSession(":memory:")) as db:
         db.create_scalar_function("buried", lambda *_: None)
+        register(db)
         migrate(db, Path(":memory:"), part)
         return sorted(sealed_tables(db))
 

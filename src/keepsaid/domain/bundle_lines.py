@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from keepsaid.domain.bundle import Edge, Entry, Link, Named, Record, Said, Tombstone, scope_fault
 from keepsaid.domain.graph import Relation, name_words
-from keepsaid.domain.ids import MAX_ID, read, show
+from keepsaid.domain.ids import MAX_ID, is_time, read, show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, is_time
+from keepsaid.domain.memory import Kind, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Joined, Person
 from keepsaid.domain.visibility import Widened

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from keepsaid.domain.forgetting import words_in
 from keepsaid.domain.graph import Relation
+from keepsaid.domain.ids import is_time
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import IMPORTANCE, Kind, is_time
+from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.turn import Usage
 
 LEARNT = frozenset(IMPORTANCE)

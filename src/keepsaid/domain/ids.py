@@ -63,3 +63,19 @@ def moment(text: str, *, ends: bool = False) -> int:
         raise ValueError("a day such as 2026-05-04 or a time such as 2026-05-04T18:00") from None
     begins = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
     return begins + _DAY_MS - 1 if ends and len(given) <= _DAY_CHARS else begins
+
+
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The first and the last millisecond of the calendar: years 1 to 9999."""
+
+
+def is_time(ms: int) -> bool:
+    """Whether a number of milliseconds UTC is a time that a date can be written for."""
+    return _EARLIEST_MS <= ms <= _LATEST_MS
+
+
+def when(ms: int | None) -> str | None:
+    """A time as RFC 3339, UTC, milliseconds; None for none, and for what no calendar holds."""
+    if ms is None or not is_time(ms):
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -55,15 +55,6 @@ class PinnedOrder(StrEnum):
 LANE_BOUND = frozenset({Kind.EPISODE, Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE})
 """Kinds that are heard in another lane on explicit reference only."""
 
-_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The first and the last millisecond of the calendar: years 1 to 9999."""
-
-
-def is_time(ms: int) -> bool:
-    """Whether a number of milliseconds UTC is a time that a date can be written for."""
-    return _EARLIEST_MS <= ms <= _LATEST_MS
-
-
 OWNER = "owner"
 """The person who owns this instance, in scopes."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.ids import show
+from keepsaid.domain.ids import show, when
 from keepsaid.domain.message import Message
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
-from keepsaid.interfaces.shapes import Shape, batch_shape, reply_shape, when
+from keepsaid.interfaces.shapes import Shape, batch_shape, reply_shape
 
 _STILL = {
     "review": "for a person: a call that must not be repeated has no result",

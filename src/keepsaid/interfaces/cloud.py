@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
-from keepsaid.domain.ids import PREFIXES, show
+from keepsaid.domain.ids import PREFIXES, show, when
 from keepsaid.domain.prompt import Json
 from keepsaid.events.catalog import CORE
 from keepsaid.events.schema import Field, Holds
-from keepsaid.interfaces.shapes import when
 
 _SOURCE = "/keepsaid"
 

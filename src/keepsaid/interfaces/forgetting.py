@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keepsaid.domain.forgetting import Forgetting
-from keepsaid.domain.ids import show
+from keepsaid.domain.ids import show, when
 from keepsaid.errors import InputError
-from keepsaid.interfaces.shapes import Shape, when
+from keepsaid.interfaces.shapes import Shape
 from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
 from keepsaid.text.normal import cut
 

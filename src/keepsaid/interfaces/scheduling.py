@@ -9,11 +9,10 @@ from pydantic import ValidationError
 
 from keepsaid.app.work import one_of, refused
 from keepsaid.config.services import ScheduleConfig
-from keepsaid.domain.ids import read, show
+from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.schedule import NewSchedule, Run, Schedule
 from keepsaid.domain.timing import Cron, Every, Timing
 from keepsaid.errors import InputError
-from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.commits import Received
-from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Memory, is_time
+from keepsaid.domain.ids import show, when
+from keepsaid.domain.memory import Memory
 from keepsaid.domain.message import Message
 from keepsaid.domain.people import Person, Seen
 from keepsaid.domain.prompt import Json
@@ -23,20 +22,13 @@ if TYPE_CHECKING:
     from keepsaid.app.reload import Reloaded
     from keepsaid.domain.upkeep import Holdings
     from keepsaid.engine.caretakers import Run
-    from keepsaid.interfaces.absence import Absence
     from keepsaid.memory.maintenance import Done
+    from keepsaid.services.explaining import Absence
 
 Shape = dict[str, Any]
 
 USES_MAX = 1_000
 """So many turns that a memory came up in are told of, the newest."""
-
-
-def when(ms: int | None) -> str | None:
-    """A time as RFC 3339, UTC, milliseconds; None for none, and for what no calendar holds."""
-    if ms is None or not is_time(ms):
-        return None
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def receipt_shape(received: Received) -> Shape:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from keepsaid.domain.ids import show
+from keepsaid.domain.ids import show, when
 from keepsaid.domain.task import Task, TaskStory
-from keepsaid.interfaces.shapes import when
 
 Shape = dict[str, Any]
 

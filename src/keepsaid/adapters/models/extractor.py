@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.finding import LEARNT, LINKS, LINKS_MAX, Link, Statement, linked
 from keepsaid.domain.graph import Relation
-from keepsaid.domain.memory import IMPORTANCE, Kind, is_time
+from keepsaid.domain.ids import is_time
+from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.turn import Usage
 from keepsaid.errors import ModelMalformed

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from keepsaid.domain.ids import is_time
 from keepsaid.domain.learning import Pair, Ruling
-from keepsaid.domain.memory import is_time
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.turn import Answer
 from keepsaid.errors import ModelMalformed

@@ -18,8 +18,10 @@ from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, show
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.exporting import FORMATS, exported
-from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
+from keepsaid.interfaces.transfer import export_shape, import_shape
+from keepsaid.services.exporting import FORMATS
+from keepsaid.services.exporting import export as write_export
+from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
 from keepsaid.services.people import person_in
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def export(
         raise typer.BadParameter(f"{form!r} is none of: {', '.join(FORMATS)}", param_hint="--format")
 
     async def told(stores: Reading) -> dict[str, Any]:
-        return await exported(stores.memories.bundles, target, form, person or (), force=force)
+        return export_shape(await write_export(stores.memories.bundles, target, form, person or (), force=force))
 
     if not session().stored():
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
@@ -86,23 +88,25 @@ def import_(
     cannot be taken over is named, and the others are. What was forgotten here does not come back; what was forgotten
     where the bundle is from, where the forgotten.key of that home stands beside the file.
     """
-    wanted = _wanted(file, source, trust, who or [])
+    asked = _request(file, source, trust, who or [])
     if dry_run:
-        told = _would(wanted)
+        told = _would(asked)
     else:
         now = time.time_ns() // 1_000_000
 
         def remotely(remote: Remote) -> dict[str, Any]:
-            return asyncio.run(imported(wanted, _There(remote), _redactor(), now))
+            report = asyncio.run(import_memories(asked, _There(remote), _redactor(), now))
+            return import_shape(report, asked, dry_run=False)
 
         async def locally(instance: Instance) -> dict[str, Any]:
-            return await imported(wanted, Here(instance), instance.redactor, now)
+            home = LocalMemory(instance.memories, instance.clock)
+            return import_shape(await import_memories(asked, home, instance.redactor, now), asked, dry_run=False)
 
         told, _ = either(remotely, locally)
     _tell(told)
 
 
-def _wanted(file: Path, source: str, trust: str, who: Sequence[str]) -> Wanted:
+def _request(file: Path, source: str, trust: str, who: Sequence[str]) -> ImportRequest:
     if source not in _SOURCES:
         raise typer.BadParameter(f"{source!r} is none of: {', '.join(_SOURCES)}", param_hint="--from")
     trust = trust or str(Trust.KNOWN if source == MEM0 else Trust.OWNER)
@@ -114,7 +118,7 @@ def _wanted(file: Path, source: str, trust: str, who: Sequence[str]) -> Wanted:
         if not equals or not name:
             raise typer.BadParameter(f"{one!r} is not NAME=PERSON", param_hint="--as")
         persons[name] = person_in(person, session().config())
-    return Wanted(file, source, Trust(trust), persons)
+    return ImportRequest(file, source, Trust(trust), persons)
 
 
 def _redactor() -> Any:
@@ -123,16 +127,18 @@ def _redactor() -> Any:
     return redactor_of(session().config())
 
 
-def _would(wanted: Wanted) -> dict[str, Any]:
+def _would(asked: ImportRequest) -> dict[str, Any]:
     now = time.time_ns() // 1_000_000
 
     nothing: dict[str, Any] = {}
 
     async def told(stores: Reading) -> dict[str, Any]:
-        return await would_import(wanted, stores.memories.bundles, _redactor(), now)
+        report = await preview_import(asked, stores.memories.bundles, _redactor(), now)
+        return import_shape(report, asked, dry_run=True)
 
     if not session().stored():
-        return asyncio.run(would_import(wanted, _Empty(), _redactor(), now))
+        report = asyncio.run(preview_import(asked, _Empty(), _redactor(), now))
+        return import_shape(report, asked, dry_run=True)
     return session().read(told, nothing)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.domain.batch import Batch
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import Message
 from keepsaid.domain.states import message_state
@@ -17,7 +17,6 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
 from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import Reading

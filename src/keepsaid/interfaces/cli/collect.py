@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, show
 from keepsaid.interfaces.cli.remote import either, post
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -23,7 +23,7 @@ from keepsaid.interfaces.cli.bundle import export, import_
 from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import is_text, say, session
-from keepsaid.interfaces.partials import clear, held, partial_of
+from keepsaid.services.bundle_file import clear, held, partial_of
 
 if TYPE_CHECKING:
     from keepsaid.config import Home

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.domain.batch import Batch
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.reply import Reply
@@ -29,7 +29,7 @@ from keepsaid.interfaces.cli.output import (
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.schedule import from_stdin
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape, when
+from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import Reading

@@ -10,13 +10,13 @@ import typer
 from keepsaid.domain.compaction import tokens as tokens_of
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.ids import show as name
+from keepsaid.domain.ids import when
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.strand import strand_begun_by
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.shapes import when
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:

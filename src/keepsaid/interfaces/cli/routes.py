@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.domain.batch import Group, Routed, Window
-from keepsaid.domain.ids import MAX_ID
+from keepsaid.domain.ids import MAX_ID, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import Message
 from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
 from keepsaid.errors import ConfigError, InputError, KeepsaidError
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, one_line, show
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.shapes import when
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import Reading

@@ -50,7 +50,7 @@ async def _counts(stores: Reading) -> tuple[Overview, dict[str, int], Backlog, P
 async def _schedules(stores: Reading) -> dict[str, Any]:
     """When the next schedule comes, and those that failed too often."""
     from keepsaid.domain.ids import show as name  # noqa: PLC0415
-    from keepsaid.interfaces.shapes import when  # noqa: PLC0415
+    from keepsaid.domain.ids import when  # noqa: PLC0415
 
     view = stores.views.schedules
     disabled = await view.schedules(("disabled",), 0, _DISABLED_MAX)
@@ -68,14 +68,14 @@ def _tools_waiting() -> dict[str, int]:
 
 
 def _backlog_shape(backlog: Backlog) -> dict[str, Any]:
-    from keepsaid.interfaces.shapes import when  # noqa: PLC0415
+    from keepsaid.domain.ids import when  # noqa: PLC0415
 
     oldest = backlog.oldest_at
     return {"waiting": backlog.waiting, "oldest_at": when(oldest), "oldest_age_ms": age_ms(oldest)}
 
 
 def _pruned_shape(history: PruneHistory) -> dict[str, Any]:
-    from keepsaid.interfaces.shapes import when  # noqa: PLC0415
+    from keepsaid.domain.ids import when  # noqa: PLC0415
 
     last = history.runs[0].at if history.runs else None
     return {"messages": history.messages, "last_run_at": when(last), "last_run_age_ms": age_ms(last)}
@@ -138,7 +138,7 @@ def _runtime_shape(life: Life) -> dict[str, Any]:
 def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
     """The counts as JSON."""
     from keepsaid.domain.ids import show as show_id  # noqa: PLC0415
-    from keepsaid.interfaces.shapes import when  # noqa: PLC0415
+    from keepsaid.domain.ids import when  # noqa: PLC0415
 
     oldest = [depth.oldest_at for depth in overview.channels if depth.oldest_at is not None]
     usage = overview.usage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.task import ENDED, OPEN, Task, TaskFilter, TaskStory
 from keepsaid.domain.turn import NO_MODEL
@@ -17,7 +17,6 @@ from keepsaid.interfaces.cli.failure import Misused
 from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.shapes import when
 from keepsaid.interfaces.tasks import NO_MODEL_YET, task_shape, task_story_shape
 
 if TYPE_CHECKING:

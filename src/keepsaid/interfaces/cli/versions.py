@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.errors import InputError
@@ -15,7 +15,7 @@ from keepsaid.interfaces.cli.forgetting import undo
 from keepsaid.interfaces.cli.output import Table, counted, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.shapes import memory_shape, when
+from keepsaid.interfaces.shapes import memory_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import Reading

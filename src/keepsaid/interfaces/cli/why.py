@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, Memory
@@ -22,13 +22,13 @@ from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.inbox import standing, waits
 from keepsaid.interfaces.cli.output import duration, one_line, show, wrapped
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.commanded import commanded
 from keepsaid.interfaces.picture import context_bar, one_page
 from keepsaid.interfaces.ranks import rank_shift
-from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape, when
+from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
 from keepsaid.pipeline.prompt.labels import late_before
 from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
 from keepsaid.pipeline.tools.dialogue import questions_in
+from keepsaid.services.explaining import commanded
 from keepsaid.text.normal import cut
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def explain_memory(thing: str) -> None:
 
 def explain_absence(turn: TurnStory, thing: str) -> None:
     """Why a turn was not shown a memory."""
-    from keepsaid.interfaces.absence import absence, listened  # noqa: PLC0415 - the words of relevance cost time
+    from keepsaid.services.explaining import absence, listened  # noqa: PLC0415 - the words of relevance cost time
 
     number = _numbered(thing)
 

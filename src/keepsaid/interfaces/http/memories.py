@@ -13,13 +13,13 @@ from keepsaid.domain.bundle import RECORDS_MAX, Entry, Record, Verdict
 from keepsaid.domain.bundle_lines import Misfit, record_in
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Listener, Memory
-from keepsaid.interfaces.absence import absence, listened
 from keepsaid.interfaces.forgetting import forget_request, forgetting_shape, preview_shape
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, written_aside
-from keepsaid.interfaces.importing import Here
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, person_shape, turn_shape, widened_shape
+from keepsaid.services.explaining import absence, listened
+from keepsaid.services.importing import LocalMemory
 
 _BODY_BYTES_MAX = 64_000_000
 
@@ -31,7 +31,7 @@ async def take_records(instance: Instance, gate: Gate, request: Request) -> Resp
     """
     gate.operator(request)
     fields = await fields_of(request, _BODY_BYTES_MAX)
-    here, do = Here(instance), fields.get("do")
+    here, do = LocalMemory(instance.memories, instance.clock), fields.get("do")
     if do == "key":
         given = _hex(fields.get("key", ""), "key")
         return JSONResponse(

@@ -17,14 +17,14 @@ from keepsaid.app.instance import Instance
 from keepsaid.config import Config
 from keepsaid.domain.attachment import Posted, Unsaid
 from keepsaid.domain.commits import Intake
-from keepsaid.domain.ids import read, show
+from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, Delivered, NotFound, Unauthorised
-from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape, when
+from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
 from keepsaid.ports.channel import Progress
 from keepsaid.text.normal import cut, kind_of
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from keepsaid.app.forgetting import note_backup
 from keepsaid.app.instance import Instance
-from keepsaid.domain.ids import show
+from keepsaid.domain.ids import is_time, show
 from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope, is_time
+from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError, StoreError
-from keepsaid.interfaces.exporting import exported
-from keepsaid.interfaces.importing import KEEPSAID, MEM0, Here, Wanted, imported, would_import
 from keepsaid.interfaces.sdk.values import CHANNEL, Episode, Remembered, remembered
+from keepsaid.interfaces.transfer import export_shape, import_shape
+from keepsaid.services.exporting import export
+from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
 from keepsaid.services.people import person_in
 from keepsaid.text.normal import digest, normalise
 
@@ -76,9 +77,9 @@ class MemoryBook:
 
         Returns where it is and what it holds. Raises InputError and HomeError with nothing written.
         """
-        done = await exported(self._instance.memories.bundles, Path(target), form, persons, force=force)
-        note_backup(self._instance.home, Path(done["file"]))
-        return done
+        done = await export(self._instance.memories.bundles, Path(target), form, persons, force=force)
+        note_backup(self._instance.home, done.file)
+        return export_shape(done)
 
     async def import_from(
         self,
@@ -98,9 +99,11 @@ class MemoryBook:
             raise InputError(f"source is {KEEPSAID} or {MEM0}, and trust one of: {', '.join(Trust)}")
         most = Trust(trust) if trust else Trust.KNOWN if source == MEM0 else Trust.OWNER
         named = {name: person_in(one, self._instance.config) for name, one in (persons or {}).items()}
-        work = would_import if dry_run else imported
-        place = Here(self._instance), self._instance.redactor, self._instance.clock.now_ms()
-        return await work(Wanted(Path(file), source, most, named), *place)
+        asked = ImportRequest(Path(file), source, most, named)
+        memory = LocalMemory(self._instance.memories, self._instance.clock)
+        take = preview_import if dry_run else import_memories
+        report = await take(asked, memory, self._instance.redactor, self._instance.clock.now_ms())
+        return import_shape(report, asked, dry_run=dry_run)
 
 
 def _lane(conversation: str, key: str) -> Lane:

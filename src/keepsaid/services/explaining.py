@@ -1,4 +1,4 @@
-"""Absence: why a memory did not come to mind in a turn, from its trace and from who was listening."""
+"""Explaining a turn: why a memory did not come to mind, and turns that were commands alone."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from keepsaid.domain.command import command_in
 from keepsaid.domain.memory import LANE_BOUND, Listener, Memory
 from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.receipt import beyond_in, candidate_in
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import TurnStory
-from keepsaid.interfaces.commanded import commanded
 from keepsaid.memory.injection import listener_of
 from keepsaid.text.words import topic
+
+
+def commanded(turn: TurnStory) -> str:
+    """Why such a turn has no context, in words; empty for every other turn."""
+    commands = [command_in(message) for message in turn.messages]
+    names = [f"/{command.name}" for command in commands if command is not None]
+    if turn.trace or not names or len(names) < len(commands):
+        return ""
+    said = f"{names[0]} is a command" if len(names) == 1 else f"{', '.join(names)} are commands"
+    return f"{said}, carried out without a model and without memory"
 
 
 class Stage(StrEnum):
