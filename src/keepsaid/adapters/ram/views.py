@@ -202,12 +202,12 @@ class RamLanes(RamNotes, RamCollections, RamContexts, RamBuffer, RamSessions, Ra
         ready = [batch for batch in (row.ready for row in self._state.lanes.values()) if batch is not None]
         return min((batch.ready_at if batch.later else 0 for batch in ready), default=None)
 
-    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
-        """Replies nobody has pulled yet; those with a URL are pushed there instead."""
+    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+        """The first replies nobody has pulled yet; those with a URL are pushed there instead."""
         waiting = [self._state.unsettled[reply_id] for reply_id in sorted(self._state.unsettled)]
         pulled = [reply for reply in waiting if reply.state == "pending" and reply.draft.url is None]
         here = [reply for reply in pulled if (reply.lane.channel, reply.lane.conversation) == (channel, conversation)]
-        return [reply.value for reply in here]
+        return [reply.value for reply in here[:limit]]
 
     async def last_id(self) -> int:
         """The largest id of all messages, batches, replies and tasks."""

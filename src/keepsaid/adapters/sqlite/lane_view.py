@@ -85,9 +85,9 @@ def next_trial(db: apsw.Connection) -> int | None:
     return after_ms
 
 
-def unseen(db: apsw.Connection, channel: str, conversation: str) -> Sequence[Reply]:
-    """Replies that nobody has pulled yet."""
-    return rows.replies(db, SQL["unseen"], (channel, conversation))
+def unseen(db: apsw.Connection, channel: str, conversation: str, limit: int) -> Sequence[Reply]:
+    """The first replies that nobody has pulled yet."""
+    return rows.replies(db, SQL["unseen"], (channel, conversation, limit))
 
 
 def last_id(db: apsw.Connection) -> int:

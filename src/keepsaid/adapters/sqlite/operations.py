@@ -273,9 +273,9 @@ class SqliteLanes(
         """When the next queued batch may be claimed."""
         return await self._readers.run(lane_view.next_ready)
 
-    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
-        """Replies nobody has pulled yet."""
-        return await self._readers.run(lane_view.unseen, channel, conversation)
+    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+        """The first replies nobody has pulled yet."""
+        return await self._readers.run(lane_view.unseen, channel, conversation, limit)
 
     async def last_id(self) -> int:
         """The largest id of all messages, batches, replies and tasks."""

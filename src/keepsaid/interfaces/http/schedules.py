@@ -13,10 +13,11 @@ from keepsaid.domain.schedule import LIVE
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import NotFound, guarded, written_aside
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, guarded, rows_asked, written_aside
 from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
 
 _BODY_BYTES_MAX = 100_000
+_DEFAULT_ROWS = 100
 _STATES = (*LIVE, "done", "cancelled")
 
 
@@ -37,10 +38,13 @@ class ScheduleRoutes:
         ]
 
     async def ls(self, request: Request) -> Response:
-        """Those that live; with `?all=1` those that are over as well."""
+        """Those that live, by id; with `?all=1` those that are over as well, with `?after=ID` what follows."""
         self._gate.operator(request)
-        states = _STATES if request.query_params.get("all") else LIVE
-        found = await self._instance.scheduling.listed(states)
+        states, named = _STATES if request.query_params.get("all") else LIVE, request.query_params.get("after")
+        after = 0 if named is None else read("schedule", named)
+        if after is None:
+            raise BadRequest("after must name a schedule: sch_...")
+        found = await self._instance.scheduling.listed(states, rows_asked(request, _DEFAULT_ROWS), after)
         return await written_aside(lambda: schedules_shape(found))
 
     async def add(self, request: Request) -> Response:

@@ -11,11 +11,10 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.problems import BadRequest, NotFound, guarded, written_aside
+from keepsaid.interfaces.http.problems import BadRequest, NotFound, guarded, rows_asked, written_aside
 from keepsaid.interfaces.tasks import task_shape, task_story_shape
 
 _BODY_BYTES_MAX = 200_000
-_ROWS_MAX = 1_000
 _DEFAULT_ROWS = 20
 
 
@@ -30,12 +29,10 @@ class TaskRoutes:
         """Tasks, newest first."""
         self._gate.operator(request)
         query = request.query_params
-        state, limit = query.get("state"), query.get("limit", str(_DEFAULT_ROWS))
+        state, limit = query.get("state"), rows_asked(request, _DEFAULT_ROWS)
         if state is not None and state not in (*OPEN, *ENDED):
             raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
-        if not (limit.isascii() and limit.isdecimal() and len(limit) < 9) or not 1 <= int(limit) <= _ROWS_MAX:
-            raise BadRequest(f"limit must be a number from 1 to {_ROWS_MAX}")
-        found = await self._working.view.find(TaskFilter(state, query.get("key"), limit=int(limit)))
+        found = await self._working.view.find(TaskFilter(state, query.get("key"), limit=limit))
         return await written_aside(lambda: {"tasks": [task_shape(task) for task in found]})
 
     async def get(self, request: Request) -> Response:
