@@ -302,9 +302,11 @@ class Scheduling:
         self._wake()
         return done
 
-    async def listed(self, states: Sequence[str] = LIVE, limit: int = _LISTED_MAX) -> Sequence[Schedule]:
-        """Schedules in these states."""
-        return await self.view.schedules(states, 0, min(limit, MAX_ID))
+    async def listed(
+        self, states: Sequence[str] = LIVE, limit: int = _LISTED_MAX, after: int = 0
+    ) -> Sequence[Schedule]:
+        """Schedules in these states behind an id, by id."""
+        return await self.view.schedules(states, after, min(limit, MAX_ID))
 
     def _wake(self) -> None:
         if self._scheduler is not None:

@@ -150,8 +150,8 @@ class LaneList(Protocol):
 class OutboxView(Protocol):
     """Reads replies."""
 
-    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
-        """Replies of a pulled conversation that nobody has pulled yet, in order."""
+    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+        """The first replies of a pulled conversation that nobody has pulled yet, in order."""
         ...
 
     async def last_id(self) -> int:

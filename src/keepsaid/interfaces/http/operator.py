@@ -10,12 +10,13 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, written_aside
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, rows_asked, written_aside
 from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.text.normal import normalise
 
 _BODY_BYTES_MAX = 1_000_000
 _NAME_CHARS_MAX = 200
+_DEFAULT_ROWS = 100
 _PRUNE_MS = 5_000
 """How long one request may prune or maintain; what is left is for the next."""
 
@@ -29,10 +30,11 @@ class OperatorRoutes:
         self._inbox = instance.services.inbox
 
     async def replies(self, request: Request) -> Response:
-        """Replies of a channel's conversation that nobody has seen."""
+        """The first replies of a channel's conversation that nobody has seen."""
         self._gate.operator(request)
-        query = request.query_params
-        unseen = await self._instance.operations.unseen(query.get("channel", ""), query.get("conversation", ""))
+        query, limit = request.query_params, rows_asked(request, _DEFAULT_ROWS)
+        place = query.get("channel", ""), query.get("conversation", "")
+        unseen = await self._instance.operations.unseen(*place, limit)
         return await written_aside(lambda: {"replies": [reply_shape(reply) for reply in unseen]})
 
     async def seen(self, request: Request) -> Response:

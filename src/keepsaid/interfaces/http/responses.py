@@ -119,6 +119,17 @@ def unrouted(request: Request, error: Exception) -> Response:
     return problem(NotFound(f"there is nothing at {request.url.path}", hint=_PAGE))
 
 
+_ROWS_MAX = 1_000
+
+
+def rows_asked(request: Request, usual: int) -> int:
+    """How many rows of a list are asked for, by `?limit=`; raises BadRequest."""
+    limit = request.query_params.get("limit", str(usual))
+    if not (limit.isascii() and limit.isdecimal() and len(limit) < 9) or not 1 <= int(limit) <= _ROWS_MAX:
+        raise BadRequest(f"limit must be a number from 1 to {_ROWS_MAX}")
+    return int(limit)
+
+
 async def written_aside(make: Callable[[], Any]) -> Response:
     """A response of as many rows as there may be: they are made and written in a thread, so that nobody is held up."""
     return await asyncio.to_thread(lambda: JSONResponse(make()))

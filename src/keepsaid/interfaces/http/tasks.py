@@ -14,12 +14,11 @@ from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, guarded, written_aside
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, guarded, rows_asked, written_aside
 from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
 from keepsaid.interfaces.tasks import task_shape, task_story_shape
 
 _BODY_BYTES_MAX = 200_000
-_ROWS_MAX = 1_000
 _DEFAULT_ROWS = 20
 
 
@@ -34,12 +33,10 @@ class TaskRoutes:
         """Tasks, newest first."""
         self._gate.operator(request)
         query = request.query_params
-        state, limit = query.get("state"), query.get("limit", str(_DEFAULT_ROWS))
+        state, limit = query.get("state"), rows_asked(request, _DEFAULT_ROWS)
         if state is not None and state not in (*OPEN, *ENDED):
             raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
-        if not (limit.isascii() and limit.isdecimal() and len(limit) < 9) or not 1 <= int(limit) <= _ROWS_MAX:
-            raise BadRequest(f"limit must be a number from 1 to {_ROWS_MAX}")
-        found = await self._working.view.find(TaskFilter(state, query.get("key"), limit=int(limit)))
+        found = await self._working.view.find(TaskFilter(state, query.get("key"), limit=limit))
         return await written_aside(lambda: {"tasks": [task_shape(task) for task in found]})
 
     async def get(self, request: Request) -> Response:
@@ -118,6 +115,7 @@ def task_routes(instance: Instance, gate: Gate) -> list[Route]:
 
 
 _SCHEDULE_BYTES_MAX = 100_000
+_SCHEDULE_ROWS = 100
 _STATES = (*LIVE, "done", "cancelled")
 
 
@@ -138,10 +136,13 @@ class ScheduleRoutes:
         ]
 
     async def ls(self, request: Request) -> Response:
-        """Those that live; with `?all=1` those that are over as well."""
+        """Those that live, by id; with `?all=1` those that are over as well, with `?after=ID` what follows."""
         self._gate.operator(request)
-        states = _STATES if request.query_params.get("all") else LIVE
-        found = await self._instance.scheduling.listed(states)
+        states, named = _STATES if request.query_params.get("all") else LIVE, request.query_params.get("after")
+        after = 0 if named is None else read("schedule", named)
+        if after is None:
+            raise BadRequest("after must name a schedule: sch_...")
+        found = await self._instance.scheduling.listed(states, rows_asked(request, _SCHEDULE_ROWS), after)
         return await written_aside(lambda: schedules_shape(found))
 
     async def add(self, request: Request) -> Response:

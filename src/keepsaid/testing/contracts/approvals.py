@@ -111,6 +111,7 @@ class ApprovalContract:
         await ask(5)
         assert await desk.states() == {1: "completed", 5: "needs_review"}
         assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM)] == ["notice 1", "notice 5"]
+        assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM, 1)] == ["notice 1"]
 
     async def test_a_notice_is_forgotten_with_its_task(self, store: Store) -> None:
         """Of the turn that asked; what waits is cancelled, and what was told has no words any more."""

@@ -231,9 +231,9 @@ class Views(_Views):
         """At which age of the process a trial may begin."""
         return await self.store.next_trial()
 
-    async def unseen(self, channel: str, conversation: str) -> Sequence[Reply]:
-        """Replies nobody has pulled yet."""
-        return await self.store.unseen(channel, conversation)
+    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+        """The first replies nobody has pulled yet."""
+        return await self.store.unseen(channel, conversation, limit)
 
 
 class Watched(Views):

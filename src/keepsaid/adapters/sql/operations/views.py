@@ -212,9 +212,9 @@ def next_trial(db: SqlSession) -> int | None:
     return after_ms
 
 
-def unseen(db: SqlSession, channel: str, conversation: str) -> Sequence[Reply]:
-    """Replies that nobody has pulled yet."""
-    return rows.replies(db, SQL["unseen"], (channel, conversation))
+def unseen(db: SqlSession, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+    """The first replies that nobody has pulled yet; those with a URL are pushed there instead."""
+    return rows.replies(db, SQL["unseen"], (channel, conversation, limit))
 
 
 def last_id(db: SqlSession) -> int:

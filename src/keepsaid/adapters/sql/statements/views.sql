@@ -142,7 +142,7 @@ ORDER BY id DESC LIMIT 1
 -- name: unseen
 SELECT /*part reply*/
 FROM reply JOIN lane ON lane.id = reply.lane_id
-WHERE reply.state IN ('pending', 'sending', 'unknown') AND reply.state = 'pending' AND reply.url IS NULL AND reply.channel = ?1 AND reply.conversation = ?2 ORDER BY reply.id
+WHERE reply.state IN ('pending', 'sending', 'unknown') AND reply.state = 'pending' AND reply.url IS NULL AND reply.channel = ?1 AND reply.conversation = ?2 ORDER BY reply.id LIMIT ?3
 
 -- name: last_id
 SELECT max(
