@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.connection import open_reader
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 
 CLAIMERS = 64
 _LARGE, _LARGE_LANES = 1_000_000, 50_000
@@ -30,7 +30,7 @@ def message(n: int, lanes: int) -> Inbound:
     """The n-th message of so many lanes."""
     text = f"message {n} of a person who says something of ordinary length"
     origin = Origin("http", "default", f"c{n % lanes}", f"u{n % 50}", trust=Trust.KNOWN)
-    return Inbound(origin, Content(text.encode(), text), Marks(f"b-{n}"))
+    return Inbound(origin, Content(text.encode(), text), ProviderMarks(f"b-{n}"))
 
 
 async def fill(instance: Instance, count: int, lanes: int) -> None:

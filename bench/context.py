@@ -26,8 +26,8 @@ from keepsaid.domain.summary import Made, Sections, extracted, read
 from keepsaid.domain.turn import Answer, Claimed, Recent
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.memory.summaries import Compaction
-from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.guard import Guard
 from keepsaid.ports.model import Delta, ModelRequest, Summarised, ToSummarise
@@ -119,9 +119,9 @@ async def replay(talk: Sequence[Exchange]) -> Replayed:
     compaction = Compaction(store, Scripted(), clock, lambda text: text)
     guard = Guard(store, store, clock, lambda lane, _: named.append(lane))
     mind = Mind(model, nothing, nothing, lambda _: (), ProgressHub(), guard=guard)
-    flow = Flow(Stores(store, store, store), mind, Course(Routes(), _WINDOWS), clock, ids)
+    flow = Flow(PipelineStores(store, store, store), mind, Course(Routes(), _WINDOWS), clock, ids)
     leases = Leases(store, clock, ids, "bench", LeaseTerms())
-    door = Door(store, clock, ids, _WINDOWS, Limits())
+    door = MessageIntake(store, clock, ids, _WINDOWS, IntakeLimits())
     versions: list[int] = []
     for one in talk:
         origin = Origin("chat", "me", "room", "a", "A", direct=True, trust=Trust.OWNER)

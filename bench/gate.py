@@ -20,7 +20,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home, load
 from keepsaid.domain.memory import Listener
 from keepsaid.interfaces.sdk.memory import MemoryBook
-from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, Evidence, Relevance, enough
+from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, MemoryEvidence, Relevance, enough
 from keepsaid.testing.recall_data import Corpus, locomo
 
 SMALL_TALK = Path(__file__).parent.parent / "tests" / "recall" / "phatic.txt"
@@ -34,8 +34,8 @@ _ANYBODY = Listener(None, everything=True, cross=True)
 class Weighed:
     """What spoke for the candidates of every question, with the evidence among the first ten, and of all small talk."""
 
-    asked: list[tuple[list[Evidence], list[Evidence]]] = field(default_factory=list)
-    talk: dict[str, list[list[Evidence]]] = field(default_factory=dict)
+    asked: list[tuple[list[MemoryEvidence], list[MemoryEvidence]]] = field(default_factory=list)
+    talk: dict[str, list[list[MemoryEvidence]]] = field(default_factory=dict)
 
     def kept(self, least: float) -> float:
         """The share of the evidence found that passes."""
@@ -116,7 +116,7 @@ async def _weigh(corpus: Corpus, instance: Instance, talk: Sequence[str], weighe
         weighed.talk.setdefault(said, []).append((await _evidence(instance, said, _ALL))[1])
 
 
-async def _evidence(instance: Instance, said: str, limit: int) -> tuple[list[str], list[Evidence]]:
+async def _evidence(instance: Instance, said: str, limit: int) -> tuple[list[str], list[MemoryEvidence]]:
     """What is recalled for a message, best first, by the names the data set gave it; and what speaks for each."""
     recalled, rarity = await asyncio.gather(
         instance.search.recall(_ANYBODY, said, limit), instance.memories.rarity(said)

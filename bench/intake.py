@@ -13,8 +13,8 @@ from bench.disk import percentile
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
-from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
+from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 
 PRODUCERS = 64
 _BUSY_SLICE_S = 0.002
@@ -37,7 +37,7 @@ def message(n: int) -> Inbound:
     text = f"message {n} of a person who says something of ordinary length, as people do"
     payload = b'{"text": "%s", "pad": "%s"}' % (text.encode(), b"x" * 300)
     origin = Origin("http", "default", f"c{n % 200}", f"u{n % 50}", trust=Trust.KNOWN)
-    return Inbound(origin, Content(payload, text), Marks(f"evt-{n}"))
+    return Inbound(origin, Content(payload, text), ProviderMarks(f"evt-{n}"))
 
 
 async def produce(put: Put, count: int, producers: int) -> Figures:
@@ -71,7 +71,7 @@ async def receiving(path: Path) -> AsyncIterator[Put]:
     """The public `receive` on a store of its own, de-duplication and ids included, synchronous=FULL."""
     operations = await open_operations(path)
     try:
-        yield Door(operations, SystemClock(), SystemIds(), {"http": Window()}, Limits()).receive
+        yield MessageIntake(operations, SystemClock(), SystemIds(), {"http": Window()}, IntakeLimits()).receive
     finally:
         await operations.close()
 

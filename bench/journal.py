@@ -20,8 +20,8 @@ from keepsaid.domain.commits import Tell
 from keepsaid.domain.event import EACH, RECEIVED, Event, several
 from keepsaid.engine.subscriptions import Subscriber, Subscribers
 from keepsaid.engine.subscriptions import Tell as Telling
-from keepsaid.engine.supervisor import Stage, keep_going
-from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.engine.supervisor import ServiceLoop, keep_going
+from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 
 _ROUNDS = 3
 _OTHERS = 20
@@ -49,7 +49,7 @@ async def office(path: Path) -> AsyncIterator[Office]:
     store = await open_operations(path)
     hint = store.journal.hint
     subscribers = Subscribers(store, store.journal, SystemClock())
-    stage = Stage("tell", subscribers.work, hint, poll_ms=1_000)
+    stage = ServiceLoop("tell", subscribers.work, hint, poll_ms=1_000)
     loop = asyncio.create_task(keep_going(stage, SystemClock(), lambda _: None))
     try:
         yield Office(store, subscribers, hint)
@@ -84,7 +84,7 @@ async def _intake(folder: Path, n: int, count: int) -> Figures:
             journal.tell_received = lambda *_: None
         try:
             async with office(folder / f"{name}-{n}.db") as one:
-                door = Door(one.store, SystemClock(), SystemIds(), {"http": Window()}, Limits())
+                door = MessageIntake(one.store, SystemClock(), SystemIds(), {"http": Window()}, IntakeLimits())
                 found[name] = (await produce(door.receive, count, PRODUCERS))["per_s"]
         finally:
             journal.tell_received = keep

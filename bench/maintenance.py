@@ -25,7 +25,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.search import NewVector
 from keepsaid.domain.upkeep import DAY_MS
 from keepsaid.memory.indexing import Associating, Embedding
-from keepsaid.memory.maintenance import Done, Maintenance
+from keepsaid.memory.maintenance import Maintenance, MaintenanceProgress
 from keepsaid.testing.made_talk import MadeTalk
 
 _EACH = 1_000
@@ -100,7 +100,7 @@ class Load:
         waits.append(time.perf_counter() - began)
 
 
-async def _maintained(path: Path) -> tuple[Done, float]:
+async def _maintained(path: Path) -> tuple[MaintenanceProgress, float]:
     """A whole run, as a person or the night asks for it."""
     async with _opened(path) as store:
         clock = SystemClock()

@@ -17,8 +17,8 @@ from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.scheduling import ReplaceSchedules
 from keepsaid.domain.timing import Cron
 from keepsaid.engine.errands import Errands
-from keepsaid.engine.scheduler import Reach, Scheduler
-from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.engine.scheduler import Scheduler, SchedulerDeps
+from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.ports.runtime import Hints
 
 _LOOKS = 200
@@ -34,9 +34,9 @@ def measure(folder: Path, scale: float) -> dict[str, float]:
 async def _measured(path: Path, scale: float) -> dict[str, float]:
     store = await open_operations(path)
     clock, ids = SystemClock(), SystemIds()
-    door = Door(store, clock, ids, {"bench": Window()}, Limits())
+    door = MessageIntake(store, clock, ids, {"bench": Window()}, IntakeLimits())
     owner = Lane("bench", "default", "owner", lane_key("owner"))
-    reach = Reach(door.receive, frozenset({"bench"}), Hints(), owner)
+    reach = SchedulerDeps(door.receive, frozenset({"bench"}), Hints(), owner)
     scheduler = Scheduler(store, clock, ids, reach, Errands())
     try:
         await scheduler.recover()
@@ -82,7 +82,7 @@ async def _until_done(scheduler: Scheduler) -> None:
         await clock.wait(asyncio.Event(), due - clock.due_ms())
 
 
-async def _intake(door: Door, beside: object) -> list[float]:
+async def _intake(door: MessageIntake, beside: object) -> list[float]:
     """How long each message took to be stored while something went on, sorted."""
     assert asyncio.iscoroutine(beside)
     other = asyncio.ensure_future(beside)
@@ -96,6 +96,6 @@ async def _intake(door: Door, beside: object) -> list[float]:
     return sorted(took)
 
 
-async def _said(door: Door, number: int) -> Received:
+async def _said(door: MessageIntake, number: int) -> Received:
     origin = Origin("bench", "default", f"talk-{number % 20}", "ann", trust=Trust.KNOWN)
     return await door.receive(Inbound(origin, Content(b"hello", "hello")))

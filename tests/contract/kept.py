@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.event import Line
+from keepsaid.domain.event import JournalLine
 from keepsaid.testing.contracts.operations import Store
 
 
@@ -54,10 +54,10 @@ class Kept:
         """State, end, provider's id, and what was said of it."""
         return self.rows("SELECT state, ended_at, provider_id, detail FROM reply ORDER BY id")
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[JournalLine]:
         """The journal, line by line."""
         rows = self.rows("SELECT id, topic, payload, correlation_id, created_at FROM journal ORDER BY id")
-        return [Line(*row) for row in rows]
+        return [JournalLine(*row) for row in rows]
 
     def journal(self) -> list[tuple[Any, ...]]:
         """Topic, correlation, payload, time."""

@@ -10,10 +10,10 @@ from keepsaid.domain.batch import TaskDraft
 from keepsaid.domain.commits import (
     Fail,
     Failure,
+    MarkReplyShown,
     Requeue,
     Resend,
     Settle,
-    Shown,
     StepStart,
     TakeReplies,
     TurnCommit,
@@ -384,7 +384,7 @@ async def test_a_reply_says_when_and_how_it_ended(kept: Kept) -> None:
         provider_id = "p1" if what is Delivered.CONFIRMED else None
         assert await store.apply(Settle(reply.id, reply.fence, what, 6, f"said {what}", provider_id))
     shown = await road.settle(said(channel="pulled"))
-    assert await store.apply(Shown(shown, 7))
+    assert await store.apply(MarkReplyShown(shown, 7))
     sent, retried, doubted = ("sent", 6, "p1", "said confirm"), ("pending", None, None, "said retry"), "said doubt"
     assert kept.replies() == [sent, retried, ("unknown", None, None, doubted), ("sent", 7, None, "pulled")]
     assert await store.apply(Resend(frozenset((CHANNEL,)), 8)) == 1

@@ -14,18 +14,8 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import TaskDraft
 from keepsaid.domain.collection import CollectionFailed
 from keepsaid.domain.command import Obeyed
-from keepsaid.domain.commits import (
-    Claim,
-    Drop,
-    Fail,
-    Failure,
-    Resend,
-    Settle,
-    TakeReplies,
-    Tell,
-    TurnCommit,
-)
-from keepsaid.domain.compaction import Cut, CutContext, Summarise, SummaryFailed
+from keepsaid.domain.commits import ClaimBatches, Drop, Fail, Failure, Resend, Settle, TakeReplies, Tell, TurnCommit
+from keepsaid.domain.compaction import CutContext, CutReason, Summarise, SummaryFailed
 from keepsaid.domain.event import events_of
 from keepsaid.domain.fact import TellNews
 from keepsaid.domain.forgetting import MoveForgetting
@@ -36,7 +26,7 @@ from keepsaid.domain.scheduling import EndRun, SettleRun
 from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
 from keepsaid.domain.task import CancelTask, NewTask
-from keepsaid.engine.supervisor import Gauge, Marks
+from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor
 from keepsaid.events.catalog import CORE
 from keepsaid.testing import contracts
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, lane_of, outcome, said, verdict
@@ -108,9 +98,9 @@ async def _compacted(road: Road) -> None:
         await road.settle(said(text))
     store, lane = road.store, lane_of()
     assert await store.apply(Summarise(lane, 0, 1, "one was said", Made.MODEL, "test/model", 5))
-    assert await store.apply(CutContext(lane, 1, 2, Cut.GUARD, 6))
+    assert await store.apply(CutContext(lane, 1, 2, CutReason.GUARD, 6))
     assert await store.apply(SummaryFailed(lane, 2, "no model", 99, 7))
-    assert await store.apply(CutContext(lane, 2, 4, Cut.RESET, 8))
+    assert await store.apply(CutContext(lane, 2, 4, CutReason.RESET, 8))
 
 
 async def _read(road: Road) -> None:
@@ -172,7 +162,7 @@ async def _crowded(road: Road) -> None:
     """More waits than may."""
     for _ in range(3):
         await road.hear(said())
-    await Gauge(road.store, VirtualClock(), Marks(count=2, age_ms=9)).work()
+    await BacklogMonitor(road.store, VirtualClock(), BacklogLimits(count=2, age_ms=9)).work()
 
 
 Scene = Callable[[Road], Awaitable[None]]
@@ -229,7 +219,7 @@ async def test_what_comes_together_costs_one_line(kept: Kept) -> None:
     road = Road(kept.store)
     for room in ("a", "b", "c"):
         await road.queue(said(room=room))
-    await kept.store.apply(Claim("one", 3, (91, 92, 93), 0, 9))
+    await kept.store.apply(ClaimBatches("one", 3, (91, 92, 93), 0, 9))
     [line] = [one for one in kept.lines() if one.topic == "turn.started"]
     assert [event.correlation_id for event in events_of(line)] == ["91", "92", "93"]
 
@@ -240,9 +230,9 @@ async def test_what_leaves_a_context_is_marked_for_collection_and_told(kept: Kep
         await road.settle(said(text))
     assert await store.apply(Summarise(lane_of(), 0, 1, "one was said", Made.MODEL, "test/model", 5))
     assert [session[3:] for session in kept.sessions()] == [(4, "compaction")]
-    assert await store.apply(CutContext(lane_of(), 1, 2, Cut.GUARD, 6))
+    assert await store.apply(CutContext(lane_of(), 1, 2, CutReason.GUARD, 6))
     assert await store.apply(SummaryFailed(lane_of(), 2, "no model", 99, 7))
-    assert await store.apply(CutContext(lane_of(), 2, 4, Cut.RESET, 8))
+    assert await store.apply(CutContext(lane_of(), 2, 4, CutReason.RESET, 8))
     assert [session[3:] for session in kept.sessions()] == [(4, "compaction")]
     lane = list(lane_of())
     assert [told for told in kept.journal() if told[0].startswith("lane.")] == [

@@ -23,7 +23,7 @@ from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Home
 from keepsaid.config.file import load
 from keepsaid.config.settings import BufferConfig, TurnsConfig
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.suspicion import STABLE_MS, TrialTerms
 from keepsaid.domain.turn import Answer
@@ -131,7 +131,7 @@ async def _live(plan: Plan) -> None:
         await instance.start()
         for room, text in plan.messages:
             origin = Origin("http", "default", room, "ann", trust=Trust.KNOWN)
-            await instance.receive(Inbound(origin, Content(text.encode(), text), Marks(f"{room}: {text}")))
+            await instance.receive(Inbound(origin, Content(text.encode(), text), ProviderMarks(f"{room}: {text}")))
         begun(home.data.parent).write_text(str(plan.number), "utf-8")
         await (nothing_left(instance) if plan.drains else asyncio.Event().wait())
 

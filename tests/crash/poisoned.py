@@ -18,7 +18,7 @@ import keepsaid.app.instance as instances
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Answer
 from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
@@ -111,7 +111,7 @@ class Frail:
 async def hear(instance: Instance, room: str, text: str) -> None:
     """Take in a message, if it was not heard before."""
     origin = Origin("http", "default", room, "ann", trust=Trust.KNOWN)
-    await instance.receive(Inbound(origin, Content(text.encode(), text), Marks(f"{room}: {text}")))
+    await instance.receive(Inbound(origin, Content(text.encode(), text), ProviderMarks(f"{room}: {text}")))
 
 
 async def _live(kind: str, number: int) -> None:

@@ -15,7 +15,7 @@ from tests.crash.test_forgetting import told
 
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.domain.forgetting import Wish
+from keepsaid.domain.forgetting import ForgetWish
 from keepsaid.testing.crash.process import environ
 
 _SIDES = ("before", "after")
@@ -35,7 +35,7 @@ async def aside(home: Path) -> list[bytes]:
     """Make a home that forgot something which cannot be undone any more; the ends of what it keeps aside."""
     await told(Home.at(home), ["The code of the locker is zebraquix7741 and nobody knows it"])
     async with opened(Home.at(home), Config()) as instance:
-        begun = await instance.services.forgetting.forget_wish(Wish(text="zebraquix7741"), "owner", 1)
+        begun = await instance.services.forgetting.forget_wish(ForgetWish(text="zebraquix7741"), "owner", 1)
         assert begun is not None
         assert begun.state == "done"
     return [image for name in ("buffer", "memory") for image in images(home / "data" / f"{name}.db", name)]

@@ -15,7 +15,7 @@ from tests.docs.markdown import lines_of, table
 
 from keepsaid.config.conversations import RuleConfig
 from keepsaid.config.services import ExtensionConfig
-from keepsaid.config.settings import CHANNELS, ENV_PREFIX, ChannelConfig, Config, Owner
+from keepsaid.config.settings import CHANNELS, ENV_PREFIX, ChannelConfig, Config, OwnerIdentity
 
 _HEAD = """\
 # Configuration
@@ -82,7 +82,7 @@ def page() -> str:
     parts = [_HEAD, "## Top level\n", _settings({"agent": fields["agent"]})]
     for name, field in fields.items():
         if name == "owner":
-            parts += ["## owner\n", _OWNER, _settings(Owner.model_fields, variables=False)]
+            parts += ["## owner\n", _OWNER, _settings(OwnerIdentity.model_fields, variables=False)]
         elif name == "channels":
             parts += ["## channels\n", _CHANNELS, _settings(ChannelConfig.model_fields, ("channels", "NAME"))]
             parts += [_BUILT_IN, _built_in()]

@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, version
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.domain.commits import Intake
+from keepsaid.domain.commits import IntakeResult
 from keepsaid.testing.contracts.bodies import deliver, signed
 from keepsaid.testing.contracts.road import Road
 
@@ -47,11 +47,15 @@ async def test_a_buffer_of_version_1_deduplicates_bodies_once_it_is_opened(tmp_p
     road = Road(store)
     story = await road.story(7)
     assert (story.message.text, story.message.damaged) == ("opened", False)
-    assert (await deliver(road, signed("guid-1"))).intake is Intake.DUPLICATE
+    assert (await deliver(road, signed("guid-1"))).intake is IntakeResult.DUPLICATE
     first = await deliver(road, signed("guid-2", "closed"))
     again = await deliver(road, signed("guid-3", "closed"))
     await store.close()
-    assert (first.intake, first.number, again) == (Intake.STORED, 2, first._replace(intake=Intake.DUPLICATE))
+    assert (first.intake, first.number, again) == (
+        IntakeResult.STORED,
+        2,
+        first._replace(intake=IntakeResult.DUPLICATE),
+    )
     with closing(SqliteSession(str(path))) as db:
         assert version(db, "buffer") >= 2
     assert rows(path, "SELECT external_id FROM redelivery") == [("guid-3",)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.domain.commits import Claim, VoidLeases
+from keepsaid.domain.commits import ClaimBatches, VoidLeases
 from keepsaid.domain.process import Beat
 from keepsaid.domain.suspicion import TrialTerms
 
@@ -38,8 +38,8 @@ async def test_suspects_of_the_first_schema_wait_for_a_trial(tmp_path: Path) -> 
         closing.push_async_callback(store.close)
         assert await store.apply(VoidLeases("one", 0, "", ())) == ()
         assert await store.apply(Beat("one", 1_000, 2_000))
-        [normal] = await store.apply(Claim("one", 9, (11, 12), 0, 1_000, lived_ms=after_ms - 1))
+        [normal] = await store.apply(ClaimBatches("one", 9, (11, 12), 0, 1_000, lived_ms=after_ms - 1))
         assert (normal.batch.id, normal.alone) == (1, False)
         await store.apply(VoidLeases("two", 0, "", ()))
-        [trial, *_] = await store.apply(Claim("two", 9, (13, 14), 0, 1_000, lived_ms=after_ms))
+        [trial, *_] = await store.apply(ClaimBatches("two", 9, (13, 14), 0, 1_000, lived_ms=after_ms))
         assert (trial.batch.id, trial.alone, trial.batch.trial_after_ms) == (2, True, after_ms)

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.ports.model import Model
 from keepsaid.ports.store import Store
@@ -74,9 +74,9 @@ class VirtualHome:
         origin = Origin(HOOKS, "default", f"repo-{event}", "hook", "hook")
         await self._send(Inbound(origin, Content(text.encode(), text, event), self._marks(), 50))
 
-    def _marks(self) -> Marks:
+    def _marks(self) -> ProviderMarks:
         number = next(self._numbers)
-        return Marks(f"event-{number}", f"event-{number}")
+        return ProviderMarks(f"event-{number}", f"event-{number}")
 
     async def _send(self, inbound: Inbound) -> None:
         await self.instance.receive(inbound)

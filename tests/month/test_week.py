@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
-from keepsaid.domain.schedule import Run, Schedule, What
+from keepsaid.domain.schedule import Schedule, ScheduleRun, What
 from keepsaid.domain.timing import Cron, next_due
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelRejected, ModelUnreachable
@@ -110,7 +110,7 @@ class Week:
         """All schedules."""
         return await self.store.schedules.schedules(("active", "paused", "disabled", "cancelled"), 0, 100)
 
-    async def runs(self) -> list[tuple[str, Run]]:
+    async def runs(self) -> list[tuple[str, ScheduleRun]]:
         """All runs there were, with the text of their schedule."""
         found = await self.schedules()
         return [(one.new.text, run) for one in found for run in await self.store.schedules.runs(one.id, 1_000)]

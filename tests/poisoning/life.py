@@ -18,7 +18,7 @@ from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Kind, Listener, Memory
-from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Json
 from keepsaid.ports.model import Tool
 from keepsaid.testing.simulator.clock import SimClock, Wall
@@ -86,7 +86,7 @@ class PoisonedHome:
         origin = Origin(channel, "default", conversation, sender, name, not place)
         origin = Origin(channel, "default", conversation, sender, name, not place, self.config.trust_of(origin))
         content = Content(told.get("payload", text.encode()), text, told.get("event", ""))
-        marks = Marks(number, number, told.get("reply_to"))
+        marks = ProviderMarks(number, number, told.get("reply_to"))
         await self.instance.receive(Inbound(origin, content, marks, topic=told.get("topic")))
         await self.answered()
         return number

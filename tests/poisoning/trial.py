@@ -21,7 +21,7 @@ from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Kind, Listener, Memory
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.schedule import LIVE
 from keepsaid.domain.task import TaskFilter
@@ -116,7 +116,7 @@ class Trial:
         plain = Origin(channel, "default", place or sender, sender, name, not place)
         origin = Origin(*(channel, "default", place or sender, sender, name, not place), self.config.trust_of(plain))
         content = Content(told.get("payload", text.encode()), text, told.get("event", ""))
-        marks = Marks(number, number, told.get("reply_to"))
+        marks = ProviderMarks(number, number, told.get("reply_to"))
         await self.instance.receive(Inbound(origin, content, marks, topic=told.get("topic")))
         return number
 

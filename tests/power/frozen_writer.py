@@ -13,7 +13,7 @@ from keepsaid.adapters.sql.tombs import tombs_beside
 from keepsaid.adapters.sqlite.operations import start
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Receive
-from keepsaid.domain.message import Inbound, Marks
+from keepsaid.domain.message import Inbound, ProviderMarks
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 
 PEOPLE = 16
@@ -21,7 +21,7 @@ PEOPLE = 16
 
 def message(number: int) -> Inbound:
     """What is sent under a number."""
-    return said(f"message {number}", f"room {number % 9}", marks=Marks(external_id=str(number)))
+    return said(f"message {number}", f"room {number % 9}", marks=ProviderMarks(external_id=str(number)))
 
 
 async def write(store: Path, ledger: Path, mode: str, first: int) -> None:

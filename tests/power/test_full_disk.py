@@ -15,8 +15,8 @@ from keepsaid.adapters.sqlite.integrity import examine
 from keepsaid.adapters.sqlite.operations import SqliteOperations
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.writer import Writer
-from keepsaid.domain.commits import Intake, Receive
-from keepsaid.domain.message import Marks
+from keepsaid.domain.commits import IntakeResult, Receive
+from keepsaid.domain.message import ProviderMarks
 from keepsaid.errors import StoreFull
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 
@@ -69,7 +69,7 @@ async def talk(person: int, store: SqliteOperations, scene: Scene) -> None:
     """Send every message until it is taken, as providers do."""
     for n in range(EACH):
         number, key = person * EACH + n + 1, f"{person}:{n}"
-        inbound = said(f"{key} {TEXT}", f"room {person}", marks=Marks(external_id=key))
+        inbound = said(f"{key} {TEXT}", f"room {person}", marks=ProviderMarks(external_id=key))
         while number not in scene.taken:
             await scene.room.wait()
             try:
@@ -77,7 +77,7 @@ async def talk(person: int, store: SqliteOperations, scene: Scene) -> None:
             except StoreFull:
                 await scene.was_refused()
             else:
-                assert (received.intake, received.number) == (Intake.STORED, n + 1)
+                assert (received.intake, received.number) == (IntakeResult.STORED, n + 1)
                 await scene.heard(number, key)
 
 

@@ -9,7 +9,7 @@ from keepsaid.domain.batch import Window
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
 from keepsaid.domain.route import Action
-from keepsaid.domain.suspicion import Evidence
+from keepsaid.domain.suspicion import TrialEvidence
 
 WINDOW = Window(window_ms=100, quiet_ms=60, wait_ms_max=300, count_max=4, chars_max=40)
 RULES = {"noise": Action.DROP, "work": Action.SPAWN, "vip": Action.FORWARD, "talk": Action.FORWARD}
@@ -35,7 +35,7 @@ class Work:
     crashes: int = 0
     deferrals: int = 0
     alone: bool = False
-    evidence: Evidence = Evidence()
+    evidence: TrialEvidence = TrialEvidence()
     charges: int = 0
     second_chance: bool = False
     owner: str = ""
@@ -81,7 +81,7 @@ class Work:
 
     def clear(self, attempts: int = 0, crashes: int = 0) -> None:
         """No death of the process speaks against it any more."""
-        self.attempts, self.crashes, self.evidence, self.charges = attempts, crashes, Evidence(), 0
+        self.attempts, self.crashes, self.evidence, self.charges = attempts, crashes, TrialEvidence(), 0
 
     def forget_turn(self) -> None:
         """Its turn is over."""

@@ -17,7 +17,7 @@ from tests.property.crash_model import LIVED_MS, CrashPlan
 from keepsaid.domain.batch import Routed, TaskDraft
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
-    Claim,
+    ClaimBatches,
     Commit,
     Dispatch,
     Doubt,
@@ -25,7 +25,7 @@ from keepsaid.domain.commits import (
     ExpireLeases,
     Fail,
     Failure,
-    Intake,
+    IntakeResult,
     Receive,
     Received,
     Release,
@@ -37,7 +37,7 @@ from keepsaid.domain.commits import (
     TurnCommit,
     VoidLeases,
 )
-from keepsaid.domain.message import BodyKey, Inbound, Marks, Message
+from keepsaid.domain.message import BodyKey, Inbound, Message, ProviderMarks
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.turn import Claimed, Usage
@@ -135,11 +135,11 @@ class Arrivals(Walk):
     def hear(self, draft: Draft) -> None:
         """A new message is stored at the end of its lane."""
         key = f"key {next(self.ids)}" if draft.keyed else None
-        inbound = said(f"{draft.word} {next(self.ids)}", draft.room, marks=Marks(key), priority=draft.priority)
+        inbound = said(f"{draft.word} {next(self.ids)}", draft.room, marks=ProviderMarks(key), priority=draft.priority)
         inbound = replace(inbound, topic=draft.topic)
         received = self.receive(inbound)
         number = 1 + sum(message.lane == inbound.lane for message in self.plan.messages)
-        assert (received.intake, received.lane, received.number) == (Intake.STORED, inbound.lane, number)
+        assert (received.intake, received.lane, received.number) == (IntakeResult.STORED, inbound.lane, number)
         self.plan.messages.append(Message(received.id, inbound.lane, number, inbound, self.now))
 
     @precondition(lambda self: any(m.inbound.key_hash for m in self.plan.messages))
@@ -150,7 +150,7 @@ class Arrivals(Walk):
         first = keyed[pick % len(keyed)]
         content = first.inbound.content if same else said("talk of something else").content
         received = self.receive(replace(first.inbound, content=content))
-        expected = Intake.DUPLICATE if same else Intake.CONFLICT
+        expected = IntakeResult.DUPLICATE if same else IntakeResult.CONFLICT
         number = 0 if first.id in self.plan.gone else first.number
         assert received == Received(expected, first.id, first.lane, number)
 
@@ -161,9 +161,9 @@ class Arrivals(Walk):
         counting = [message for message in self.plan.messages if self.counts(message)]
         first = counting[pick % len(counting)]
         content = replace(first.inbound.content, event=event)
-        received = self.receive(replace(first.inbound, content=content, marks=Marks(f"again {next(self.ids)}")))
+        received = self.receive(replace(first.inbound, content=content, marks=ProviderMarks(f"again {next(self.ids)}")))
         number = 0 if first.id in self.plan.gone else first.number
-        assert received == Received(Intake.DUPLICATE, first.id, first.lane, number)
+        assert received == Received(IntakeResult.DUPLICATE, first.id, first.lane, number)
 
     def counts(self, message: Message) -> bool:
         """Whether the same body would be a duplicate now."""
@@ -205,7 +205,7 @@ class Turns(Arrivals):
         expected = self.plan.claimable(self.now, limit)
         turn_ids = tuple(next(self.ids) for _ in range(limit))
         until = self.now + LEASE_MS
-        leases = self.apply(Claim(self.owner, limit, turn_ids, self.now, until, lived_ms=LIVED_MS))
+        leases = self.apply(ClaimBatches(self.owner, limit, turn_ids, self.now, until, lived_ms=LIVED_MS))
         claimed = [one for lease in leases if (one := self.run(self.store.claimed(lease))) is not None]
         assert sorted(one.batch.id for one in claimed) == sorted(work.id for work in expected)
         for one in claimed:

@@ -12,12 +12,12 @@ from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.domain.collection import Invalidate, Passage
 from keepsaid.domain.finding import Statement
-from keepsaid.domain.forgetting import Forgetting, Wanted, Wish
+from keepsaid.domain.forgetting import ForgetTargets, Forgetting, ForgetWish
 from keepsaid.domain.memory import OWNER, Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
-from keepsaid.engine.forgetter import Forgetter, Stores
+from keepsaid.engine.forgetter import Forgetter, ForgetterStores
 from keepsaid.memory.extraction import Collection
 from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.ports.model import Extracted, Extractor
@@ -59,7 +59,9 @@ class World:
         deeds = Deeds(memories, memories.truth)
         self.recorder = Recorder(operations, memories, operations, self.clock, redactor, deeds)
         self.read_with(EachSentence())
-        stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside)
+        stores = ForgetterStores(
+            operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside
+        )
         self.forgetter = Forgetter(stores, self.clock, self.ids)
 
     def read_with(self, extractor: Extractor) -> None:
@@ -99,11 +101,11 @@ class World:
         """The texts of all that is remembered and no reply."""
         return sorted(one.text for one in await self.known() if not one.new.key.startswith("reply:"))
 
-    async def preview(self, wish: Wish) -> Wanted:
+    async def preview(self, wish: ForgetWish) -> ForgetTargets:
         """Returns what a wish would take."""
         return await self.forgetter.wanted(wish)
 
-    async def forget(self, wish: Wish, undo_ms: int = 0) -> Forgetting | None:
+    async def forget(self, wish: ForgetWish, undo_ms: int = 0) -> Forgetting | None:
         """Forget, to the end."""
         begun = await self.forgetter.forget(wish, OWNER, undo_ms)
         return None if begun is None else await self.forgetter.finish(begun.id)

@@ -29,8 +29,8 @@ from keepsaid.domain.memory import (
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.people import identity_in
 from keepsaid.domain.search import NewVector
-from keepsaid.domain.visibility import Reach as To
-from keepsaid.domain.visibility import Widened, WidenMemory
+from keepsaid.domain.visibility import MemoryShared, ShareMemory
+from keepsaid.domain.visibility import ShareReach as To
 
 BEGINNING, READS_EACH = 120, 40
 """Memories before the first read, and reads between two changes."""
@@ -50,9 +50,9 @@ class Subject:
         """Take somebody out of a person."""
         return await self.store.people.split(name)
 
-    async def widen(self, commit: WidenMemory) -> bool:
+    async def widen(self, commit: ShareMemory) -> bool:
         """Let more hear something; whether it was done."""
-        return isinstance(await self.store.hearing.widen(commit), Widened)
+        return isinstance(await self.store.hearing.widen(commit), MemoryShared)
 
 
 class Walk:
@@ -165,7 +165,7 @@ class Walk:
     async def _widen(self) -> None:
         [one] = self.reads.some(1)
         to, by = self._chance.choice(list(To)), self._chance.choice((OWNER, one.speaker, *PEOPLE))
-        done = await self.subject.widen(WidenMemory(one.id, to, by, "it may be heard", self._n))
+        done = await self.subject.widen(ShareMemory(one.id, to, by, "it may be heard", self._n))
         assert done == self.world.widen(one, str(to), by)
 
     async def _renew(self) -> None:

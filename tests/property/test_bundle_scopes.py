@@ -8,7 +8,7 @@ from tests.property.memory_stage import stage
 from tests.property.scope_walk import Subject, Walk
 from tests.property.scope_world import OWNER, PEOPLE, Ear, Known, World
 
-from keepsaid.domain.bundle import Edge, Entry, Record, Tombstone
+from keepsaid.domain.bundle import BundleEntry, Edge, Record, Tombstone
 from keepsaid.domain.people import Person
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.services.exporting import listeners_of
@@ -25,7 +25,7 @@ def told_to(world: World, person: str, one: Known) -> bool:
 async def leaks(walk: Walk, *persons: str) -> list[str]:
     """What an export for these persons holds and may not, or lacks."""
     records = await walk.store.bundles.tell(listeners_of(persons), _read)
-    found = {one.memory.new.key: one for one in records if isinstance(one, Entry)}
+    found = {one.memory.new.key: one for one in records if isinstance(one, BundleEntry)}
     known = walk.world.known.values()
     wanted = {one.key for one in known if any(told_to(walk.world, person, one) for person in persons)}
     odd = [f"{persons} {key}" for key in sorted(wanted ^ set(found))]
@@ -33,7 +33,7 @@ async def leaks(walk: Walk, *persons: str) -> list[str]:
         match one:
             case Edge() if not {one.source, one.target} <= wanted:
                 odd.append(f"{persons} {one}")
-            case Entry() if one.replaced_by and one.replaced_by not in wanted:
+            case BundleEntry() if one.replaced_by and one.replaced_by not in wanted:
                 odd.append(f"{persons} {one.memory.new.key} was replaced by {one.replaced_by}")
             case Tombstone():
                 odd.append(f"{persons} {one}")

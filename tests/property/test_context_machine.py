@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.compaction import CompactionTerms, Cut, CutContext, Summarise, SummaryFailed, due
+from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, Summarise, SummaryFailed, due
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.summary import Made
@@ -82,8 +82,8 @@ class Contexts(RuleBasedStateMachine):
         tail = self.tail
         self._move(Summarise(lane_of(), tail.version + off, last, "so it was", Made.MODEL, "m", 6), tail, off, last)
 
-    @rule(off=SEEN, last=POSITIONS, why=st.sampled_from(Cut))
-    def cut(self, off: int, last: int, why: Cut) -> None:
+    @rule(off=SEEN, last=POSITIONS, why=st.sampled_from(CutReason))
+    def cut(self, off: int, last: int, why: CutReason) -> None:
         """A cut of what was seen, or of what is no longer so."""
         tail = self.tail
         self._move(CutContext(lane_of(), tail.version + off, last, why, 7), tail, off, last)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.property.forgetting_world import STORES, World, world
 
-from keepsaid.domain.forgetting import Wish
+from keepsaid.domain.forgetting import ForgetWish
 from keepsaid.domain.memory import Memory
 from keepsaid.testing.builders import ACCOUNT, CHANNEL
 
@@ -68,7 +68,7 @@ _STEPS = st.lists(
 )
 
 
-def _matching(tale: Tale, memory: Memory | None, wish: Wish) -> set[int]:
+def _matching(tale: Tale, memory: Memory | None, wish: ForgetWish) -> set[int]:
     """The messages that a wish names, by the letter of what is documented."""
     found = set(wish.messages)
     if memory is not None:
@@ -80,19 +80,19 @@ def _matching(tale: Tale, memory: Memory | None, wish: Wish) -> set[int]:
     return found
 
 
-async def _chosen(tale: Tale, way: int, which: int) -> tuple[Wish, Memory | None]:
+async def _chosen(tale: Tale, way: int, which: int) -> tuple[ForgetWish, Memory | None]:
     """A wish, by one of the ways of choosing; with the memory where it names one."""
     known = [one for one in await tale.stage.known() if one.new.key.startswith(("finding:", "edit:"))]
     if way < 3 and known:
         memory = known[which % len(known)]
-        return Wish((memory.id,)), memory
+        return ForgetWish((memory.id,)), memory
     if way < 6:
-        return Wish(messages=(tale.left[which % len(tale.left)].id,)), None
+        return ForgetWish(messages=(tale.left[which % len(tale.left)].id,)), None
     if way < 8:
-        return Wish(text=_THINGS[which % len(_THINGS)]), None
+        return ForgetWish(text=_THINGS[which % len(_THINGS)]), None
     if way < 9:
-        return Wish(conversation=_ROOMS[which % 2]), None
-    return Wish(person=f"{CHANNEL}:{ACCOUNT}:{_PEOPLE[which % 2]}"), None
+        return ForgetWish(conversation=_ROOMS[which % 2]), None
+    return ForgetWish(person=f"{CHANNEL}:{ACCOUNT}:{_PEOPLE[which % 2]}"), None
 
 
 async def _forget(tale: Tale, way: int, which: int, *, undone: bool) -> None:
@@ -132,7 +132,7 @@ def _same(tale: Tale, memory: Memory | None) -> set[int]:
     return {one.id for one in tale.left if one.thing in memory.text and one in tale.sources(memory)}
 
 
-async def _check(tale: Tale, before: dict[int, Memory], wish: Wish) -> None:
+async def _check(tale: Tale, before: dict[int, Memory], wish: ForgetWish) -> None:
     """Every message that stays is there, with its episode and each fact that only messages that stay are behind."""
     stage = tale.stage
     for one in tale.told:

@@ -14,7 +14,18 @@ from tests.property.memory_stage import Stage, stage
 from tests.property.test_memory_scopes import hears
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.domain.graph import CARRIES, FANS, FURTHER, MENTIONS, NAMED, Association, Mention, Relation, Seed, Step
+from keepsaid.domain.graph import (
+    CARRIES,
+    FANS,
+    FURTHER,
+    MENTIONS,
+    NAMED,
+    Association,
+    Mention,
+    Relation,
+    Seed,
+    WalkStep,
+)
 from keepsaid.domain.memory import GLOBAL, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
@@ -76,20 +87,20 @@ class Model:
         """Whether a memory may be told."""
         return self.states[id_] in HEARD and hears(listener, self.memories[id_])
 
-    def next(self, listener: Listener, node: Node, fan: int) -> list[tuple[float, Node, Step]]:
+    def next(self, listener: Listener, node: Node, fan: int) -> list[tuple[float, Node, WalkStep]]:
         """The strongest edges of a node."""
         kind, id_ = node
-        found: list[tuple[float, int, int, str, Node, Step]] = []
+        found: list[tuple[float, int, int, str, Node, WalkStep]] = []
         for (source, target, relation), weight in self.edges.items():
             for one, other in ((source, target), (target, source)):
                 if kind == "memory" and one == id_ and self.heard(listener, other):
-                    found.append((-weight, 0, -other, relation, ("memory", other), Step(relation, other)))
+                    found.append((-weight, 0, -other, relation, ("memory", other), WalkStep(relation, other)))
         for (memory, entity), (name, weight) in self.mentions.items():
             number = self.entities.index(entity)
             if kind == "memory" and memory == id_:
-                found.append((-weight, 1, -number, MENTIONS, ("entity", entity), Step(MENTIONS, name=name)))
+                found.append((-weight, 1, -number, MENTIONS, ("entity", entity), WalkStep(MENTIONS, name=name)))
             if kind == "entity" and entity == id_ and self.heard(listener, memory):
-                found.append((-weight, 0, -memory, MENTIONS, ("memory", memory), Step(MENTIONS, memory)))
+                found.append((-weight, 0, -memory, MENTIONS, ("memory", memory), WalkStep(MENTIONS, memory)))
         found.sort(key=lambda edge: edge[:4])
         return [(-weight * CARRIES[relation], other, step) for weight, _, _, relation, other, step in found[:fan]]
 
@@ -199,7 +210,7 @@ def play(scene: Stage, file: Path, model: Model, n: int, step: object) -> None:
         model.hide(id_, step.state)
 
 
-def is_way(model: Model, listener: Listener, path: tuple[Step, ...], end: int) -> bool:
+def is_way(model: Model, listener: Listener, path: tuple[WalkStep, ...], end: int) -> bool:
     """Whether each memory on a way is heard, and it ends where it should."""
     told = [step.memory_id for step in path if step.memory_id]
     return (

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.domain.commits import Intake, Receive
+from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
-from keepsaid.domain.message import Inbound, Marks, Origin
+from keepsaid.domain.message import Inbound, Origin, ProviderMarks
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, said
 from keepsaid.testing.contracts.road import Road, Store
 
@@ -41,7 +41,7 @@ def messages(draw: st.DrawFn) -> Inbound:
     """Something said in one of two rooms, with whatever marks."""
     name = draw(st.sampled_from(["Ann", "Bob", "Cat"]))
     room = draw(st.sampled_from(["room", "room", "room", "den"]))
-    marks = Marks(None, draw(IDS), draw(IDS))
+    marks = ProviderMarks(None, draw(IDS), draw(IDS))
     origin = Origin(CHANNEL, ACCOUNT, room, name.lower(), name, direct=draw(st.sampled_from([False] * 5 + [True])))
     topic = draw(st.sampled_from([None, None, None, "t"]))
     return replace(said(draw(TEXTS), room, marks=marks), origin=origin, topic=topic)
@@ -129,13 +129,13 @@ def test_lanes_of_two_channels_accounts_or_conversations_are_two(
 
 
 def _lane(channel: str, account: str, chat: str, topic: str | None, reply_to: str | None) -> Lane:
-    marks = Marks(reply_to=reply_to)
+    marks = ProviderMarks(reply_to=reply_to)
     return replace(said(marks=marks), origin=Origin(channel, account, chat, "ann"), topic=topic).lane
 
 
 async def test_a_duplicate_never_moves_its_lane() -> None:
     store = InMemoryOperations()
-    question = replace(said("does the printer work?", marks=Marks("x", "p9")), topic="t")
+    question = replace(said("does the printer work?", marks=ProviderMarks("x", "p9")), topic="t")
     first = await store.apply(Receive(arrival(1, question), AT_ONCE, RULES))
     again = await store.apply(Receive(arrival(2, question), AT_ONCE, LaneRules(join=False)))
-    assert again == first._replace(intake=Intake.DUPLICATE)
+    assert again == first._replace(intake=IntakeResult.DUPLICATE)

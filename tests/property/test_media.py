@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.app.channels import MEDIA
-from keepsaid.domain.attachment import Posted, Unsaid
+from keepsaid.domain.attachment import MediaMessage, Unsaid
 from keepsaid.errors import InputError
 
 _KEYS = """
@@ -39,7 +39,7 @@ OBJECTS = st.recursive(
 
 @given(st.sampled_from(sorted(MEDIA)), OBJECTS)
 def test_whatever_comes_is_read_or_refused(medium: str, source: dict[str, object]) -> None:
-    def told() -> Posted | Unsaid | str:
+    def told() -> MediaMessage | Unsaid | str:
         try:
             return MEDIA[medium](source)
         except InputError as error:
@@ -50,7 +50,7 @@ def test_whatever_comes_is_read_or_refused(medium: str, source: dict[str, object
     assert told() == found
     assert json.dumps(source) == before
     assert not isinstance(found, str) or "the field '" in found
-    if isinstance(found, Posted):
+    if isinstance(found, MediaMessage):
         assert found.text.strip()
         assert found.sender
         assert found.provider_id

@@ -17,9 +17,9 @@ from tests.unit.slot_cast import Scripted, Stage
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
-from keepsaid.domain.compaction import Cut, CutContext, Summarise
+from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Prompt, Record
 from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import Answer
@@ -29,7 +29,7 @@ from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store import Store
 
 WORD = re.compile(r"w\d+x")
-_CUTS = {"cut": Cut.GUARD, "reset": Cut.RESET}
+_CUTS = {"cut": CutReason.GUARD, "reset": CutReason.RESET}
 FEW = st.sampled_from([None, None, "1", "2"])
 
 
@@ -48,7 +48,7 @@ class Happening(NamedTuple):
     what: str
     place: Place
     person: str
-    marks: Marks
+    marks: ProviderMarks
 
 
 PLACES = st.sampled_from(
@@ -63,7 +63,9 @@ PLACES = st.sampled_from(
 )
 WHAT = st.sampled_from(["say", "say", "say", "work", "work", "summarise", "cut", "reset"])
 HAPPENINGS = st.lists(
-    st.builds(Happening, WHAT, PLACES, st.sampled_from(["Ann", "chat", "hook"]), st.builds(Marks, FEW, FEW, FEW)),
+    st.builds(
+        Happening, WHAT, PLACES, st.sampled_from(["Ann", "chat", "hook"]), st.builds(ProviderMarks, FEW, FEW, FEW)
+    ),
     min_size=8,
     max_size=30,
 )

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.domain.commits import EpisodesKept, Fail, Failure, Intake, Shown
-from keepsaid.domain.message import Marks
+from keepsaid.domain.commits import EpisodesKept, Fail, Failure, IntakeResult, MarkReplyShown
+from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.retention import Stale
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import MessageFilter
@@ -41,8 +41,8 @@ class Walk:
         """The next message; its number is the next of the lane."""
         self.heard += 1
         text = f"{self.heard}"
-        received = await self.road.hear(said(text, marks=Marks(text)))
-        assert (received.intake, received.number) == (Intake.STORED, self.heard)
+        received = await self.road.hear(said(text, marks=ProviderMarks(text)))
+        assert (received.intake, received.number) == (IntakeResult.STORED, self.heard)
         return text
 
     async def do(self, deed: str) -> None:
@@ -60,7 +60,7 @@ class Walk:
             if deed == "dead":
                 await self.store.apply(Fail(batch_id, claimed.batch.fence, Failure.BURY, "it broke", 0))
             else:
-                await self.store.apply(Shown(await self.road.answer(claimed), 0))
+                await self.store.apply(MarkReplyShown(await self.road.answer(claimed), 0))
                 await self.store.apply(EpisodesKept((batch_id,)))
         (self.kept if deed == "dead" else self.prunable).extend(texts)
 
@@ -69,8 +69,8 @@ class Walk:
         found = {story.message.text for story in await self.store.find(MessageFilter(limit=10_000))}
         assert found == {*self.kept, *self.prunable}
         for number in range(1, self.heard + 1):
-            again = await self.road.hear(said(f"{number}", marks=Marks(f"{number}")))
-            assert again.intake is Intake.DUPLICATE
+            again = await self.road.hear(said(f"{number}", marks=ProviderMarks(f"{number}")))
+            assert again.intake is IntakeResult.DUPLICATE
         await self.do("done")
 
 

@@ -13,7 +13,7 @@ from tests.property.scope_walk import Subject, Walk
 from tests.property.scope_world import Ear
 
 from keepsaid.domain.memory import Listener
-from keepsaid.domain.visibility import Reach, WidenMemory
+from keepsaid.domain.visibility import ShareMemory, ShareReach
 
 READS, SOAK_WALKS = 20_000, 50
 
@@ -71,10 +71,10 @@ class EveryLaneAsked(Subject):
 class WidenedTooFar(Subject):
     """Lets everybody hear what one person was to hear."""
 
-    async def widen(self, commit: WidenMemory) -> bool:
+    async def widen(self, commit: ShareMemory) -> bool:
         done = await super().widen(commit)
-        if done and commit.to is Reach.CONVERSATION:
-            await super().widen(replace(commit, to=Reach.GLOBAL))
+        if done and commit.to is ShareReach.CONVERSATION:
+            await super().widen(replace(commit, to=ShareReach.GLOBAL))
         return done
 
 

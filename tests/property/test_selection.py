@@ -10,7 +10,7 @@ from tests.unit.memory_cast import memory
 
 from keepsaid.domain.memory import Hit, Kind
 from keepsaid.domain.receipt import Cause, Place
-from keepsaid.memory.gates import ENOUGH_NEAR, SHARE, InjectionSettings, Relevance, Selection, Shown, Visible
+from keepsaid.memory.gates import ENOUGH_NEAR, SHARE, InjectionSettings, PromptShown, Relevance, Selection, Visible
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.words import Rarity
 
@@ -25,7 +25,7 @@ class Case:
 
     pinned: list[Hit]
     recalled: list[Hit]
-    shown: Shown
+    shown: PromptShown
     alike: set[tuple[int, int]]
     settings: InjectionSettings
     said: str
@@ -47,7 +47,9 @@ CASES = st.builds(
     Case,
     hits("pinned"),
     hits("text"),
-    st.builds(Shown, standing=st.frozensets(IDS), lately=st.frozensets(IDS), wrong=st.frozensets(IDS, max_size=2)),
+    st.builds(
+        PromptShown, standing=st.frozensets(IDS), lately=st.frozensets(IDS), wrong=st.frozensets(IDS, max_size=2)
+    ),
     st.sets(st.tuples(IDS, IDS).filter(lambda pair: pair[0] < pair[1])),
     st.builds(InjectionSettings, items_max=st.integers(0, 8), tokens_max=st.integers(0, 200)),
     st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join),
@@ -112,7 +114,7 @@ def test_the_gate_knows_no_ranks(case: Case) -> None:
     """In whatever order recall found them, the same ones fall to it."""
 
     def fallen(recalled: list[Hit]) -> set[int]:
-        found = selected(Case([], recalled, Shown(), set(), InjectionSettings(), case.said)).candidates
+        found = selected(Case([], recalled, PromptShown(), set(), InjectionSettings(), case.said)).candidates
         return {one.hit.memory.id for one in found if one.cause is Cause.GATE}
 
     once = list({hit.memory.id: hit for hit in case.recalled}.values())

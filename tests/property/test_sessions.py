@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.session import Rest, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.testing.builders import lane_of, said
@@ -35,7 +35,7 @@ async def walked(store: Store, happenings: list[tuple[str, int]], path: Path | N
             await road.store.apply(Rest(at - 60_000, at - 3_600_000, at, at))
         elif what == "reset":
             tail = await road.store.context(lane_of(), 1)
-            await road.store.apply(CutContext(lane_of(), tail.version, tail.head, Cut.RESET, at))
+            await road.store.apply(CutContext(lane_of(), tail.version, tail.head, CutReason.RESET, at))
         elif reopens and path is not None and hasattr(road.store, "close"):
             await road.store.close()
             road.store = await open_operations(path)

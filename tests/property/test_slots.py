@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.domain.effects import FillSlot
-from keepsaid.domain.focus import Surroundings
+from keepsaid.domain.focus import TurnSurroundings
 from keepsaid.domain.message import Content, Inbound, Message, Origin
 from keepsaid.domain.slot import Expected, OnMismatch, Question, Slot, SlotTerms
-from keepsaid.pipeline.prompt.attention import Asked
+from keepsaid.pipeline.prompt.attention import SlotMatcher
 from keepsaid.testing.builders import lane_of
 
 PEOPLE = st.sampled_from(["ann", "bob", "eve"])
@@ -43,7 +43,7 @@ def messages(draw: st.DrawFn) -> tuple[Message, ...]:
 def test_no_answer_crosses_persons_time_or_machines(
     open_slots: tuple[Slot, ...], said: tuple[Message, ...], mode: OnMismatch
 ) -> None:
-    asked = Asked(Surroundings(open_slots), SlotTerms(on_mismatch=mode))
+    asked = SlotMatcher(TurnSurroundings(open_slots), SlotTerms(on_mismatch=mode))
     asked.hear_all(said)
     by_id = {message.id: message for message in said}
     assert len({one.slot.id for one in asked.settled}) == len(asked.settled)

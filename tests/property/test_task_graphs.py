@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.task import ENDED, CancelTask, Cycle, Ending, EndTask, NewTask, waves
+from keepsaid.domain.task import ENDED, CancelTask, Cycle, EndTask, NewTask, TaskEnd, waves
 from keepsaid.testing.contracts.road import Store
 from keepsaid.testing.contracts.tasks import Desk
 
@@ -71,7 +71,7 @@ async def _played(store: Store, tasks: tuple[NewTask, ...], fates: list[str]) ->
             await store.apply(CancelTask(task.id, 0, "not wanted"))
             assert await desk.end(task) == ""
         else:
-            await store.apply(EndTask(task.id, task.fence, Ending(fate), 0, fate))
+            await store.apply(EndTask(task.id, task.fence, TaskEnd(fate), 0, fate))
     states = await desk.states()
     assert set(states.values()) <= set(ENDED)
     told = Counter((one.correlation_id, one.topic) for one in await store.journal.events(0, 9_000))

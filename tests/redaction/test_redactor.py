@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.redaction.labelled import Labelled, ordinary_texts, secret_texts
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.domain.redaction import Mark, masked, merged
+from keepsaid.domain.redaction import SecretMark, masked, merged
 
 RECALL_MIN = 0.9
 FALSE_ALARMS_MAX = 0.01
@@ -139,8 +139,8 @@ def test_patterns_of_the_owner_count() -> None:
 
 def test_overlapping_marks_become_one() -> None:
     """The kind is that of the first found; what stands between is covered once."""
-    marks = merged([Mark(5, 9, "b"), Mark(0, 6, "a"), Mark(12, 13, "c"), Mark(7, 7, "none")])
-    assert marks == (Mark(0, 9, "b"), Mark(12, 13, "c"))
+    marks = merged([SecretMark(5, 9, "b"), SecretMark(0, 6, "a"), SecretMark(12, 13, "c"), SecretMark(7, 7, "none")])
+    assert marks == (SecretMark(0, 9, "b"), SecretMark(12, 13, "c"))
     assert masked("0123456789abcdef", marks) == "[redacted: b]9ab[redacted: c]def"
 
 

@@ -10,7 +10,7 @@ from keepsaid.config import Config
 from keepsaid.interfaces.http.messages import inbound_of
 from keepsaid.memory.gates import Relevance
 from keepsaid.text.normal import joined, parted
-from keepsaid.text.references import Names, Said, read
+from keepsaid.text.references import Names, SpokenText, read
 from keepsaid.text.words import Rarity
 
 Given = Callable[[str, bool], Callable[[], Any]]
@@ -23,7 +23,7 @@ def _alone(work: Callable[[str], Any]) -> Given:
 
 RECIPES: dict[str, Given] = {
     "keepsaid.text.references.read": _alone(
-        lambda text: read(Said("1", "ann", text, name=text), Names([("bob", text)]))
+        lambda text: read(SpokenText("1", "ann", text, name=text), Names([("bob", text)]))
     ),
     "keepsaid.text.normal.joined": _alone(lambda text: joined(":", text, text)),
     "keepsaid.text.normal.parted": _alone(lambda text: parted(":", text, 3)),

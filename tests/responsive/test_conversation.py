@@ -14,7 +14,7 @@ from tests.responsive.watched_loop import HOSTILE, Held, WatchedLoop, hostile, s
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
 from keepsaid.domain.commits import Received
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 
 LIMIT_S = 0.020
 """The promise: so much processor time may one callback take."""
@@ -43,7 +43,7 @@ class Talk:
     async def say(self, text: str, conversation: str, channel: str = "terminal", number: int = 0) -> Received:
         """Somebody says something; returns once it is stored."""
         origin = Origin(channel, "default", conversation, "ann", direct=True, trust=Trust.OWNER)
-        marks = Marks(external_id=f"{conversation}-{number}") if number else Marks()
+        marks = ProviderMarks(external_id=f"{conversation}-{number}") if number else ProviderMarks()
         return await self.instance.receive(Inbound(origin, Content(b"", text), marks))
 
     async def settled(self, received: Received) -> None:

@@ -12,7 +12,7 @@ from tests.figures import Figures
 
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.app.stores import PATIENT_MS, recollection
-from keepsaid.domain.learning import How
+from keepsaid.domain.learning import LearnOutcome
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.memory.recall.recollection import Recollection
@@ -75,15 +75,18 @@ async def test_what_is_answered_holds_now_and_what_held_then_is_known(tmp_path: 
     figures(changes=life.changes, stated=stated, asked=len(stale), **shares, **counts)
     assert shares["stale"] < 0.02, shares
     assert shares["as_of_right"] > 0.95, shares
-    assert outcomes[How.EVIDENCE] == stated - outcomes[How.NEW] - outcomes[How.UPDATES] - outcomes[How.PAST]
+    assert (
+        outcomes[LearnOutcome.EVIDENCE]
+        == stated - outcomes[LearnOutcome.NEW] - outcomes[LearnOutcome.UPDATES] - outcomes[LearnOutcome.PAST]
+    )
 
 
 async def _told(
     life: MadeLife, memories: SqliteMemories, recall: Recollection, chance: Random
-) -> tuple[list[bool], dict[How, int]]:
+) -> tuple[list[bool], dict[LearnOutcome, int]]:
     """Tell a life; whether what was asked meanwhile was stale, and what became of what was told."""
     stale: list[bool] = []
-    outcomes = dict.fromkeys(How, 0)
+    outcomes = dict.fromkeys(LearnOutcome, 0)
     for number, (said, holding) in enumerate(life.told()):
         if said.stated is None:
             continue

@@ -12,7 +12,7 @@ from typing import Any
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
-from keepsaid.domain.bundle import Entry, Record, Verdict
+from keepsaid.domain.bundle import BundleEntry, ImportVerdict, Record
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.interfaces.transfer import import_shape
 from keepsaid.ports.memory_store import BundleContents
@@ -44,14 +44,14 @@ class Place(LocalMemory):
         self.writes: list[int] = []
         self.broken_after: int | None = None
 
-    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[Verdict]:
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
         """Take over records; after so many batches it is broken off."""
         if self.broken_after == len(self.writes):
             raise InterruptedError
         self.writes.append(len(records))
         return await self._memories.bundles.take(records, contested, NOW)
 
-    async def learn(self, records: Sequence[Entry]) -> Sequence[Verdict]:
+    async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
         """Learn memories at a time that tests know."""
         learnt = await self._memories.learn([one.memory.new for one in records], NOW)
         return list(map(became, learnt))

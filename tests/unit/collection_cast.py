@@ -13,14 +13,14 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.finding import Statement
-from keepsaid.domain.learning import How, Learnt
+from keepsaid.domain.learning import LearnOutcome, LearnResult
 from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.session import Session
 from keepsaid.domain.turn import Usage
-from keepsaid.engine.collector import Collector, Pace
+from keepsaid.engine.collector import Collector, ExtractionPace
 from keepsaid.errors import KeepsaidError
-from keepsaid.memory.extraction import Collection, Reading
+from keepsaid.memory.extraction import Collection, ExtractionLimits
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -35,13 +35,13 @@ class Learnings:
         self.calls = 0
         self.failing: Exception | None = None
 
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[LearnResult, ...]:
         self.calls += 1
         if self.failing is not None:
             raise self.failing
         for one in memories:
             self.known.setdefault(one.key, one)
-        return tuple(Learnt(n, How.NEW) for n, _ in enumerate(memories, 1))
+        return tuple(LearnResult(n, LearnOutcome.NEW) for n, _ in enumerate(memories, 1))
 
     @property
     def echoes(self) -> NoEchoes:
@@ -72,17 +72,17 @@ class Scripted:
 class Scene:
     """A store in memory, and what collects from it."""
 
-    def __init__(self, extractor: Scripted | None = None, reading: Reading | None = None) -> None:
+    def __init__(self, extractor: Scripted | None = None, reading: ExtractionLimits | None = None) -> None:
         self.operations = InMemoryOperations()
         self.road = Road(self.operations)
         self.clock = VirtualClock()
         self.ids = CountingIds(100_000)
         self.extractor = extractor or Scripted()
         self.learnings = Learnings()
-        self.reading = reading or Reading(tries=3)
+        self.reading = reading or ExtractionLimits(tries=3)
         self.start()
 
-    def start(self, pace: Pace | None = None, extractor: Extractor | None = None) -> None:
+    def start(self, pace: ExtractionPace | None = None, extractor: Extractor | None = None) -> None:
         """A process begins: whoever collected before is dead."""
         time = self.clock, self.ids
         self.collection = Collection(

@@ -16,7 +16,7 @@ from keepsaid.adapters.sql.tombs import tombs_beside
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import Ledger
+from keepsaid.adapters.sqlite.writer import TransactionExecutor
 
 _BELOW = "unix"
 
@@ -111,10 +111,12 @@ def layered(path: Path, disk: Disk | None = None) -> SqliteSession:
     return db
 
 
-def opened(path: Path, disk: Disk | None = None, also: CommitTable | None = None) -> tuple[Ledger, SqliteSession]:
+def opened(
+    path: Path, disk: Disk | None = None, also: CommitTable | None = None
+) -> tuple[TransactionExecutor, SqliteSession]:
     """The ledger of a buffer, and its connection; `also` adds ways to apply commits."""
     db = layered(path, disk)
     table = buffer_commits(db, tombs_beside(path))
     if also is not None:
         table = replace(table, single={**table.single, **also.single}, sets={**table.sets, **also.sets})
-    return Ledger(db, path, table), db
+    return TransactionExecutor(db, path, table), db

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keepsaid.extensions.discovery import in_folder
-from keepsaid.extensions.lifecycle import Lifecycle, Limits
+from keepsaid.extensions.lifecycle import Lifecycle, PhaseLimits
 from keepsaid.extensions.loaded import State
 from keepsaid.testing.lobby import Lobby
 
 HEAD = "from keepsaid.extensions import context, extension, on, schedule, tool\n"
-QUICK = Limits(2.0, 0.05, 0.05, 0.05, 0.05)
+QUICK = PhaseLimits(2.0, 0.05, 0.05, 0.05, 0.05)
 
 HANGS = """
 import asyncio
@@ -94,7 +94,7 @@ def put_broken(folder: Path, but: str = "") -> None:
             put(folder, name, source)
 
 
-def lifecycle(folder: Path, lobby: Lobby, limits: Limits = QUICK) -> Lifecycle:
+def lifecycle(folder: Path, lobby: Lobby, limits: PhaseLimits = QUICK) -> Lifecycle:
     """What lets in all of a folder."""
     return lobby.lifecycle(in_folder(folder), folder.parent / "data", limits=limits)
 

@@ -18,7 +18,7 @@ from tests.unit.extension_cast import put
 from tests.unit.http_cast import Site, site
 from tests.unit.task_cast import until
 
-from keepsaid.domain.bundle import Entry
+from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.memory import Kind, Memory, NewMemory, person_scope
 from keepsaid.domain.message import Trust
@@ -300,7 +300,7 @@ def imported() -> dict[str, object]:
     text = f"the boat is called {word('imported memory')}"
     new = NewMemory("import:1", Kind.FACT, text, person_scope("owner"), Trust.KNOWN, said_at=5)
     new = replace(new, speaker=word("name in an imported memory"))
-    return line_of(Entry(Memory(1, new, "active", 5), bytes(16)))
+    return line_of(BundleEntry(Memory(1, new, "active", 5), bytes(16)))
 
 
 async def deeds(at: Planting) -> None:

@@ -14,13 +14,13 @@ from tests.unit.memory_cast import claimed, message
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import Marks, Message, Origin, Trust
+from keepsaid.domain.message import Message, Origin, ProviderMarks, Trust
 from keepsaid.domain.personality import Personality, Skill, Skills, session_scope
-from keepsaid.domain.prompt import Order, Prompt, Record, Role, ToolCall
-from keepsaid.domain.scene import Attention, Contribution, Passing, Quote, Scene, Standing
+from keepsaid.domain.prompt import MemoryPlacement, Prompt, Record, Role, ToolCall
+from keepsaid.domain.scene import Attention, Contribution, Passing, PromptInputs, Quote, StaticContext
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 
 FOLDER = Path(__file__).parent / "golden"
 NOW = 1_795_168_800_000
@@ -35,7 +35,7 @@ CLOCK = ToolCall("call_1", "clock", '{"city": "Lisbon"}')
 def said(number: int, text: str, origin: Origin = ANA, *, after_s: int = 0, reply_to: str | None = None) -> Message:
     """A new message, so many seconds after the first."""
     made = message(number, text, origin, DIRECT if origin.direct else GROUP)
-    inbound = replace(made.inbound, marks=Marks(f"x{number}", str(900 + number), reply_to))
+    inbound = replace(made.inbound, marks=ProviderMarks(f"x{number}", str(900 + number), reply_to))
     return replace(made, inbound=inbound, received_at=NOW + 1_000 * after_s)
 
 
@@ -74,7 +74,7 @@ TALK = past(
 )
 CHAT = past(user("shall we meet on Friday?"), user("fine by me\nat six?", "Bob"), agent("Friday at six, then."))
 RECALLED = Injection("[Relevant to this message]\n[Episode] Ana, 2026-11-02: my sister Mia lives in Lisbon")
-STANDING = Standing(
+STANDING = StaticContext(
     identity="# SOUL.md\nYou are Pim, a careful assistant.\n\n# USER.md\nAna lives in Graz.",
     personality=Personality(session_scope(DIRECT), "Speak like an old sailor. Two sentences at most.", NOW, "owner"),
     skills=Skills(
@@ -88,7 +88,7 @@ STANDING = Standing(
     bulletin="Ana moves house in December.",
 )
 QUOTED = Attention(quotes=(Quote("Friday at six, then.\n[Status]\nIt is Monday."),))
-EVERYTHING = Scene(
+EVERYTHING = PromptInputs(
     claimed(said(5, "and in Porto?", reply_to="31")),
     past(*TALK.recent.records, summary=SUMMARY),
     RECALLED,
@@ -103,17 +103,17 @@ EVERYTHING = Scene(
 TIMED = Passing(NOW)
 
 
-def late(scene: Scene) -> Scene:
+def late(scene: PromptInputs) -> PromptInputs:
     """The scene, its messages late."""
     asked: Claimed = replace(scene.claimed, late_before=NOW + 1)
     return replace(scene, claimed=asked, passing=Passing(NOW + 86_400_000))
 
 
-SCENES: Mapping[str, tuple[Scene, Budget]] = {
-    "direct": (Scene(claimed(said(5, "and in Porto?")), TALK, passing=TIMED), Budget()),
-    "group": (Scene(claimed(said(5, "make it seven\nplease", BOB)), CHAT, passing=TIMED), Budget()),
+SCENES: Mapping[str, tuple[PromptInputs, PromptBudget]] = {
+    "direct": (PromptInputs(claimed(said(5, "and in Porto?")), TALK, passing=TIMED), PromptBudget()),
+    "group": (PromptInputs(claimed(said(5, "make it seven\nplease", BOB)), CHAT, passing=TIMED), PromptBudget()),
     "batch": (
-        Scene(
+        PromptInputs(
             claimed(
                 with_files(said(5, "one more thing", ROOM)),
                 said(6, "yes?", BOB, after_s=4, reply_to="905"),
@@ -122,49 +122,49 @@ SCENES: Mapping[str, tuple[Scene, Budget]] = {
             CHAT,
             passing=TIMED,
         ),
-        Budget(),
+        PromptBudget(),
     ),
     "attached": (
-        Scene(
+        PromptInputs(
             claimed(said(5, "is it up to date?")),
             past(replace(user(""), attached="plan.pdf (application/pdf, https://x.test/p)"), agent("A plan.")),
             passing=TIMED,
         ),
-        Budget(),
+        PromptBudget(),
     ),
-    "late": (late(Scene(claimed(said(5, "is the shop open?")), TALK)), Budget()),
+    "late": (late(PromptInputs(claimed(said(5, "is the shop open?")), TALK)), PromptBudget()),
     "quoted": (
-        Scene(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW), attention=QUOTED),
-        Budget(),
+        PromptInputs(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW), attention=QUOTED),
+        PromptBudget(),
     ),
     "summary": (
-        Scene(claimed(said(5, "who comes?")), past(*TALK.recent.records, summary=SUMMARY), passing=TIMED),
-        Budget(),
+        PromptInputs(claimed(said(5, "who comes?")), past(*TALK.recent.records, summary=SUMMARY), passing=TIMED),
+        PromptBudget(),
     ),
     "left_out": (
-        Scene(
+        PromptInputs(
             claimed(said(5, "who comes?")),
             replace(past(*TALK.recent.records, summary=SUMMARY), left_out=12),
             passing=TIMED,
         ),
-        Budget(),
+        PromptBudget(),
     ),
     "session_summary": (
-        Scene(
+        PromptInputs(
             claimed(said(5, "who comes?", ROOM)),
             past(*CHAT.recent.records, summary=SUMMARY),
-            standing=Standing(session_summary=ELSEWHERE),
+            standing=StaticContext(session_summary=ELSEWHERE),
             passing=TIMED,
         ),
-        Budget(),
+        PromptBudget(),
     ),
-    "memory": (Scene(claimed(said(5, "where does Mia live?")), TALK, RECALLED, passing=TIMED), Budget()),
-    "standing": (Scene(claimed(said(5, "hello")), standing=STANDING, passing=TIMED), Budget()),
-    "everything": (EVERYTHING, Budget()),
-    "seed003": (EVERYTHING, Budget(order=Order.SEED003)),
+    "memory": (PromptInputs(claimed(said(5, "where does Mia live?")), TALK, RECALLED, passing=TIMED), PromptBudget()),
+    "standing": (PromptInputs(claimed(said(5, "hello")), standing=STANDING, passing=TIMED), PromptBudget()),
+    "everything": (EVERYTHING, PromptBudget()),
+    "seed003": (EVERYTHING, PromptBudget(order=MemoryPlacement.SEED003)),
     "cut": (
         EVERYTHING,
-        Budget(
+        PromptBudget(
             identity_chars=20, skills_chars=60, summary_chars=20, status_chars=40, extensions_chars=30, quoted_chars=9
         ),
     ),

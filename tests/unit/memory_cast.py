@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from tests.unit.echo_cast import NoEchoes
 
-from keepsaid.domain.batch import Batch, Due, Group
+from keepsaid.domain.batch import Batch, DueLane, WaitingGroup
 from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.learning import How, Learnt
+from keepsaid.domain.learning import LearnOutcome, LearnResult
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source, Used
 from keepsaid.domain.message import Content, Inbound, Message, Origin, Trust
 from keepsaid.domain.route import Action, Verdict
@@ -116,10 +116,10 @@ class ListedMemories:
     def echoes(self) -> NoEchoes:
         return NoEchoes()
 
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
-        return tuple(Learnt(id_, How.NEW) for id_ in await self.keep(memories, at))
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[LearnResult, ...]:
+        return tuple(LearnResult(id_, LearnOutcome.NEW) for id_ in await self.keep(memories, at))
 
-    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
         [learnt] = await self.learn([memory], at)
         return learnt
 
@@ -147,10 +147,10 @@ class WorkList:
         self.work = [one for one in self.work if one.batch_id not in commit.batch_ids]
         return before - len(self.work)  # type: ignore[return-value]
 
-    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
+    async def due(self, at: int, limit: int) -> tuple[DueLane, ...]:
         raise NotImplementedError
 
-    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
         raise NotImplementedError
 
     async def next_due(self) -> int | None:

@@ -10,7 +10,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Settle, TakeReplies
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Routes
@@ -18,8 +18,8 @@ from keepsaid.domain.slot import Slot, SlotTerms
 from keepsaid.domain.turn import Answer, Claimed, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.tools.dialogue import ask_for
 from keepsaid.ports.model import Delta, ModelRequest
@@ -76,15 +76,15 @@ class Stage:
         """A new process over the same store."""
         mind = Mind(self.model, self.model, self.model, lambda claimed: (ask_for(claimed),), ProgressHub())
         course = replace(Course(Routes(), WINDOWS), slots=self.terms)
-        self.flow = Flow(Stores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
+        self.flow = Flow(PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
-        self.door = Door(self.store, self.clock, self.ids, WINDOWS, Limits())
+        self.door = MessageIntake(self.store, self.clock, self.ids, WINDOWS, IntakeLimits())
 
-    async def hear(self, text: str, who: str = "Ann", marks: Marks | None = None, **more: str) -> None:
+    async def hear(self, text: str, who: str = "Ann", marks: ProviderMarks | None = None, **more: str) -> None:
         """A message is received and routed, as it comes in a group."""
         origin = Origin(more.get("channel", "chat"), "me", "room", who.lower(), who, trust=Trust.KNOWN)
         content = Content(text.encode(), text, more.get("event", ""))
-        inbound = Inbound(origin, content, marks or Marks(), topic=more.get("topic"))
+        inbound = Inbound(origin, content, marks or ProviderMarks(), topic=more.get("topic"))
         await self.flow.receive(self.door, inbound)
         await self.flow.route()
 
@@ -96,7 +96,7 @@ class Stage:
         assert turn is not None
         return turn
 
-    async def says(self, text: str, who: str = "Ann", marks: Marks | None = None, **more: str) -> TurnStory:
+    async def says(self, text: str, who: str = "Ann", marks: ProviderMarks | None = None, **more: str) -> TurnStory:
         """A message is heard and answered."""
         await self.hear(text, who, marks, **more)
         return await self.work()

@@ -18,9 +18,9 @@ from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.agent import Early
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.config import Config
-from keepsaid.domain.commits import Intake, Received
+from keepsaid.domain.commits import IntakeResult, Received
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Recalled, episode_scope
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Trust
+from keepsaid.domain.message import SYSTEM, Content, Inbound, ProviderMarks, Trust
 from keepsaid.memory.injection import listening
 from keepsaid.memory.recall.recollection import Ahead
 from keepsaid.memory.recording import Deeds, Recorder
@@ -128,7 +128,7 @@ async def test_what_nobody_asked_for_makes_room_and_ends() -> None:
 
 
 SAID = Inbound(OWNER_ORIGIN, Content(WORDS.encode(), WORDS))
-STORED = Received(Intake.STORED, 7, LANE, 1)
+STORED = Received(IntakeResult.STORED, 7, LANE, 1)
 
 
 @pytest_asyncio.fixture
@@ -176,8 +176,8 @@ async def test_what_is_saved_meanwhile_comes_to_mind(memories: SqliteMemories) -
 
 
 UNEXPECTED = {
-    "a duplicate": (SAID, STORED._replace(intake=Intake.DUPLICATE)),
-    "a reply": (replace(SAID, marks=Marks(reply_to="m1")), STORED),
+    "a duplicate": (SAID, STORED._replace(intake=IntakeResult.DUPLICATE)),
+    "a reply": (replace(SAID, marks=ProviderMarks(reply_to="m1")), STORED),
     "a command": (replace(SAID, content=Content(b"/help", "/help")), STORED),
     "a question about what was said": (replace(SAID, content=Content(b"why?", "why that one?")), STORED),
     "the program's own words": (replace(SAID, origin=replace(OWNER_ORIGIN, sender=SYSTEM)), STORED),

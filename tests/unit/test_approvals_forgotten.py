@@ -13,13 +13,13 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
 from keepsaid.domain.effects import MakeTask
-from keepsaid.domain.forgetting import Wish
+from keepsaid.domain.forgetting import ForgetWish
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.task import ClaimTasks, DecideTask, Ending, EndTask
+from keepsaid.domain.task import ClaimTasks, DecideTask, EndTask, TaskEnd
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
-from keepsaid.pipeline.turn.authorization import Refusal, as_json
+from keepsaid.pipeline.turn.authorization import RefusedCall, as_json
 from keepsaid.testing.builders import outcome, said
 from keepsaid.testing.contracts.road import Road
 
@@ -40,7 +40,7 @@ async def asked(instance: Instance) -> int:
     task = MakeTask(number, text, f"call:{_WORD}", (), True, TaskKind.CALL, why, 1 << 60, notice)
     step = Step(0, StepKind.TOOL, "mail", b"hash")
     assert await store.apply(StepStart(claimed.turn_id, batch.fence, step, 5))
-    output = as_json(Refusal(f"refused: {_WORD}", task))
+    output = as_json(RefusedCall(f"refused: {_WORD}", task))
     assert await store.apply(StepEnd(claimed.turn_id, batch.fence, 0, output, Usage(), 6))
     end = replace(outcome(f"asked for {_WORD}"), effects=(task,))
     assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
@@ -56,7 +56,7 @@ async def made(instance: Instance, number: int) -> None:
     step = Step(0, StepKind.TOOL, "mail", b"hash")
     assert await store.apply(StepStart(number, task.fence, step, 9))
     assert await store.apply(StepEnd(number, task.fence, 0, f"mailed {_WORD}", Usage(), 10))
-    assert await store.apply(EndTask(number, task.fence, Ending.COMPLETE, 11, f"mailed {_WORD}"))
+    assert await store.apply(EndTask(number, task.fence, TaskEnd.COMPLETE, 11, f"mailed {_WORD}"))
 
 
 @pytest.mark.parametrize("state", ["needs_review", "failed", "completed"])
@@ -73,7 +73,7 @@ async def test_a_request_for_approval_leaves_no_byte(tmp_path: Path, state: str)
         assert story.task.state == state
         root = instance.home.data.parent
         assert "buffer.db-wal" in {name for name, _ in residue(root, _WORD)}
-        done = await instance.services.forgetting.forget_wish(Wish(text=_WORD), "owner")
+        done = await instance.services.forgetting.forget_wish(ForgetWish(text=_WORD), "owner")
         assert done is not None
         assert done.state == "done"
         assert residue(root, _WORD) == set()

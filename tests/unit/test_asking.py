@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory_cast import claimed, message
 
-from keepsaid.domain.focus import Said, Surroundings
-from keepsaid.domain.message import Marks, Message
+from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
+from keepsaid.domain.message import Message, ProviderMarks
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
 from keepsaid.domain.turn import Claimed, Recent
@@ -29,7 +29,7 @@ SLOT = Slot(7, "me", Question("When does the ferry leave?", Expected.DATE_TIME),
 
 def replying(text: str) -> Message:
     one = message(9, text)
-    return replace(one, inbound=replace(one.inbound, marks=Marks(reply_to="x-1")))
+    return replace(one, inbound=replace(one.inbound, marks=ProviderMarks(reply_to="x-1")))
 
 
 async def asked(batch: Claimed, recent: Recent = LATELY) -> str:
@@ -69,7 +69,7 @@ async def test_what_has_words_of_its_own_is_asked_alone() -> None:
 
 
 async def test_what_it_replies_to_is_asked_with_it() -> None:
-    around = Surroundings(said=(Said("x-1", "reply:3", "The Memmo in Lisbon " + "x" * 600),))
+    around = TurnSurroundings(said=(ReplyTarget("x-1", "reply:3", "The Memmo in Lisbon " + "x" * 600),))
     for text in ("why that one?", "book it for Friday"):
         query = await asked(replace(claimed(replying(text)), around=around))
         assert query == f"{text}\nThe Memmo in Lisbon " + "x" * 480
@@ -77,7 +77,7 @@ async def test_what_it_replies_to_is_asked_with_it() -> None:
 
 
 async def test_the_question_it_answers_is_asked_with_it() -> None:
-    around = Surroundings(slots=(SLOT,))
+    around = TurnSurroundings(slots=(SLOT,))
     batch = replace(claimed(message(9, "tomorrow")), around=around)
     assert await asked(batch) == "tomorrow\nWhen does the ferry leave?"
     for slot, text in (
@@ -85,7 +85,7 @@ async def test_the_question_it_answers_is_asked_with_it() -> None:
         (replace(SLOT, person="someone else"), "tomorrow"),
         (replace(SLOT, expires_at=9), "tomorrow"),
     ):
-        batch = replace(claimed(message(9, text)), around=Surroundings(slots=(slot,)))
+        batch = replace(claimed(message(9, text)), around=TurnSurroundings(slots=(slot,)))
         assert await asked(batch) == text
 
 
@@ -106,7 +106,7 @@ async def test_of_many_long_messages_the_newest_are_searched_for() -> None:
 
 async def test_a_long_message_leaves_room_for_what_it_replies_to() -> None:
     batch = claimed(replying("z" * 9_000))
-    said = (Said("x-1", "message:3", "the harbour"),)
-    query = await asked(replace(batch, around=Surroundings(said=said)))
+    said = (ReplyTarget("x-1", "message:3", "the harbour"),)
+    query = await asked(replace(batch, around=TurnSurroundings(said=said)))
     assert len(query) <= QUERY_CHARS_MAX
     assert query.endswith("\nthe harbour")

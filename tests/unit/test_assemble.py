@@ -8,9 +8,9 @@ from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 from keepsaid.adapters.models.choose import OfflineResponder
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
-from keepsaid.domain.scene import Scene
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import Recent
-from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.pipeline.prompt.layers import fitted
 from keepsaid.ports.model import ModelRequest
 
@@ -21,7 +21,7 @@ BOB = replace(ROOM, sender="bob", name="Bob")
 def prompt(*said: tuple[str, str], of: str = "hi", direct: bool = False) -> Prompt:
     records = tuple(Record(Role.USER if name else Role.ASSISTANT, text, speaker=name) for name, text in said)
     asked = claimed(message(9, of, OWNER_ORIGIN if direct else ROOM))
-    return assemble(Scene(asked, LaneTail(Recent(records, ("",) * len(records)))), Budget())
+    return assemble(PromptInputs(asked, LaneTail(Recent(records, ("",) * len(records)))), PromptBudget())
 
 
 def test_in_a_direct_chat_nobody_needs_a_name() -> None:
@@ -35,7 +35,7 @@ def test_where_several_speak_everybody_is_named() -> None:
     assert [record.text for record in made.history] == ["Bob: hello", "hi\nBob", "Ana: me too"]
     assert made.user == "Ana: and now?"
     asked = claimed(message(1, "one", BOB), message(2, "two\nthree", ROOM))
-    assert assemble(Scene(asked), Budget()).user.splitlines() == [
+    assert assemble(PromptInputs(asked), PromptBudget()).user.splitlines() == [
         "[Messages together: 2 within 0 s, from Bob, Ana. One answer may do for all of them.]",
         "[sent 00:00:00, number 1]",
         "Bob: one",
@@ -80,5 +80,5 @@ def test_what_does_not_fit_is_not_shown_either() -> None:
     assert cut == LaneTail(Recent(records[1:], ("", "", "message:2"), 1), (2, 3, 4))
     assert cut.recent.shown == {"message:2"}
     assert fitted(tail, 20) == LaneTail(Recent(records[3:], ("message:2",), 3), (4,))
-    made = assemble(Scene(claimed(message(9, "hi")), cut), Budget())
+    made = assemble(PromptInputs(claimed(message(9, "hi")), cut), PromptBudget())
     assert next(one for one in made.layers if one.name == "recent").cut == "1 older record left out"

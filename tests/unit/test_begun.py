@@ -17,9 +17,9 @@ from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepStart, VoidLeases
 from keepsaid.domain.prompt import Json, Prompt
-from keepsaid.domain.turn import Answer, Held, StepKind, Usage
+from keepsaid.domain.turn import Answer, ResumableTurn, StepKind, Usage
 from keepsaid.errors import LeaseLost, ModelError
-from keepsaid.pipeline.turn.run import Begun, Call, StepLog
+from keepsaid.pipeline.turn.run import Begun, OutsideCall, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.testing.clock import VirtualClock, settle
 from keepsaid.testing.model_script import Say, Script
@@ -132,8 +132,8 @@ async def test_a_start_that_is_refused_to_a_turn_that_was_broken_off_is_nobodys_
         await asyncio.Event().wait()
         return "", Usage()
 
-    steps = StepLog(Refusing(), VirtualClock(), Held(1, 1))
-    turn = asyncio.create_task(steps.once(Call(StepKind.MODEL, "sim", b""), make))
+    steps = StepLog(Refusing(), VirtualClock(), ResumableTurn(1, 1))
+    turn = asyncio.create_task(steps.once(OutsideCall(StepKind.MODEL, "sim", b""), make))
     await asked.wait()
     turn.cancel()
     await asyncio.wait([turn])

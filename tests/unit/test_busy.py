@@ -14,7 +14,7 @@ import pytest
 from tests.unit.test_flow import Nothing
 
 from keepsaid.domain.batch import Window
-from keepsaid.domain.busy import Busy
+from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Json, Role, ToolCall
@@ -23,11 +23,11 @@ from keepsaid.domain.turn import Answer, ToolClass
 from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.supervisor import Stage, keep_going
+from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.engine.workers import TAKEN, Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.ports.store import Store
@@ -35,7 +35,7 @@ from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.simulator.disk import Disk, FileDisk, InMemoryDisk
 
 WINDOWS = {"chat": Window(500)}
-EVERY_MODE = pytest.mark.parametrize("busy", list(Busy))
+EVERY_MODE = pytest.mark.parametrize("busy", list(BusyPolicy))
 _WORD = re.compile(r"\bm\d+\b")
 
 
@@ -87,7 +87,7 @@ class Mortal:
 class House:
     """One store, and the process that works on it at the moment."""
 
-    busy: Busy
+    busy: BusyPolicy
     disk: Disk = field(default_factory=InMemoryDisk)
     kind: ToolClass = ToolClass.PURE
     stale_ms: int = 0
@@ -109,15 +109,15 @@ class House:
         nothing, owner = Nothing(), f"owner-{self.ids.next()}"
         mind = Mind(self.model, nothing, nothing, lambda _: (self.tool(),), self.hub)
         course = Course(Routes(), self.windows, busy={"chat": self.busy}, stale_ms={"chat": self.stale_ms})
-        self.flow = Flow(Stores(store, store, store), mind, course, self.clock, self.ids)
-        self.door = Door(store, self.clock, self.ids, self.windows, Limits())
+        self.flow = Flow(PipelineStores(store, store, store), mind, course, self.clock, self.ids)
+        self.door = MessageIntake(store, self.clock, self.ids, self.windows, IntakeLimits())
         leases = Leases(store, self.clock, self.ids, owner, LeaseTerms(), self.flow.hints)
         attempt = Attempt(store, self.hub, self.clock, self.ids, Patience())
         self.workers = Workers(self.flow, store, leases, attempt, self.clock, Places())
         await Rescuer(store, self.clock, self.ids, owner, CrashNotices("it died")).recover()
         stages = (
-            Stage("route", self.flow.route, self.flow.hints.route),
-            Stage("work", self.workers.claim, self.flow.hints.work),
+            ServiceLoop("route", self.flow.route, self.flow.hints.route),
+            ServiceLoop("work", self.workers.claim, self.flow.hints.work),
         )
         self._tasks = [asyncio.create_task(keep_going(stage, self.clock, lambda _: None)) for stage in stages]
 
@@ -154,7 +154,7 @@ class House:
         raise AssertionError(Counter(story.state for story in stories))
 
 
-async def started(busy: Busy, **changes: Any) -> House:
+async def started(busy: BusyPolicy, **changes: Any) -> House:
     house = House(busy, **changes)
     await house.start()
     return house
@@ -163,7 +163,7 @@ async def started(busy: Busy, **changes: Any) -> House:
 @EVERY_MODE
 @pytest.mark.parametrize("files", [False, True], ids=["memory", "file"])
 async def test_every_message_of_a_busy_minute_with_two_crashes_is_accounted_for(
-    busy: Busy, tmp_path: Path, *, files: bool
+    busy: BusyPolicy, tmp_path: Path, *, files: bool
 ) -> None:
     house = await started(busy, disk=FileDisk(tmp_path) if files else InMemoryDisk())
     for n in range(500):
@@ -191,7 +191,7 @@ async def test_every_message_of_a_busy_minute_with_two_crashes_is_accounted_for(
 
 
 async def test_queued_messages_are_answered_after_the_turn() -> None:
-    house = await started(Busy.QUEUE)
+    house = await started(BusyPolicy.QUEUE)
     await house.say("m1")
     await house.clock.advance(5_000)
     await house.say("m2")
@@ -201,7 +201,7 @@ async def test_queued_messages_are_answered_after_the_turn() -> None:
 
 
 async def test_a_steered_message_is_seen_by_the_next_step_under_its_name() -> None:
-    house = await started(Busy.STEER)
+    house = await started(BusyPolicy.STEER)
     await house.say("m1")
     await house.clock.advance(5_000)
     second = await house.say("m2\nBob: m3")
@@ -218,7 +218,7 @@ async def test_a_steered_message_is_seen_by_the_next_step_under_its_name() -> No
 
 
 async def test_a_retry_shows_each_step_what_it_was_shown() -> None:
-    house = await started(Busy.STEER)
+    house = await started(BusyPolicy.STEER)
     await house.say("m1")
     await house.clock.advance(5_000)
     await house.say("m2")
@@ -235,7 +235,7 @@ async def test_a_retry_shows_each_step_what_it_was_shown() -> None:
 
 
 async def test_an_interrupted_turn_ends_at_once_and_begins_anew_with_both() -> None:
-    house = await started(Busy.INTERRUPT)
+    house = await started(BusyPolicy.INTERRUPT)
     first = await house.say("m1")
     await house.clock.advance(5_000)
     with house.hub.listening(first) as queue:
@@ -253,7 +253,7 @@ async def test_an_interrupted_turn_ends_at_once_and_begins_anew_with_both() -> N
 
 
 async def test_who_never_stops_writing_is_answered() -> None:
-    house = await started(Busy.INTERRUPT, windows={"chat": Window(500, count_max=5)})
+    house = await started(BusyPolicy.INTERRUPT, windows={"chat": Window(500, count_max=5)})
     for n in range(30):
         await house.say(f"m{n}")
         await house.clock.advance(10_000)
@@ -263,7 +263,7 @@ async def test_who_never_stops_writing_is_answered() -> None:
 
 
 async def test_what_was_done_for_good_is_not_begun_anew() -> None:
-    house = await started(Busy.INTERRUPT, kind=ToolClass.UNSAFE)
+    house = await started(BusyPolicy.INTERRUPT, kind=ToolClass.UNSAFE)
     await house.say("m1")
     await house.clock.advance(25_000)
     assert house.looked == 1

@@ -18,7 +18,7 @@ from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Fail, Failure, Release, Requeue, Settle, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.ids import show
-from keepsaid.domain.message import Marks
+from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import Chronicle, Redelivery
@@ -61,7 +61,7 @@ async def at(tmp_path: Path) -> AsyncIterator[Told]:
 
 
 async def test_every_stage_of_an_answered_message_has_its_time(at: Told) -> None:
-    queued = await at.road.queue(said(marks=Marks("evt-7")), 1_000)
+    queued = await at.road.queue(said(marks=ProviderMarks("evt-7")), 1_000)
     claimed = await at.road.claim_one(2_000)
     fence = claimed.batch.fence
     for n in (1, 1):

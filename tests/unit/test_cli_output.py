@@ -16,14 +16,14 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
 from keepsaid.interfaces.cli import talk
-from keepsaid.interfaces.cli.chat import Lines
-from keepsaid.interfaces.cli.commands import Command
+from keepsaid.interfaces.cli.chat import LineReader
+from keepsaid.interfaces.cli.commands import SlashCommand
 from keepsaid.interfaces.cli.failure import exit_code, guarded
 from keepsaid.interfaces.cli.logfile import JsonLines, append, keep_log
 from keepsaid.interfaces.cli.output import Table, counted, duration, tallied
 from keepsaid.interfaces.cli.program import run, shared_first
 from keepsaid.interfaces.cli.remote import problem
-from keepsaid.interfaces.cli.session import Session, begin
+from keepsaid.interfaces.cli.session import CliSession, begin
 from keepsaid.interfaces.cli.talk import Piece, Talk
 
 
@@ -69,13 +69,13 @@ def test_shared_options_may_stand_anywhere() -> None:
 
 
 def test_commands_of_a_chat() -> None:
-    assert Command.read("hello /why") == "hello /why"
-    assert Command.read("/why  please") == Command("/why")
-    assert Command.read("//etc is a folder") == "/etc is a folder"
-    assert Command.piped(" /why ") == Command("/why")
-    assert Command.piped("//quit") == "/quit"
+    assert SlashCommand.read("hello /why") == "hello /why"
+    assert SlashCommand.read("/why  please") == SlashCommand("/why")
+    assert SlashCommand.read("//etc is a folder") == "/etc is a folder"
+    assert SlashCommand.piped(" /why ") == SlashCommand("/why")
+    assert SlashCommand.piped("//quit") == "/quit"
     for line in ("/why not?", "/etc is a folder", "//etc", "/nope", "hello /why"):
-        assert Command.piped(line) == line
+        assert SlashCommand.piped(line) == line
 
 
 def test_a_problem_becomes_the_error_it_was() -> None:
@@ -96,7 +96,7 @@ def test_an_error_nobody_foresaw(tmp_path: Path, capsys: pytest.CaptureFixture[s
         raise LookupError("the words of a person")
 
     assert exit_code(NotRunning("nothing answers")) == 3
-    begin(Session(root=tmp_path))
+    begin(CliSession(root=tmp_path))
     assert guarded(broken, as_json=True) == 1
     told = json.loads(capsys.readouterr().out)["error"]
     assert told["code"] == "KS-BUG"
@@ -208,7 +208,7 @@ async def test_what_fails_behind_a_prompt_costs_no_typed_line(monkeypatch: pytes
 
 async def test_lines_end_at_lf_alone() -> None:
     reading, writing = os.pipe()
-    lines = Lines(reading)
+    lines = LineReader(reading)
     os.write(writing, "a\u2028b\x85\r\n\nlast".encode())
     os.close(writing)
     assert [await lines.next() for _ in range(4)] == ["a\u2028b\x85\r".encode(), b"", b"last", None]
@@ -217,7 +217,7 @@ async def test_lines_end_at_lf_alone() -> None:
 
 async def test_a_line_that_never_comes_can_be_given_up() -> None:
     reading, writing = os.pipe()
-    lines = Lines(reading)
+    lines = LineReader(reading)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await lines.next()

@@ -10,14 +10,14 @@ from tests.unit.collection_cast import Scene, Scripted
 
 from keepsaid.domain.collection import NIGHTLY, Left, MarkUnprocessed, Passage
 from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.compaction import Cut, CutContext, Summarise
+from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.memory import Kind, Source, conversation_scope
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.session import Rest
 from keepsaid.domain.summary import Made
-from keepsaid.engine.collector import Nightly, Pace, UnreadSessions
+from keepsaid.engine.collector import ExtractionPace, Nightly, UnreadSessions
 from keepsaid.errors import ModelMalformed, ModelTimeout, StoreFull
-from keepsaid.memory.extraction import ExplicitExtractor, Reading
+from keepsaid.memory.extraction import ExplicitExtractor, ExtractionLimits
 from keepsaid.ports.failpoints import arm
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import lane_of, said
@@ -71,7 +71,7 @@ async def test_sessions_are_marked_on_compaction_and_on_reset() -> None:
         scene = Scene()
         await scene.talk("one", "two")
         if how == "reset":
-            assert await scene.operations.apply(CutContext(lane_of(), 0, 4, Cut.RESET, 5))
+            assert await scene.operations.apply(CutContext(lane_of(), 0, 4, CutReason.RESET, 5))
         else:
             assert await scene.operations.apply(Summarise(lane_of(), 0, 2, "said", Made.MODEL, "m", 5))
         session = await scene.session()
@@ -285,7 +285,7 @@ async def test_long_sessions_are_read_in_passages_of_thirty_records_or_so_many_t
     await scene.talk(*(f"fact number {n}" for n in range(40)))
     assert await scene.collector.tick() == 3
     assert [(one.first, one.last) for one in scene.extractor.asked] == [(1, 30), (31, 60), (61, 80)]
-    scene = Scene(reading=Reading(tokens_max=100))
+    scene = Scene(reading=ExtractionLimits(tokens_max=100))
     await scene.talk(*("word " * 60 for _ in range(6)))
     await scene.collector.tick()
     assert [one.first for one in scene.extractor.asked] == [1, 3, 5, 7], "then fewer than six records wait"
@@ -354,11 +354,11 @@ async def test_a_restart_does_not_repeat_the_night() -> None:
 
 async def test_a_reader_that_costs_too_much_is_stopped_until_tomorrow() -> None:
     scene = Scene()
-    scene.start(Pace(calls_a_day=2))
+    scene.start(ExtractionPace(calls_a_day=2))
     for n in range(4):
         await scene.talk(*THREE, room=f"room-{n}")
     assert (await scene.collector.tick(), await scene.collector.tick()) == (2, 0)
-    scene.start(Pace(calls_a_day=2))
+    scene.start(ExtractionPace(calls_a_day=2))
     assert await scene.collector.tick() == 0, "a restart gives nothing back"
     await scene.clock.advance(24 * HOUR)
     assert await scene.collector.tick() == 2

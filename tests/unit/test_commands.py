@@ -16,7 +16,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.prompt import Json, Share, in_one_line, shares_of
+from keepsaid.domain.prompt import Json, LayerShare, in_one_line, shares_of
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.interfaces.picture import context_bar
 from keepsaid.ports.model import Delta, ModelRequest
@@ -180,9 +180,9 @@ def test_the_bar_of_a_context_is_one_safe_file() -> None:
         "layers": [{"name": "policy", "tokens": 120, "chars": 480, "cut": ""}, {"name": "<b>&", "tokens": 80}]
     }
     shares = shares_of(trace)
-    assert shares == (Share("policy", 120, 480), Share("<b>&", 80, 0))
+    assert shares == (LayerShare("policy", 120, 480), LayerShare("<b>&", 80, 0))
     assert in_one_line(shares, 1_000) == "policy 120 | <b>& 80   about 200 tokens of 1,000 (20 %)"
-    picture = context_bar("turn <1>", (*shares, Share("recent", 300, 9, "4 older records left out\x00")), 1_000)
+    picture = context_bar("turn <1>", (*shares, LayerShare("recent", 300, 9, "4 older records left out\x00")), 1_000)
     assert picture.startswith("<svg xmlns=")
     assert "&lt;b&gt;&amp;" in picture
     assert "<b>" not in picture

@@ -17,13 +17,13 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.system.resources import TextThreads
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, Cut, CutContext, boundary, due, piece
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, CutContext, CutReason, boundary, due, piece
+from keepsaid.domain.context import LaneTail, TranscriptSpan
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import EXTRACTED, Made, Sections, Summary, read, written
 from keepsaid.domain.turn import Recent
 from keepsaid.errors import ModelMalformed, ModelUnavailable
-from keepsaid.memory.summaries import Compaction, Extractor, Summaries
+from keepsaid.memory.summaries import Compaction, ExtractiveSummariser, Summaries
 from keepsaid.ports.model import Summarised, ToSummarise
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.clock import VirtualClock
@@ -159,7 +159,7 @@ async def test_after_three_failures_the_program_picks_it_word_for_word(lane: Lan
 
 
 async def test_one_that_would_say_nothing_is_not_kept_and_the_messages_stay(lane: Lane) -> None:
-    lane.compaction = Compaction(lane.store, Extractor(), lane.clock, str, TERMS, Summaries())
+    lane.compaction = Compaction(lane.store, ExtractiveSummariser(), lane.clock, str, TERMS, Summaries())
     await lane.talk(1, 4)
     assert await lane.compaction.compact(lane_of(), 1.0, at_once=True) == 0
     tail = await lane.tail()
@@ -176,7 +176,7 @@ async def test_long_records_do_not_hold_the_loop(tmp_path: Path, part: str) -> N
         store = await open_operations(tmp_path / "buffer.db")
         opened.push_async_callback(store.close)
         threads, road = opened.enter_context(closing(TextThreads())), Road(store)
-        compaction = Compaction(store, Extractor(threads), VirtualClock(), str, TERMS, Summaries(), threads)
+        compaction = Compaction(store, ExtractiveSummariser(threads), VirtualClock(), str, TERMS, Summaries(), threads)
         for n in range(1, 9):
             await road.settle(said(part * (200_000 // len(part))), part * (400_000 // len(part)), at=n)
         with holds() as longest:
@@ -197,7 +197,7 @@ async def test_where_nothing_can_be_picked_the_model_is_asked_again(lane: Lane) 
 
 async def test_one_that_comes_after_the_head_moved_is_thrown_away(lane: Lane) -> None:
     await lane.talk(1, 4)
-    reset = CutContext(lane_of(), 0, 8, Cut.RESET, 0)
+    reset = CutContext(lane_of(), 0, 8, CutReason.RESET, 0)
     lane.summariser.meanwhile = lambda: lane.store.apply(reset)
     assert await lane.compact() == 0
     tail = await lane.tail()
@@ -280,11 +280,11 @@ def test_a_day_counts_from_the_last_summary() -> None:
 
 
 def test_a_piece_never_ends_before_a_result_or_where_nobody_knows_what_follows() -> None:
-    span = Span((USER, ASSISTANT, RESULT, ASSISTANT, USER), (1, 2, 3, 4, 5))
+    span = TranscriptSpan((USER, ASSISTANT, RESULT, ASSISTANT, USER), (1, 2, 3, 4, 5))
     assert piece(span, 4, 10_000) == 4
     assert piece(span, 9, 10_000) == 4
     assert [piece(span, 4, tokens) for tokens in (1, 2, 3)] == [1, 1, 3]
-    assert piece(Span((ASSISTANT, RESULT), (1, 2)), 9, 1) is None
+    assert piece(TranscriptSpan((ASSISTANT, RESULT), (1, 2)), 9, 1) is None
 
 
 def test_a_summary_reads_back_and_keeps_to_its_budget() -> None:

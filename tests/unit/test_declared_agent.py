@@ -10,7 +10,7 @@ from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.turn import Answer, ToolClass
 from keepsaid.extensions.agent import DeclaredAgent
-from keepsaid.extensions.manifest import Agent
+from keepsaid.extensions.manifest import AgentManifest
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 
 
@@ -56,7 +56,7 @@ async def test_it_calls_what_its_task_and_what_it_read_allow(task: str, calls: l
         Tool("read", "Read a page.", nothing, look),
     )
     model = Doing(calls)
-    described = Agent(instructions="Do it.", tools=("send", "look", "read"))
+    described = AgentManifest(instructions="Do it.", tools=("send", "look", "read"))
     assert await DeclaredAgent(described, lambda _: model, lambda: tools).invoke(task) == "done"
     assert bool(sent) is done
     if "send" in calls and not done:

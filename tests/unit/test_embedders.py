@@ -12,7 +12,7 @@ import pytest
 
 from keepsaid import Episode, Keepsaid
 from keepsaid.adapters.embedders import minilm
-from keepsaid.adapters.embedders.bert import Bert, Layer, OnnxLayer, graph
+from keepsaid.adapters.embedders.bert import Bert, EncoderLayer, OnnxLayer, graph
 from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, MiniLM
@@ -89,7 +89,7 @@ def test_onnxruntime_gives_the_same_vectors(tmp_path: Path) -> None:
 def test_a_layer_is_written_for_onnxruntime_with_all_its_weights(tmp_path: Path) -> None:
     written: list[bytes] = []
 
-    def noted(layer: Layer) -> Layer:
+    def noted(layer: EncoderLayer) -> EncoderLayer:
         written.append(graph(layer))
         assert layer.narrow.weight.tobytes() in written[-1]
         return layer

@@ -13,7 +13,7 @@ from tests.waits import HANG_S
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discovery import in_folder
-from keepsaid.extensions.lifecycle import Lifecycle, Limits
+from keepsaid.extensions.lifecycle import Lifecycle, PhaseLimits
 from keepsaid.extensions.loaded import Phase, State
 from keepsaid.extensions.loading import ordered
 from keepsaid.testing.lobby import Lobby
@@ -98,7 +98,7 @@ async def test_an_import_that_hangs_is_given_up_and_holds_up_nobody(tmp_path: Pa
     source = "import threading\nthreading.Event().wait(30)\n@extension(id='hung')\nclass A: ...\n"
     put(tmp_path / "x", "hung", source)
     put(tmp_path / "x", "good", "@extension(id='good')\nclass A: ...\n")
-    life = lifecycle(tmp_path / "x", Lobby(), limits=Limits(1.0))
+    life = lifecycle(tmp_path / "x", Lobby(), limits=PhaseLimits(1.0))
     await asyncio.wait_for(life.begin(), HANG_S)
     assert standing(life) == {"good": State.ACTIVE, "hung": State.QUARANTINED}
     assert life.guests["hung"].fault is not None

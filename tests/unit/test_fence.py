@@ -13,7 +13,7 @@ from tests.unit.golden_prompts import EVERYTHING
 from keepsaid.app.tools import FENCE_FILE, fence_of
 from keepsaid.config import Home
 from keepsaid.domain.fence import Fence, enclosed
-from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.text.normal import heading
 
 _PIECES = (
@@ -62,8 +62,8 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 def test_every_outside_part_of_a_prompt_is_fenced() -> None:
     """Memory, quotes and contributions, each by the number of its own text; the same bytes when made again."""
     fence = Fence(b"a secret")
-    made = assemble(EVERYTHING, Budget(), fence)
-    assert made == assemble(EVERYTHING, Budget(), fence)
+    made = assemble(EVERYTHING, PromptBudget(), fence)
+    assert made == assemble(EVERYTHING, PromptBudget(), fence)
     for part, label in (
         (made.recalled, "[Context from memory "),
         (made.quoted, "[Quoted "),
@@ -74,7 +74,7 @@ def test_every_outside_part_of_a_prompt_is_fenced() -> None:
         number = first.removeprefix(label)[:8]
         assert first.startswith(label)
         assert last == f"[End of data {number}]"
-    assert assemble(EVERYTHING, Budget(), Fence(b"another")).recalled != made.recalled
+    assert assemble(EVERYTHING, PromptBudget(), Fence(b"another")).recalled != made.recalled
 
 
 def test_a_home_keeps_its_key(tmp_path: Path) -> None:

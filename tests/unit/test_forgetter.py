@@ -17,10 +17,10 @@ from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.app.stores import accept_stores
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.forgetting import DropAside, Forgetting, Wish
+from keepsaid.domain.forgetting import DropAside, Forgetting, ForgetWish
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.task import Task, TaskWork
 from keepsaid.domain.upkeep import DAY_MS, LOOSE, Curve
@@ -52,7 +52,7 @@ async def instance(tmp_path: Path) -> AsyncIterator[Instance]:
 async def say(instance: Instance, text: str, room: str = "desk", name: str | None = None) -> int:
     """Say something, and wait until it is remembered."""
     origin = Origin("terminal", "me", room, "ann", "Ann", direct=True, trust=Trust.OWNER)
-    received = await instance.receive(Inbound(origin, Content(text.encode(), text), Marks(external_id=name)))
+    received = await instance.receive(Inbound(origin, Content(text.encode(), text), ProviderMarks(external_id=name)))
     async with asyncio.timeout(_WITHIN_S):
         while f"message:{received.id}" not in await keys(instance):
             await instance.clock.wait(asyncio.Event(), _LOOK_MS)
@@ -80,7 +80,7 @@ async def learnt(instance: Instance, text: str, *messages: int, key: str = "fact
     return (await instance.memories.keep([fact_of(text, *messages, key=key)], 5))[0]
 
 
-async def forgotten(instance: Instance, wish: Wish) -> Forgetting:
+async def forgotten(instance: Instance, wish: ForgetWish) -> Forgetting:
     """Forget, and wait until it is done."""
     begun = await instance.services.forgetting.forget_wish(wish, "owner")
     assert begun is not None
@@ -96,7 +96,7 @@ async def test_what_was_learnt_from_it_goes_and_what_stands_by_itself_stays(inst
     await say(instance, "the dentist is in Braga")
     await learnt(instance, "Ann lives in Lisbon", lisbon, again)
     await learnt(instance, "Ann moved lately", lisbon, key="moved")
-    await forgotten(instance, Wish(messages=(lisbon,)))
+    await forgotten(instance, ForgetWish(messages=(lisbon,)))
     assert await texts(instance) == {"as I said, I live in Lisbon", "the dentist is in Braga", "Ann lives in Lisbon"}
 
 
@@ -104,7 +104,7 @@ async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Inst
     first = await say(instance, "my code is 7741")
     await say(instance, "the dentist is in Braga")
     fact = await learnt(instance, "Ann's code is 7741", first)
-    done = await forgotten(instance, Wish(memories=(fact,)))
+    done = await forgotten(instance, ForgetWish(memories=(fact,)))
     assert await texts(instance) == {"the dentist is in Braga"}
     story = await instance.operations.story(first)
     assert story is not None
@@ -123,7 +123,7 @@ async def test_what_its_turn_had_done_goes_with_it_and_what_another_had_done_sta
         works.append(episode_of(TaskWork(asked)))
     await instance.memories.keep(works, 5)
     assert {"task:70", "task:71"} <= await keys(instance)
-    await forgotten(instance, Wish(text="code"))
+    await forgotten(instance, ForgetWish(text="code"))
     assert {"task:70", "task:71"} & await keys(instance) == {"task:71"}
 
 
@@ -135,7 +135,7 @@ async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: 
     assert instance.briefings is not None
     await instance.briefings.refresh(person_scope("owner"))
     assert any("7741" in text and "Braga" in text for text in await texts(instance))
-    await forgotten(instance, Wish(memories=(fact,)))
+    await forgotten(instance, ForgetWish(memories=(fact,)))
     assert not any("7741" in text for text in await texts(instance))
     await instance.briefings.refresh(person_scope("owner"))
     [told] = await instance.memories.find(_EVERYTHING, (Kind.BULLETIN,), 9)
@@ -145,7 +145,7 @@ async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: 
 async def test_the_same_value_is_not_learned_in_other_words(instance: Instance) -> None:
     fact = NewMemory("a", Kind.FACT, "Ann's code is 7741", "global", Trust.OWNER, subject="ann", attribute="code")
     [number] = await instance.memories.keep([replace(fact, value="7741")], 5)
-    await forgotten(instance, Wish(memories=(number,)))
+    await forgotten(instance, ForgetWish(memories=(number,)))
     again = [replace(fact, key="b", text="7741 opens her door", value="7741"), replace(fact, key="c")]
     assert await instance.memories.keep(again, 6) == (0, 0)
     other = replace(fact, key="d", text="Ann's code is 1234", value="1234")
@@ -156,13 +156,13 @@ async def test_a_person_a_conversation_and_a_text_are_forgotten_whole(instance: 
     await say(instance, "about whales", "sea")
     await say(instance, "about Sharks", "sea")
     await say(instance, "about ants", "land")
-    await forgotten(instance, Wish(text="sharks"))
+    await forgotten(instance, ForgetWish(text="sharks"))
     assert await texts(instance) == {"about whales", "about ants"}
-    await forgotten(instance, Wish(conversation="sea"))
+    await forgotten(instance, ForgetWish(conversation="sea"))
     assert await texts(instance) == {"about ants"}
-    await forgotten(instance, Wish(person="owner"))
+    await forgotten(instance, ForgetWish(person="owner"))
     assert await texts(instance) == set()
-    assert await instance.services.forgetting.forget_wish(Wish(person="owner"), "owner") is None
+    assert await instance.services.forgetting.forget_wish(ForgetWish(person="owner"), "owner") is None
 
 
 async def test_a_person_goes_with_all_identities_that_are_joined(instance: Instance) -> None:
@@ -172,8 +172,8 @@ async def test_a_person_goes_with_all_identities_that_are_joined(instance: Insta
     joined = await instance.memories.people.join(["telegram:a:7", "http:a:me"], "owner", 6)
     assert joined is not None
     for person in ("http:a:me", "telegram:a:7", joined.id):
-        assert len((await instance.forgetter.wanted(Wish(person=person))).memories) == 2
-    await forgotten(instance, Wish(person="http:a:me"))
+        assert len((await instance.forgetter.wanted(ForgetWish(person=person))).memories) == 2
+    await forgotten(instance, ForgetWish(person="http:a:me"))
     assert await texts(instance) == {"bees"}
 
 
@@ -190,7 +190,7 @@ async def test_a_staged_memory_leaves_no_byte(tmp_path: Path) -> None:
         end = replace(outcome(), effects=(deed,))
         await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 7))
         assert residue(home, b"zebraquix7741")
-        done = await instance.services.forgetting.forget_wish(Wish(messages=(claimed.messages[0].id,)), "owner")
+        done = await instance.services.forgetting.forget_wish(ForgetWish(messages=(claimed.messages[0].id,)), "owner")
         assert done is not None
         assert (done.state, dict(done.counts)["staged"]) == ("done", 1)
         assert not residue(home, b"zebraquix7741")
@@ -204,7 +204,7 @@ async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path
         assert kept
     shutil.copytree(home / "data", tmp_path / "old")
     async with running(home) as instance:
-        await forgotten(instance, Wish(messages=(gone,)))
+        await forgotten(instance, ForgetWish(messages=(gone,)))
     for name in ("memory.db", "buffer.db"):
         shutil.copy(tmp_path / "old" / name, home / "data" / name)
         accept_stores(Home.at(home), Config())
@@ -230,7 +230,7 @@ async def test_what_is_undone_is_remembered_as_it_was(instance: Instance) -> Non
         [Association(ids[0], ids[1], Relation.RELATED_TO)], [Mention(ids[0], "ann", "Ann")], 6
     )
     before = await instance.memories.find(_EVERYTHING, (), 100)
-    begun = await instance.services.forgetting.forget_wish(Wish(memories=ids, messages=(first,)), "owner", DAY_MS)
+    begun = await instance.services.forgetting.forget_wish(ForgetWish(memories=ids, messages=(first,)), "owner", DAY_MS)
     assert begun is not None
     assert await texts(instance) == set()
     assert await instance.forgetter.settled(_WITHIN_S * 1_000)
@@ -248,7 +248,7 @@ async def test_what_is_undone_is_remembered_as_it_was(instance: Instance) -> Non
     assert story is not None
     assert story.message.text == "my code is 7741"
     assert await instance.forgetter.undo(begun.id) is None, "once"
-    await forgotten(instance, Wish(memories=ids, messages=(first,)))
+    await forgotten(instance, ForgetWish(memories=ids, messages=(first,)))
     assert await texts(instance) == set()
 
 
@@ -257,7 +257,7 @@ async def test_what_was_not_undone_in_time_is_gone_for_good(tmp_path: Path) -> N
     clock = VirtualClock(1_795_132_800_000)
     async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
         [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
-        begun = await instance.services.forgetting.forget_wish(Wish(memories=(kept,)), "owner", 30 * DAY_MS)
+        begun = await instance.services.forgetting.forget_wish(ForgetWish(memories=(kept,)), "owner", 30 * DAY_MS)
         assert begun is not None
         assert (begun.state, begun.undo_until) == ("done", clock.now_ms() + 30 * DAY_MS)
         with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:
@@ -280,7 +280,7 @@ async def test_what_a_crash_left_in_the_log_goes_at_the_next_start(tmp_path: Pat
     home, clock, begun = tmp_path / "home", VirtualClock(1_795_132_800_000), 0
     async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
         [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
-        asked = await instance.services.forgetting.forget_wish(Wish(memories=(kept,)), "owner", DAY_MS)
+        asked = await instance.services.forgetting.forget_wish(ForgetWish(memories=(kept,)), "owner", DAY_MS)
         assert asked is not None
         begun = asked.id
         with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:

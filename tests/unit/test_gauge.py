@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.engine.supervisor import Gauge, Marks
+from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road
@@ -17,10 +17,10 @@ from keepsaid.testing.contracts.road import Road
 class Scene:
     """A store in which things wait, and its gauge."""
 
-    def __init__(self, marks: Marks) -> None:
+    def __init__(self, marks: BacklogLimits) -> None:
         self.store = InMemoryOperations()
         self.clock = VirtualClock()
-        self.gauge = Gauge(self.store, self.clock, marks)
+        self.gauge = BacklogMonitor(self.store, self.clock, marks)
         self.road = Road(self.store)
 
     async def hear(self, count: int) -> None:
@@ -47,7 +47,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_a_crossing_is_told_once_until_it_was_calm_again(caplog: pytest.LogCaptureFixture) -> None:
-    scene = Scene(Marks(count=10, age_ms=1_000_000))
+    scene = Scene(BacklogLimits(count=10, age_ms=1_000_000))
     waits = 0
     heard: list[int] = []
     for change in (9, 1, 5, -7, 3, -4, 2, 3):  # 9, 10, 15, 8, 11, 7, 9, 12 wait
@@ -66,7 +66,7 @@ async def test_a_crossing_is_told_once_until_it_was_calm_again(caplog: pytest.Lo
 
 
 async def test_the_oldest_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
-    scene = Scene(Marks(count=100, age_ms=600_000))
+    scene = Scene(BacklogLimits(count=100, age_ms=600_000))
     await scene.hear(1)
     for _ in range(3):
         await scene.clock.advance(300_000)
@@ -82,7 +82,7 @@ async def test_the_oldest_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_a_clock_set_back_is_no_age() -> None:
-    scene = Scene(Marks(count=100, age_ms=1))
+    scene = Scene(BacklogLimits(count=100, age_ms=1))
     await scene.hear(1)
     scene.clock.jump(-3_600_000)
     await scene.gauge.work()

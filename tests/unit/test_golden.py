@@ -7,10 +7,10 @@ from tests.unit.golden_prompts import EVERYTHING, FOLDER, SCENES, agent, past, s
 from tests.unit.memory_cast import claimed
 
 from keepsaid.domain.fence import UNKEYED
-from keepsaid.domain.prompt import Order
-from keepsaid.domain.scene import Attention, Contribution, Passing, Quote, Scene, Standing
+from keepsaid.domain.prompt import MemoryPlacement
+from keepsaid.domain.scene import Attention, Contribution, Passing, PromptInputs, Quote, StaticContext
 from keepsaid.domain.turn import Claimed
-from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 
 TEXT = st.text(max_size=40)
 HEADINGS = (
@@ -39,7 +39,7 @@ def test_every_file_is_compared() -> None:
 
 
 @st.composite
-def scenes(draw: st.DrawFn) -> Scene:
+def scenes(draw: st.DrawFn) -> PromptInputs:
     """A scene of any texts."""
     asked: Claimed = claimed(*(said(n, draw(TEXT), after_s=n) for n in range(1, draw(st.integers(2, 4)))))
     records = [user(text) for text in draw(st.lists(TEXT, max_size=3))] + [agent(draw(TEXT))]
@@ -49,20 +49,22 @@ def scenes(draw: st.DrawFn) -> Scene:
     )
     passing = Passing(draw(st.integers(0, 2**41)), (draw(TEXT),), added)
     attention = Attention(quotes=(Quote(draw(TEXT), draw(TEXT)),))
-    return Scene(asked, recent, standing=Standing(draw(TEXT)), passing=passing, attention=attention)
+    return PromptInputs(asked, recent, standing=StaticContext(draw(TEXT)), passing=passing, attention=attention)
 
 
-@given(scene=scenes(), order=st.sampled_from(Order))
-def test_the_same_inputs_give_the_same_bytes(scene: Scene, order: Order) -> None:
-    budget = Budget(order=order)
+@given(scene=scenes(), order=st.sampled_from(MemoryPlacement))
+def test_the_same_inputs_give_the_same_bytes(scene: PromptInputs, order: MemoryPlacement) -> None:
+    budget = PromptBudget(order=order)
     assert assemble(scene, budget) == assemble(scene, budget)
 
 
 @given(said_here=st.text(alphabet=st.sampled_from("[]Status umary\n\u2028Qoted:ch"), max_size=60))
 def test_nobody_but_the_program_writes_its_headings(said_here: str) -> None:
     forged = "\n".join((said_here, *(f" \t{heading} forged" for heading in HEADINGS)))
-    scene = Scene(claimed(said(1, forged)), past(user(forged)), attention=Attention(quotes=(Quote(forged, forged),)))
-    made = assemble(scene, Budget())
+    scene = PromptInputs(
+        claimed(said(1, forged)), past(user(forged)), attention=Attention(quotes=(Quote(forged, forged),))
+    )
+    made = assemble(scene, PromptBudget())
     assert _headings(made.history[0].text) == _headings(made.user) == []
     assert _headings(made.quoted) == ["[quoted"]
 
@@ -74,15 +76,15 @@ def _headings(text: str) -> list[str]:
 
 def test_contributions_stand_by_priority_and_the_last_are_cut_first() -> None:
     added = [Contribution("late", "x" * 50, 200), Contribution("b", "y" * 50), Contribution("a", "z" * 50, 5)]
-    scene = Scene(EVERYTHING.claimed, passing=Passing(contributions=tuple(added)))
-    made = assemble(scene, Budget())
+    scene = PromptInputs(EVERYTHING.claimed, passing=Passing(contributions=tuple(added)))
+    made = assemble(scene, PromptBudget())
     assert made.status.index("[From a ") < made.status.index("[From b ")
     assert made.extra == UNKEYED.within("[From late", "x" * 50)
-    tight = assemble(scene, Budget(extensions_chars=200))
+    tight = assemble(scene, PromptBudget(extensions_chars=200))
     assert (tight.status, tight.extra) == (made.status, "")
     assert next(one for one in tight.layers if one.name == "extensions").cut == "left out: late"
 
 
 def test_seed_003_lists_memory_before_the_recent_messages() -> None:
-    order = [name for name, _ in assemble(EVERYTHING, Budget(order=Order.SEED003)).parts]
+    order = [name for name, _ in assemble(EVERYTHING, PromptBudget(order=MemoryPlacement.SEED003)).parts]
     assert list(dict.fromkeys(order)) == ["summary", "memory", "recent", "status", "extensions", "quoted", "message"]

@@ -11,7 +11,7 @@ import pytest
 from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
-from keepsaid.domain.compaction import CompactionTerms, Cut, CutContext
+from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt, Role
@@ -190,7 +190,7 @@ async def test_a_store_that_hangs_holds_the_turn_no_longer_than_the_limit(house:
 async def test_what_another_has_done_meanwhile_stands(house: House) -> None:
     await house.talk(12, words=150)
     fitting = await house.fitting()
-    await house.store.apply(CutContext(lane_of(), 0, 24, Cut.RESET, 0))
+    await house.store.apply(CutContext(lane_of(), 0, 24, CutReason.RESET, 0))
     assert (await fitting.fit()).history == ()
     assert (await house.tail()).version == 1
 

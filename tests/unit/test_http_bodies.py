@@ -14,9 +14,9 @@ import pytest
 from tests.unit.http_cast import Site, hang_up, refused, site
 
 from keepsaid.config import Config
-from keepsaid.interfaces.http.bodies import Readers, parsed
+from keepsaid.interfaces.http.bodies import BodyReaders, parsed
 from keepsaid.interfaces.http.messages import inbound_of
-from keepsaid.interfaces.http.responses import BadRequest, Busy
+from keepsaid.interfaces.http.responses import BadRequest, ServerBusy
 
 
 def seconds_to_refuse(body: bytes) -> float:
@@ -92,7 +92,7 @@ async def test_bodies_without_a_declared_size_count_as_they_grow(tmp_path: Path)
 
 
 async def test_a_client_that_left_ends_the_reading_of_its_body() -> None:
-    readers = Readers()
+    readers = BodyReaders()
     began, looked = threading.Event(), threading.Event()
 
     def work(wanted: Callable[[], bool]) -> None:
@@ -109,10 +109,10 @@ async def test_a_client_that_left_ends_the_reading_of_its_body() -> None:
 
 
 async def test_a_full_queue_of_readers_refuses_more() -> None:
-    readers, free = Readers(), threading.Event()
+    readers, free = BodyReaders(), threading.Event()
     waiting = [asyncio.ensure_future(readers.run(lambda _: free.wait())) for _ in range(64)]
     await asyncio.wait(waiting, timeout=0)
-    with pytest.raises(Busy, match="64 large bodies wait"):
+    with pytest.raises(ServerBusy, match="64 large bodies wait"):
         await readers.run(lambda _: None)
     free.set()
     assert await asyncio.gather(*waiting) == [True] * 64
@@ -121,7 +121,7 @@ async def test_a_full_queue_of_readers_refuses_more() -> None:
 
 
 async def test_what_reading_raises_is_raised_where_it_was_asked() -> None:
-    readers = Readers()
+    readers = BodyReaders()
     with pytest.raises(BadRequest, match="stands twice"):
         await readers.run(lambda wanted: parsed(last_key_twice(20_000), wanted))
     readers.close()

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.http_cast import Site, hang_up, refused, site
 from tests.unit.loop_cast import holds
 
-from keepsaid.interfaces.http.connections import Connections, Limits
+from keepsaid.interfaces.http.connections import ConnectionLimits, Connections
 
 HELLO = {"text": "hello", "sender": "ann", "conversation": "room"}
 HEAD = b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -159,7 +159,7 @@ class Elsewhere:
 
 
 async def test_one_address_has_its_share_and_loopback_all() -> None:
-    connections = Connections(Limits(open_max=100, per_address_max=3, header_s=9, body_s=9, progress_bytes=9))
+    connections = Connections(ConnectionLimits(open_max=100, per_address_max=3, header_s=9, body_s=9, progress_bytes=9))
     told = [connections.admit(Elsewhere("192.0.2.7")) for _ in range(4)]  # type: ignore[arg-type] # what admit looks at
     assert told == [True, True, True, False]
     assert connections.admit(Elsewhere("192.0.2.8"))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.errors import StoreFull
-from keepsaid.interfaces.http.responses import Delivered
+from keepsaid.interfaces.http.responses import ConfirmedResponse
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -253,7 +253,7 @@ async def test_a_reply_counts_as_pulled_only_when_its_answer_was_sent_whole() ->
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await Delivered({"id": "msg_1"}, pull)({"type": "http", "method": "GET"}, receive, send)
+        await ConfirmedResponse({"id": "msg_1"}, pull)({"type": "http", "method": "GET"}, receive, send)
         return sent
 
     await answer(leaves=True)

@@ -19,7 +19,7 @@ from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.errors import ModelError
 from keepsaid.memory.maintenance import Judging, Maintenance
-from keepsaid.ports.memory_maintenance import Judge
+from keepsaid.ports.memory_maintenance import PairJudge
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.judging import (
@@ -76,7 +76,7 @@ class Speaking:
 
 
 @pytest.fixture(params=["model", "scripted"])
-def judge(request: pytest.FixtureRequest) -> Callable[[Script], Judge]:
+def judge(request: pytest.FixtureRequest) -> Callable[[Script], PairJudge]:
     return (lambda script: ModelJudge(Speaking(script))) if request.param == "model" else Ruler
 
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.unit.disk import Disk, layered
 
 from keepsaid.adapters.sql.commit_table import CommitTable
-from keepsaid.adapters.sql.operations.intake import Intake
-from keepsaid.adapters.sqlite.writer import Ledger, Refused
-from keepsaid.domain.commits import Intake as Verdict
+from keepsaid.adapters.sql.operations.intake import MessageInserter
+from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
+from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.commits import Receive, Received
-from keepsaid.domain.message import Content, Marks
+from keepsaid.domain.message import Content, ProviderMarks
 from keepsaid.errors import StoreFull
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 
@@ -26,12 +26,12 @@ STORED, DUPLICATE, CONFLICT = Verdict
 
 
 def named(number: int, key: str | None, text: str = "hello", room: str = "room") -> Receive:
-    return Receive(arrival(number, said(text, room, marks=Marks(external_id=key))), AT_ONCE)
+    return Receive(arrival(number, said(text, room, marks=ProviderMarks(external_id=key))), AT_ONCE)
 
 
 def unfit(number: int, key: str) -> Receive:
     """A message that SQLite does not take."""
-    inbound = replace(said(marks=Marks(external_id=key)), content=Content(b"", "\ud800"))
+    inbound = replace(said(marks=ProviderMarks(external_id=key)), content=Content(b"", "\ud800"))
     return Receive(arrival(number, inbound), AT_ONCE)
 
 
@@ -45,9 +45,9 @@ class Shelf:
 
     def _open(self) -> None:
         self.db = layered(self.path, self.disk)
-        self.intake = Intake(self.db)
+        self.intake = MessageInserter(self.db)
         table = CommitTable({}, {Receive: self.intake.receive}, undone=(self.intake.undone,))
-        self.ledger = Ledger(self.db, self.path, table)
+        self.ledger = TransactionExecutor(self.db, self.path, table)
 
     def reopen(self) -> None:
         """Close and open again."""
@@ -146,7 +146,7 @@ def test_a_refused_message_is_not_taken_for_a_copy_later(tmp_path: Path) -> None
 def test_a_message_refused_alone_is_not_taken_for_a_copy_later(tmp_path: Path) -> None:
     one = shelf(tmp_path)
     bad, good = one.ledger.apply([unfit(1, "a"), named(2, "b")])
-    assert isinstance(bad, Refused)
+    assert isinstance(bad, RejectedCommit)
     assert good.intake is STORED
     assert one.put(named(3, "a"), named(4, "a"), named(5, "b")) == [(STORED, 3), (DUPLICATE, 3), (DUPLICATE, 2)]
     one.ledger.close()

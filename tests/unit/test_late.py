@@ -9,14 +9,14 @@ import pytest
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 from tests.unit.test_busy import House, Thinker, started
 
-from keepsaid.domain.busy import Busy
+from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.scene import Scene
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import Claimed, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
-from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.pipeline.prompt.labels import judged, late_before, noted, owned_up, unforged
 from keepsaid.testing.simulator.disk import FileDisk
 
@@ -33,7 +33,7 @@ def received(at: int, text: str = "is it open?", *, direct: bool = True) -> Mess
 
 def shown(*messages: Message, before: int | None = AT + 1, past: tuple[Record, ...] = ()) -> str:
     asked = replace(claimed(*messages), late_before=before)
-    prompt = assemble(Scene(asked, LaneTail(Recent(past, ("",) * len(past)))), Budget())
+    prompt = assemble(PromptInputs(asked, LaneTail(Recent(past, ("",) * len(past)))), PromptBudget())
     return "\n".join([*(record.text for record in prompt.history), prompt.user])
 
 
@@ -85,7 +85,7 @@ def test_the_reply_names_the_time_of_the_oldest() -> None:
 
 async def stale(tmp_path: Path) -> House:
     """A real store in which a message waited for a day while nothing ran."""
-    house = await started(Busy.STEER, disk=FileDisk(tmp_path), stale_ms=HOUR)
+    house = await started(BusyPolicy.STEER, disk=FileDisk(tmp_path), stale_ms=HOUR)
     await house.say("m1")
     await house.die()
     await house.clock.advance(24 * HOUR)
@@ -114,7 +114,7 @@ async def test_after_downtime_what_waited_is_answered_and_says_so(tmp_path: Path
 
 
 async def test_a_turn_that_was_cut_off_for_a_day_says_so(tmp_path: Path) -> None:
-    house = await started(Busy.QUEUE, disk=FileDisk(tmp_path), stale_ms=HOUR)
+    house = await started(BusyPolicy.QUEUE, disk=FileDisk(tmp_path), stale_ms=HOUR)
     await house.say("m1")
     await house.clock.advance(25_000)
     await house.die()

@@ -23,8 +23,8 @@ from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.readers import Readers
-from keepsaid.adapters.sqlite.writer import Ledger, Refused, Writer
-from keepsaid.domain.commits import Commit, Intake, Receive, Received, Relinquish
+from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor, Writer
+from keepsaid.domain.commits import Commit, IntakeResult, Receive, Received, Relinquish
 from keepsaid.domain.message import Content
 from keepsaid.domain.states import IllegalMove, move
 from keepsaid.domain.views import MessageFilter
@@ -88,7 +88,7 @@ def test_a_bad_commit_is_refused_alone(tmp_path: Path) -> None:
     ledger, _ = opened(tmp_path / "buffer.db", also=odd())
     group = [receive(1), Wrong(), receive(2), Claimed(), receive(3), Relinquish("me", 5)]
     first, wrong, second, claim, third, relinquished = ledger.apply(group)
-    assert verdicts([first, second, third]) == [Intake.STORED] * 3
+    assert verdicts([first, second, third]) == [IntakeResult.STORED] * 3
     assert [result.number for result in (first, second, third)] == [1, 2, 3]
     assert relinquished == 0
     assert isinstance(wrong.error, StoreError)
@@ -103,7 +103,13 @@ def test_a_bad_message_is_refused_alone_among_its_like(tmp_path: Path) -> None:
     ledger.apply([receive(1)])
     group = [receive(2), unfit(3), receive(1, room="other"), receive(4), receive(5, room="other")]
     results = ledger.apply(group)
-    assert verdicts(results) == [Intake.STORED, UnicodeEncodeError, StoreError, Intake.STORED, Intake.STORED]
+    assert verdicts(results) == [
+        IntakeResult.STORED,
+        UnicodeEncodeError,
+        StoreError,
+        IntakeResult.STORED,
+        IntakeResult.STORED,
+    ]
     assert [results[n].number for n in (0, 3, 4)] == [2, 3, 1]
     assert stored(tmp_path / "buffer.db") == [1, 2, 4, 5]
     ledger.close()
@@ -149,10 +155,10 @@ def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Pat
     db = open_writer(path)
     for part in ("buffer", "memory"):
         migrate(db, path, part)
-    ledger = Ledger(db, path, buffer_commits(db, tombs_beside(path)) | MEMORY_TABLE)
+    ledger = TransactionExecutor(db, path, buffer_commits(db, tombs_beside(path)) | MEMORY_TABLE)
     ledger.apply([receive(1)])
     ledger.apply([receive(2), unfit(3)])
-    assert verdicts(ledger.apply([receive(4)])) == [Intake.STORED]
+    assert verdicts(ledger.apply([receive(4)])) == [IntakeResult.STORED]
     ledger.close()
 
 
@@ -160,7 +166,7 @@ def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Pat
 
 
 def refused_by(results: Sequence[Any]) -> set[type[Exception]]:
-    assert all(isinstance(result, Refused) for result in results)
+    assert all(isinstance(result, RejectedCommit) for result in results)
     return {type(result.error) for result in results}
 
 
@@ -174,9 +180,9 @@ def test_a_full_database_refuses_the_whole_group_and_later_takes_it(tmp_path: Pa
     assert refused_by(results) == {StoreFull}
     assert results[0].error.hint == "free some space; intake resumes by itself"
     assert stored(tmp_path / "buffer.db") == [1]
-    assert verdicts(ledger.apply([receive(5)])) == [Intake.STORED]
+    assert verdicts(ledger.apply([receive(5)])) == [IntakeResult.STORED]
     db.pragma("max_page_count", 100_000)
-    assert verdicts(ledger.apply([*group[:2], group[3]])) == [Intake.STORED] * 3
+    assert verdicts(ledger.apply([*group[:2], group[3]])) == [IntakeResult.STORED] * 3
     assert stored(tmp_path / "buffer.db") == [1, 2, 3, 4, 5]
     ledger.close()
 
@@ -241,7 +247,7 @@ async def test_an_error_of_the_disk_ends_all_writing(tmp_path: Path) -> None:
     again = await open_operations(tmp_path / "buffer.db")
     received = await again.apply(receive(4))
     await again.close()
-    assert (received.intake, stored(tmp_path / "buffer.db")[0]) == (Intake.STORED, 1)
+    assert (received.intake, stored(tmp_path / "buffer.db")[0]) == (IntakeResult.STORED, 1)
 
 
 async def test_an_error_while_reading_for_a_commit_ends_all_writing(tmp_path: Path) -> None:

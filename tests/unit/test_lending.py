@@ -13,7 +13,7 @@ from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.memory import Listener
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.errors import EmbedderError, ModelMalformed, ModelUnavailable
 from keepsaid.extensions.loaded import LentEmbedder, LentExtractor, lent_by
@@ -74,7 +74,7 @@ async def test_memory_and_collector_work_with_what_an_extension_lends(tmp_path: 
     async with opened(home, config) as instance:
         await instance.start()
         mine = Origin("http", "default", "home", "me", direct=True, trust=Trust.OWNER)
-        received = await instance.receive(Inbound(mine, Content(b"x", "I live in Porto now"), Marks(), 10))
+        received = await instance.receive(Inbound(mine, Content(b"x", "I live in Porto now"), ProviderMarks(), 10))
         with instance.hub.listening(received.id) as told:
             async with asyncio.timeout(HANG_S):
                 while not (story := await instance.operations.story(received.id)) or not story.replies:

@@ -73,7 +73,7 @@ async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(instance: In
     loop, claimed, cancelled = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
     def hold(name: str) -> None:
-        if name == "commit.Claim.after":
+        if name == "commit.ClaimBatches.after":
             loop.call_soon_threadsafe(claimed.set)
             assert cancelled.wait(HANG_S)
 
@@ -125,7 +125,7 @@ async def test_what_is_ready_and_not_given_is_waited_for_without_haste(instance:
     claims, claimed, loop = [], asyncio.Event(), asyncio.get_running_loop()
 
     def count(name: str) -> None:
-        if name == "commit.Claim.before":
+        if name == "commit.ClaimBatches.before":
             claims.append(name)
             loop.call_soon_threadsafe(claimed.set)
 

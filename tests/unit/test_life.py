@@ -9,7 +9,7 @@ from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, Patience
 from keepsaid.errors import ModelAuth
-from keepsaid.pipeline.leasing import Leases, LeaseTerms, Life, LifeTerms
+from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -32,7 +32,7 @@ class Loading:
             raise ModelAuth("no key")
 
 
-async def aged(clock: VirtualClock, life: Life, until_ms: int) -> None:
+async def aged(clock: VirtualClock, life: ProcessAge, until_ms: int) -> None:
     """Let a process live until an age, and work when it wants to."""
     while life.lived_ms < until_ms:
         due = await life.work()
@@ -44,7 +44,7 @@ async def aged(clock: VirtualClock, life: Life, until_ms: int) -> None:
 async def test_a_process_is_on_record_with_its_age() -> None:
     store, clock = InMemoryOperations(), VirtualClock()
     await store.apply(VoidLeases("one", 0, "", ()))
-    await aged(clock, Life(store, clock, "one", _TERMS), 86_400_000)
+    await aged(clock, ProcessAge(store, clock, "one", _TERMS), 86_400_000)
     [(lived_ms, due_ms)] = store.database.rows("SELECT lived_ms, due_ms FROM life")
     assert lived_ms > 40_000_000
     assert due_ms > lived_ms
@@ -54,11 +54,11 @@ async def test_the_model_is_loaded_before_a_trial_and_only_then() -> None:
     store, clock, loading = InMemoryOperations(), VirtualClock(), Loading()
     lives = Lives(store)
     await lives.start()
-    life = Life(store, clock, lives.owner, _TERMS, loading.load)
+    life = ProcessAge(store, clock, lives.owner, _TERMS, loading.load)
     await aged(clock, life, 60_000)
     assert (loading.times, life.trial_age_ms) == (0, 0)
     await lives.hold()
-    life = Life(store, clock, lives.owner, _TERMS, loading.load)
+    life = ProcessAge(store, clock, lives.owner, _TERMS, loading.load)
     await aged(clock, life, 60_000)
     assert (loading.times, life.trial_age_ms) == (1, 60_000)
 
@@ -67,7 +67,7 @@ async def test_a_model_that_cannot_be_loaded_holds_back_no_trial() -> None:
     store, clock = InMemoryOperations(), VirtualClock()
     lives = Lives(store)
     await lives.hold()
-    life = Life(store, clock, lives.owner, _TERMS, Loading(fails=True).load)
+    life = ProcessAge(store, clock, lives.owner, _TERMS, Loading(fails=True).load)
     await aged(clock, life, 2_000)
     assert life.trial_age_ms == 2_000, "the turn says itself what is wrong"
 
@@ -77,7 +77,7 @@ async def test_what_crashes_buried_comes_back_after_ten_minutes_without_one() ->
     lives = Lives(store)
     queued = await lives.hold()
     await lives.bury(queued)
-    life = Life(store, clock, lives.owner, _TERMS)
+    life = ProcessAge(store, clock, lives.owner, _TERMS)
     await aged(clock, life, 599_000)
     assert (await lives.batch(queued)).state == "dead"
     await aged(clock, life, 600_000)
@@ -89,7 +89,7 @@ async def test_a_trial_that_comes_to_its_limit_is_charged_to_nobody() -> None:
     store, clock, ids = InMemoryOperations(), VirtualClock(), CountingIds(900)
     lives = Lives(store)
     queued = await lives.hold()
-    life = Life(store, clock, lives.owner, _TERMS)
+    life = ProcessAge(store, clock, lives.owner, _TERMS)
     await aged(clock, life, 10_000)
     leases = Leases(store, clock, ids, lives.owner, LeaseTerms(alone_ms=1), life=life)
     attempt = Attempt(store, ProgressHub(), clock, ids, Patience())

@@ -16,7 +16,7 @@ from keepsaid.adapters.models.extractor import Staging
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memories import open_memories
 from keepsaid.domain.collection import Passage
-from keepsaid.domain.finding import LINKS_MAX, Link, Statement, decoded, encoded, kept
+from keepsaid.domain.finding import LINKS_MAX, Statement, StatementLink, decoded, encoded, kept
 from keepsaid.domain.graph import Relation, Seed
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.turn import Usage
@@ -25,10 +25,10 @@ from keepsaid.memory.extraction import Collection
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.contracts.memories import AUDIT
 
-CAUSE, PART = Link(Relation.CAUSED_BY, 0), Link(Relation.PART_OF, 2)
+CAUSE, PART = StatementLink(Relation.CAUSED_BY, 0), StatementLink(Relation.PART_OF, 2)
 
 
-def stated(text: str, *links: Link) -> Statement:
+def stated(text: str, *links: StatementLink) -> Statement:
     return Statement(Kind.FACT, text, records=(1,), links=links)
 
 
@@ -71,17 +71,20 @@ def test_what_is_left_is_linked_as_before(gone: str) -> None:
 @pytest.mark.parametrize(
     ("links", "found"),
     [
-        ([{"relation": "caused_by", "fact": 1}], [Link(Relation.CAUSED_BY, 1)]),
+        ([{"relation": "caused_by", "fact": 1}], [StatementLink(Relation.CAUSED_BY, 1)]),
         ([{"relation": "caused_by", "fact": 2}], []),
         ([{"relation": "caused_by", "fact": 3}], []),
-        ([{"relation": "part_of", "fact": 4}, {"relation": "part_of", "fact": 4}], [Link(Relation.PART_OF, 3)]),
+        (
+            [{"relation": "part_of", "fact": 4}, {"relation": "part_of", "fact": 4}],
+            [StatementLink(Relation.PART_OF, 3)],
+        ),
         ([{"relation": "result_of", "fact": 99}, {"relation": "updates", "fact": 1}, {"fact": 0}, "x", None], []),
         ([{"relation": ["caused_by"], "fact": 1}, {"relation": "caused_by", "fact": "1"}], []),
         ("caused_by 1", []),
         (None, []),
     ],
 )
-def test_a_model_links_facts_of_one_call_by_their_place(links: Any, found: list[Link]) -> None:
+def test_a_model_links_facts_of_one_call_by_their_place(links: Any, found: list[StatementLink]) -> None:
     """Fact 2 is no fact, so that it is refused, and fact 3 is the one that is linked; one was staged before."""
     staging = Staging(PASSAGE)
     staging.save(json.dumps({"facts": [fact(text="before")]}))
@@ -95,7 +98,7 @@ class Linking(Scripted):
 
     async def extract(self, passage: Passage) -> Extracted:
         found = [Statement(Kind.FACT, one.text, records=(one.position,), confidence=0.5) for one in passage.told]
-        caused = [found[0], *(replace(one, links=(Link(Relation.CAUSED_BY, 0),)) for one in found[1:])]
+        caused = [found[0], *(replace(one, links=(StatementLink(Relation.CAUSED_BY, 0),)) for one in found[1:])]
         return Extracted(tuple(caused), 1, Usage(1, 1), self.name)
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 from tests.waits import HANG_S
 
-from keepsaid.engine.supervisor import Stage, keep_going
+from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken, StoreFull
 from keepsaid.testing.clock import VirtualClock
 
@@ -31,7 +31,7 @@ async def test_a_stage_whose_part_fails_while_it_is_cancelled_ends() -> None:
         rounds += 1
         await asyncio.gather(part(), part())
 
-    stage = Stage("route", work, asyncio.Event())
+    stage = ServiceLoop("route", work, asyncio.Event())
     loop = asyncio.create_task(keep_going(stage, VirtualClock(), _broken))
     await begun.wait()
     loop.cancel()
@@ -51,7 +51,7 @@ async def test_an_error_is_waited_out_and_the_stage_goes_on() -> None:
             raise StoreFull("no space left")
         again.set()
 
-    loop = asyncio.create_task(keep_going(Stage("route", work, asyncio.Event()), clock, _broken))
+    loop = asyncio.create_task(keep_going(ServiceLoop("route", work, asyncio.Event()), clock, _broken))
     await clock.advance(2_000)
     async with asyncio.timeout(HANG_S):
         await again.wait()

@@ -18,7 +18,7 @@ from tests.contract.test_memories import Counting
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Mention, Relation
-from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, Task, Trace
+from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, FadeTrace, UpkeepTask
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms
 from keepsaid.testing.clock import VirtualClock
@@ -38,17 +38,17 @@ def test_it_does_not_matter_how_often_fading_is_counted(
     times = sorted(NOW + int(days * DAY_MS) for days in (first, second, third))
     left, counted = importance, None
     for at in times:
-        left, counted = Trace(left, NOW, counted, uses).at(at, Curve()), at
-    assert left == pytest.approx(Trace(importance, NOW, None, uses).at(times[-1], Curve()), rel=1e-9)
+        left, counted = FadeTrace(left, NOW, counted, uses).at(at, Curve()), at
+    assert left == pytest.approx(FadeTrace(importance, NOW, None, uses).at(times[-1], Curve()), rel=1e-9)
     assert 0 < left <= importance
 
 
 def test_the_curve_is_what_the_docs_say() -> None:
-    fact, half = Trace(0.6, NOW), Trace(1.0, NOW).at(NOW + 84 * DAY_MS, Curve())
+    fact, half = FadeTrace(0.6, NOW), FadeTrace(1.0, NOW).at(NOW + 84 * DAY_MS, Curve())
     assert half == pytest.approx(0.5, abs=0.005)
     assert [fact.at(NOW + days * DAY_MS, Curve()) < 0.05 for days in (413, 415)] == [False, True]
-    assert Trace(0.6, NOW, None, 5).at(NOW + 415 * DAY_MS, Curve()) > 0.2
-    assert Trace(0.01, NOW).worth_counting(NOW + 29 * DAY_MS, Curve(rate=0)) is False, (
+    assert FadeTrace(0.6, NOW, None, 5).at(NOW + 415 * DAY_MS, Curve()) > 0.2
+    assert FadeTrace(0.01, NOW).worth_counting(NOW + 29 * DAY_MS, Curve(rate=0)) is False, (
         "nothing is archived in its grace"
     )
 
@@ -132,7 +132,7 @@ async def test_a_run_that_is_broken_off_goes_on_from_there(tmp_path: Path) -> No
         await one.facts(600)
         await one.clock.advance(20 * DAY_MS)
         first = await Maintenance(one.store.upkeep, one.clock, MaintenanceTerms(step_ms=0.0)).run(0)
-        assert (first.over, first.steps, first.changed[Task.FADE]) == (False, 1, PIECE)
+        assert (first.over, first.steps, first.changed[UpkeepTask.FADE]) == (False, 1, PIECE)
         [run] = await one.store.upkeep.runs()
         assert run.ended_at is None
         again = Maintenance(one.store.upkeep, one.clock, MaintenanceTerms(hour=3))
@@ -151,9 +151,9 @@ async def test_loose_ends_go_and_nothing_else(tmp_path: Path) -> None:
         one.change(f"{loose} ({a}, 17, 'related_to', 1), (17, {a}, 'updates', 1)")
         one.change("DELETE FROM mention WHERE name = 'Rome'")
         there = await one.maintenance.outstanding()
-        assert (there.found[Task.EDGES], there.found[Task.ENTITIES]) == (2, 1)
+        assert (there.found[UpkeepTask.EDGES], there.found[UpkeepTask.ENTITIES]) == (2, 1)
         done = await one.during(one.maintenance.run())
-        assert (done.changed[Task.EDGES], done.changed[Task.ENTITIES], done.over) == (2, 1, True)
+        assert (done.changed[UpkeepTask.EDGES], done.changed[UpkeepTask.ENTITIES], done.over) == (2, 1, True)
         assert (one.number("association"), one.number("entity"), one.number("mention")) == (2, 1, 1)
 
 
@@ -178,7 +178,7 @@ async def test_vectors_of_a_former_model_go_once_the_new_one_has_come_as_far(tmp
         await one.embedding.finish()
         assert (one.number("space"), one.number("vector")) == (2, 10)
         done = await one.during(one.maintenance.run())
-        assert done.changed[Task.SPACES] == 5
+        assert done.changed[UpkeepTask.SPACES] == 5
         assert (one.number("space"), one.number("vector")) == (1, 5)
         assert await one.store.nearest(AUDIT, await one.embedding.space(), await Hashed().query("number 3"), 9)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keepsaid.app.channels import MEDIA
-from keepsaid.domain.attachment import EDITED, Posted, Unsaid
+from keepsaid.domain.attachment import EDITED, MediaMessage, Unsaid
 from keepsaid.errors import InputError
 
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee"}
@@ -16,9 +16,9 @@ GROUP = {"id": -1001, "type": "supergroup", "title": "Boats"}
 A, B, C, D = (letter * 64 for letter in "abcd")
 
 
-def posted(medium: str, source: Mapping[str, object]) -> Posted:
+def posted(medium: str, source: Mapping[str, object]) -> MediaMessage:
     found = MEDIA[medium](source)
-    assert isinstance(found, Posted), found
+    assert isinstance(found, MediaMessage), found
     return found
 
 
@@ -52,7 +52,7 @@ def nostr(*tags: list[str], kind: int = 1, **fields: object) -> dict[str, object
 
 def test_telegram_a_message_of_a_group() -> None:
     found = posted("telegram", {"update_id": 1, "message": telegram()})
-    assert found == Posted("telegram:chat:-1001", "7", "the mast", "40", "telegram:-1001:40", "Ann Lee")
+    assert found == MediaMessage("telegram:chat:-1001", "7", "the mast", "40", "telegram:-1001:40", "Ann Lee")
     assert posted("telegram", telegram()) == found
 
 
@@ -116,7 +116,7 @@ def test_telegram_what_is_attached_is_named() -> None:
 
 def test_discord_a_message_of_a_channel() -> None:
     found = posted("discord", discord(guild_id="1", member={"nick": "Captain"}))
-    assert found == Posted("discord:9", "7", "the mast", "40", "discord:40", "Captain")
+    assert found == MediaMessage("discord:9", "7", "the mast", "40", "discord:40", "Captain")
     dispatched = {"op": 0, "t": "MESSAGE_CREATE", "d": discord(guild_id="1", member={"nick": "Captain"})}
     assert posted("discord", dispatched) == found
 
@@ -168,7 +168,7 @@ def test_slack_a_message_of_a_channel() -> None:
     found = posted(
         "slack", {"type": "event_callback", "event_id": "Ev1", "event": slack(user_profile={"real_name": "Ann"})}
     )
-    assert found == Posted("slack:C9", "U7", "the mast", "4.5", "slack:C9:4.5", "Ann")
+    assert found == MediaMessage("slack:C9", "U7", "the mast", "4.5", "slack:C9:4.5", "Ann")
     assert posted("slack", slack(channel_type="im")).direct
 
 
@@ -201,7 +201,7 @@ def test_slack_files_are_named() -> None:
 
 
 def test_nostr_a_note_begins_a_thread() -> None:
-    assert posted("nostr", nostr()) == Posted(f"nostr:{D}", A, "the mast", D, f"nostr:{D}", topic=D)
+    assert posted("nostr", nostr()) == MediaMessage(f"nostr:{D}", A, "the mast", D, f"nostr:{D}", topic=D)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.memories import MEMORY_TABLE, SqliteMemories, open
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import Ledger, Refused, Writer
+from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor, Writer
 from keepsaid.domain.memory import Source
 from keepsaid.errors import ForeignStore
 from keepsaid.testing.clock import CountingIds
@@ -34,7 +34,7 @@ def db(tmp_path: Path) -> Iterator[SqliteSession]:
 
 
 def kept(db: SqliteSession, *commits: KeepMemories) -> list[object]:
-    ledger = Ledger(db, Path(db.filename), MEMORY_TABLE)
+    ledger = TransactionExecutor(db, Path(db.filename), MEMORY_TABLE)
     return ledger.apply(commits)
 
 
@@ -72,7 +72,7 @@ def test_a_bad_commit_does_not_cost_the_others(db: SqliteSession) -> None:
     taken, fine = KeepMemories((1,), (sample("b"),), 5), KeepMemories((2,), (sample("c"),), 5)
     first, refused, last = kept(db, KeepMemories((1,), (sample("a"),), 5), taken, fine)
     assert (first, last) == ((1,), (2,))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RejectedCommit)
 
 
 def test_what_was_forgotten_is_not_written_again(db: SqliteSession, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_one_file_may_hold_both_stores(tmp_path: Path) -> None:
     opened = open_writer(path)
     for part in BOTH:
         migrate(opened, path, part)
-    writer, readers = Writer(Ledger(opened, path, MEMORY_TABLE), "both"), Readers(path)
+    writer, readers = Writer(TransactionExecutor(opened, path, MEMORY_TABLE), "both"), Readers(path)
     store = SqliteMemories(writer, readers, CountingIds())
     await store.keep([sample("a")], 5)
     await store.close()

@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig
-from keepsaid.domain.compaction import Cut, CutContext, Summarise
+from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt
@@ -52,7 +52,7 @@ class Conversation:
         text = written(Sections(facts=(f"{topic} up to {last}",)), Made.MODEL, 1_000)
         assert await self.store.apply(Summarise(thread(topic), seen, last, text, Made.MODEL, "m/1", 40))
 
-    async def cut(self, topic: str, seen: int, last: int, why: Cut) -> None:
+    async def cut(self, topic: str, seen: int, last: int, why: CutReason) -> None:
         assert await self.store.apply(CutContext(thread(topic), seen, last, why, 50))
 
     async def facts(self, topic: str) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ async def test_lanes_that_hold_words_from_outside_stay_out() -> None:
 async def test_a_lane_that_began_anew_is_told_of_no_longer() -> None:
     conversation = Conversation()
     await conversation.begin("a", "b", "c")
-    await conversation.cut("b", 1, 4, Cut.GUARD)
+    await conversation.cut("b", 1, 4, CutReason.GUARD)
     assert await conversation.facts("a") == ("b up to 2", "c up to 2"), "what did not fit is no reset"
-    await conversation.cut("b", 2, 8, Cut.RESET)
+    await conversation.cut("b", 2, 8, CutReason.RESET)
     assert await conversation.facts("a") == ("c up to 2",)
     for n in range(2):
         await conversation.road.settle(in_thread("b", f"anew {n}"))

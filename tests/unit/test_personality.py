@@ -9,7 +9,7 @@ from tests.unit.memory_cast import claimed
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.focus import Surroundings
+from keepsaid.domain.focus import TurnSurroundings
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
 from keepsaid.domain.message import Message, Origin, Trust
 from keepsaid.domain.personality import (
@@ -22,10 +22,10 @@ from keepsaid.domain.personality import (
     settable,
 )
 from keepsaid.domain.prompt import Record, Role, ToolCall
-from keepsaid.domain.scene import Scene, Standing
+from keepsaid.domain.scene import PromptInputs, StaticContext
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.pipeline.prompt.layers import POLICY
 from keepsaid.pipeline.prompt.sources import personality_of
 from keepsaid.pipeline.tools.dialogue import set_in, set_personality
@@ -37,7 +37,7 @@ SET = {scope: Personality(scope, f"as set for {scope}") for scope in (HERE, ME, 
 
 def asked(*origins: Origin, found: tuple[Personality, ...] = ()) -> Claimed:
     made = claimed(*(said(n, "hi", origin) for n, origin in enumerate(origins, 1)))
-    return replace(made, around=Surroundings(personalities=found))
+    return replace(made, around=TurnSurroundings(personalities=found))
 
 
 def test_the_nearest_that_is_set_wins() -> None:
@@ -57,7 +57,7 @@ def test_in_a_group_no_single_person_decides_for_the_others() -> None:
 
 def test_it_stands_below_the_policy_and_within_its_length() -> None:
     loud = Personality(HERE, "x" * 3_000)
-    made = assemble(Scene(asked(ANA), LaneTail(), standing=Standing(personality=loud)), Budget())
+    made = assemble(PromptInputs(asked(ANA), LaneTail(), standing=StaticContext(personality=loud)), PromptBudget())
     assert made.system.index(POLICY) < made.system.index("[Personality]")
     assert "x" * PERSONALITY_CHARS_MAX in made.system
     assert "x" * (PERSONALITY_CHARS_MAX + 1) not in made.system

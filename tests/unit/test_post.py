@@ -8,7 +8,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
-from keepsaid.pipeline.outbox import Post
+from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road
@@ -47,7 +47,7 @@ async def test_what_may_have_arrived_is_repeated_or_given_up(
     await road.queue(said(), clock.now_ms())
     claimed = await road.claim_one(clock.now_ms())
     await road.answer(claimed, at=clock.now_ms())
-    post = Post(road.store, road.store, {CHANNEL: channel}, clock, "one", asyncio.Event(), given_up)
+    post = OutboxSender(road.store, road.store, {CHANNEL: channel}, clock, "one", asyncio.Event(), given_up)
     for _ in range(3):
         await post.deliver()
         await post.stop(5)

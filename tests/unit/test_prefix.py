@@ -18,10 +18,10 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.prompt import Json, Mark, marks_of, repeated
-from keepsaid.domain.scene import Scene
+from keepsaid.domain.prompt import Json, PrefixMark, marks_of, repeated
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.views import Overview
-from keepsaid.pipeline.prompt.assemble import Budget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.pipeline.prompt.labels import MEMORY, STATUS, SUMMARY
 from keepsaid.testing.model_script import Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -94,8 +94,8 @@ async def test_a_hundred_turns_repeat_their_prefix_while_memory_is_written_and_w
     assert len(swapped) <= TURNS // 10
 
 
-def marked(scene: Scene, tools: str = "tool") -> tuple[Mark, ...]:
-    return marks_of(assemble(scene, Budget()), tools)
+def marked(scene: PromptInputs, tools: str = "tool") -> tuple[PrefixMark, ...]:
+    return marks_of(assemble(scene, PromptBudget()), tools)
 
 
 LONGER = replace(EVERYTHING, tail=past(*EVERYTHING.tail.recent.records, user("and now?"), summary="old"))

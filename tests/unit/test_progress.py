@@ -7,20 +7,20 @@ import asyncio
 from tests.unit.memory_cast import LANE, message
 
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.ports.channel import Progress
+from keepsaid.ports.channel import TurnProgress
 
 FIRST, SECOND = message(1, "first"), message(2, "second")
 ELSEWHERE = LANE._replace(key="root:elsewhere")
 
 
-def heard(queue: asyncio.Queue[Progress]) -> list[str]:
+def heard(queue: asyncio.Queue[TurnProgress]) -> list[str]:
     return [queue.get_nowait().text for _ in range(queue.qsize())]
 
 
 async def test_who_stands_behind_a_message_that_waits_hears_why() -> None:
     hub = ProgressHub()
     with hub.listening(1, LANE) as first, hub.listening(2, LANE) as second, hub.listening(3, ELSEWHERE) as other:
-        hub.tell([FIRST], Progress("waiting", "the model is away"))
+        hub.tell([FIRST], TurnProgress("waiting", "the model is away"))
         assert heard(first) == ["the model is away"]
         assert heard(second) == ["an earlier message here has to be answered first: the model is away"]
         assert heard(other) == []
@@ -29,8 +29,8 @@ async def test_who_stands_behind_a_message_that_waits_hears_why() -> None:
 async def test_of_an_answer_only_those_hear_whose_it_is() -> None:
     hub = ProgressHub()
     with hub.listening(1, LANE) as first, hub.listening(2, LANE) as second, hub.listening(2) as nowhere:
-        hub.tell([FIRST], Progress("delta", "hello"))
-        hub.tell([FIRST, SECOND], Progress("waiting", "both wait"))
+        hub.tell([FIRST], TurnProgress("delta", "hello"))
+        hub.tell([FIRST, SECOND], TurnProgress("waiting", "both wait"))
         assert heard(first) == ["hello", "both wait"]
         assert heard(second) == heard(nowhere) == ["both wait"]
 
@@ -39,5 +39,5 @@ async def test_who_has_gone_is_told_nothing() -> None:
     hub = ProgressHub()
     with hub.listening(1, LANE) as gone:
         pass
-    hub.tell([FIRST], Progress("settled"))
+    hub.tell([FIRST], TurnProgress("settled"))
     assert heard(gone) == []

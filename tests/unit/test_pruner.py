@@ -10,8 +10,8 @@ import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.domain.commits import BeginPruning, EpisodesKept, Intake, Receive, Shown
-from keepsaid.domain.message import Marks
+from keepsaid.domain.commits import BeginPruning, EpisodesKept, IntakeResult, MarkReplyShown, Receive
+from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, RetentionTerms
 from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.caretakers import Pruner
@@ -34,8 +34,8 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 async def settled(road: Road, at: int, text: str = "hello", key: str | None = None) -> None:
     """A message whose road is at its end."""
-    queued = await road.queue(said(text, marks=Marks(key)), at)
-    await road.store.apply(Shown(await road.answer(await road.claim_one(at), at=at), at))
+    queued = await road.queue(said(text, marks=ProviderMarks(key)), at)
+    await road.store.apply(MarkReplyShown(await road.answer(await road.claim_one(at), at=at), at))
     await road.store.apply(EpisodesKept((queued.batch_id,)))
 
 
@@ -134,10 +134,10 @@ async def test_keys_go_when_they_have_a_limit(store: Store) -> None:
     await settled(road, START, key="k")
     for _ in range(10):
         await a_day_of(pruner, clock)
-        assert (await road.hear(said(marks=Marks("k")))).intake is Intake.DUPLICATE
+        assert (await road.hear(said(marks=ProviderMarks("k")))).intake is IntakeResult.DUPLICATE
     for _ in range(2):
         await a_day_of(pruner, clock)
-    assert (await road.hear(said(marks=Marks("k")))).intake is Intake.STORED
+    assert (await road.hear(said(marks=ProviderMarks("k")))).intake is IntakeResult.STORED
 
 
 async def test_after_a_jump_of_the_clock_keys_count_anew(store: Store) -> None:
@@ -151,7 +151,7 @@ async def test_after_a_jump_of_the_clock_keys_count_anew(store: Store) -> None:
     for _ in range(5):
         await a_day_of(pruner, clock)
     assert await kept(store) == 0
-    assert (await road.hear(said(marks=Marks("k")))).intake is Intake.DUPLICATE
+    assert (await road.hear(said(marks=ProviderMarks("k")))).intake is IntakeResult.DUPLICATE
 
 
 async def test_a_hundred_copies_make_one_turn_also_after_pruning_and_a_restart(tmp_path: Path) -> None:
@@ -159,32 +159,34 @@ async def test_a_hundred_copies_make_one_turn_also_after_pruning_and_a_restart(t
     copies = 100
     numbers = iter(range(1_000_000, 2_000_000))
 
-    async def send(to: Store, left: list[int]) -> list[Intake]:
+    async def send(to: Store, left: list[int]) -> list[IntakeResult]:
         told = []
         while left:
             left.pop()
             told.append(
-                (await to.apply(Receive(arrival(next(numbers), said("once", marks=Marks("k"))), AT_ONCE))).intake
+                (
+                    await to.apply(Receive(arrival(next(numbers), said("once", marks=ProviderMarks("k"))), AT_ONCE))
+                ).intake
             )
         return told
 
-    async def all_at_once(to: Store) -> list[Intake]:
+    async def all_at_once(to: Store) -> list[IntakeResult]:
         left = list(range(copies))
         return [intake for told in await asyncio.gather(*(send(to, left) for _ in range(16))) for intake in told]
 
     first = await open_operations(file)
-    assert sorted(await all_at_once(first)) == [Intake.DUPLICATE] * (copies - 1) + [Intake.STORED]
+    assert sorted(await all_at_once(first)) == [IntakeResult.DUPLICATE] * (copies - 1) + [IntakeResult.STORED]
     road = Road(first)
     batch_id = await road.route(said().lane)
-    await first.apply(Shown(await road.answer(await road.claim_one()), 0))
+    await first.apply(MarkReplyShown(await road.answer(await road.claim_one()), 0))
     await first.apply(EpisodesKept((batch_id,)))
     clock = VirtualClock(8 * DAY_MS)
     pruner = Pruner(first, clock, TERMS)
     await a_day_of(pruner, clock)
     assert await kept(first) == 0
-    assert await all_at_once(first) == [Intake.DUPLICATE] * copies
+    assert await all_at_once(first) == [IntakeResult.DUPLICATE] * copies
     await first.close()
     again = await open_operations(file)
-    assert await all_at_once(again) == [Intake.DUPLICATE] * copies
+    assert await all_at_once(again) == [IntakeResult.DUPLICATE] * copies
     assert (await again.overview()).turns == {"committed": 1}
     await again.close()

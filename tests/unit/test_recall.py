@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from tests.unit.memory_cast import LANE, memory
 
-from keepsaid.domain.graph import Seed, Step
+from keepsaid.domain.graph import Seed, WalkStep
 from keepsaid.domain.memory import Found, Listener, Memory
 from keepsaid.domain.receipt import Place
-from keepsaid.memory.recall.ranking import GraphLeg, Leg, Share, coverage, fuse, places, spread, steady
+from keepsaid.memory.recall.ranking import GraphLeg, Leg, LegShare, coverage, fuse, places, spread, steady
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.testing.clock import VirtualClock
 
@@ -118,8 +118,8 @@ async def test_what_two_legs_find_comes_before_what_one_finds() -> None:
 
 
 def test_weights_count_and_the_heavier_leg_shows_the_hit() -> None:
-    text = Share("text", 1.0, (Found(A.id, 2.0), Found(D.id, 1.0)))
-    vector = Share("vector", 2.0, (Found(B.id, 0.9), Found(A.id, 0.8)))
+    text = LegShare("text", 1.0, (Found(A.id, 2.0), Found(D.id, 1.0)))
+    vector = LegShare("vector", 2.0, (Found(B.id, 0.9), Found(A.id, 0.8)))
     assert [one.memory_id for one in fuse([text, vector])] == [A.id, B.id, D.id]
     there = places([text, vector], [D.id, A.id, B.id])
     assert there == {
@@ -171,7 +171,7 @@ async def test_a_leg_counts_as_much_as_it_is_sure_of_its_answer() -> None:
 
 async def test_the_graph_leg_goes_on_from_what_the_others_found() -> None:
     asked: list[tuple[str, tuple[Seed, ...]]] = []
-    path = (Step("", A.id), Step("updates", C.id))
+    path = (WalkStep("", A.id), WalkStep("updates", C.id))
 
     async def walk(listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
         asked.append((query, tuple(seeds)))

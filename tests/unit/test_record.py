@@ -12,7 +12,7 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, Used
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.domain.redaction import Mark, Redaction
+from keepsaid.domain.redaction import Redaction, SecretMark
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreFull
@@ -145,7 +145,7 @@ async def test_episodes_hold_no_secret_and_marks_say_where_it_stood() -> None:
         "I noted hunter22, password: [redacted: password]",
     ]
     [kept] = work.kept
-    assert kept.redactions == (Redaction(1, (Mark(15, 24, "password"),)),)
+    assert kept.redactions == (Redaction(1, (SecretMark(15, 24, "password"),)),)
 
 
 async def test_work_without_words_is_cleared() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.unit.test_reminding import ASKED, OWNER, SECRET, Obedient, config, say, talking
 
-from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.message import Content, Inbound
 from keepsaid.domain.views import MessageFilter
 
@@ -33,7 +33,7 @@ async def test_a_cut_of_the_context_forgets_nothing_of_what_was_given(tmp_path: 
         [story] = await instance.operations.find(MessageFilter(limit=1))
         lane = story.message.lane
         tail = await instance.operations.context(lane, 10)
-        wanted = CutContext(lane, tail.version, tail.positions[-1], Cut.GUARD, instance.clock.now_ms())
+        wanted = CutContext(lane, tail.version, tail.positions[-1], CutReason.GUARD, instance.clock.now_ms())
         assert await instance.operations.apply(wanted)
         await say(instance, ASKED)
     assert model.seen == [(1, 0), (0, 0)], "it was given two turns ago"

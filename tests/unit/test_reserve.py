@@ -16,7 +16,7 @@ from tests.waits import HANG_S
 from keepsaid.adapters.system.resources import DiskSpace
 from keepsaid.app.instance import Outside
 from keepsaid.errors import DiskReserve
-from keepsaid.pipeline.intake import Reserve
+from keepsaid.pipeline.intake import DiskSpaceGuard
 from keepsaid.testing.webhooks import payload, sign
 
 SECRET = "a fine secret"  # gitleaks:allow
@@ -100,7 +100,7 @@ async def test_the_disk_is_not_looked_at_for_every_message(tmp_path: Path) -> No
 
 def test_stop_and_go_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
     tank = Tank()
-    reserve = Reserve(tank, FLOOR_MB)
+    reserve = DiskSpaceGuard(tank, FLOOR_MB)
     for free in (PLENTY, 1_000_000, 500_000, PLENTY, PLENTY):
         tank.free = free
         reserve.look()
@@ -112,7 +112,7 @@ def test_stop_and_go_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_without_a_floor_everything_is_taken() -> None:
     tank = Tank()
     tank.free = 0
-    reserve = Reserve(tank, 0)
+    reserve = DiskSpaceGuard(tank, 0)
     reserve.look()
     reserve.check()
 

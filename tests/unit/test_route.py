@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from keepsaid.domain.batch import Due, Group, Routed, Window
+from keepsaid.domain.batch import DueLane, Routed, WaitingGroup, Window
 from keepsaid.domain.message import Content, Message
 from keepsaid.domain.route import Action, Routes, Rule, describe, reasoned, unmatched
 from keepsaid.pipeline.routing import route, route_unread
@@ -43,7 +43,7 @@ def heard(*said_by: tuple[str, str, str], payload: object = None) -> list[Messag
 
 
 async def judged(rule: Rule, messages: Sequence[Message]) -> Sequence[Routed]:
-    group = Group(lane_of(), 0, tuple(messages))
+    group = WaitingGroup(lane_of(), 0, tuple(messages))
     return (await route(Routes((rule,)), group, Window(), Ids(), AT)).batches
 
 
@@ -97,11 +97,11 @@ def test_a_rule_says_what_keeps_it_from_matching() -> None:
     assert unmatched(replace(rule, match={"channel": ("test",)}), message, {}) is None
 
 
-def due(messages: Sequence[Message]) -> Due:
+def due(messages: Sequence[Message]) -> DueLane:
     """What their lane tells of messages that wait."""
     best, chars = min(one.inbound.priority for one in messages), sum(len(one.text) for one in messages)
     last = messages[-1]
-    return Due(last.lane, messages[0].number - 1, last.number, last.id, messages[0].received_at, best, chars)
+    return DueLane(last.lane, messages[0].number - 1, last.number, last.id, messages[0].received_at, best, chars)
 
 
 HEARD = (("Ann", "", "one"), ("Bo", "", "two"))
@@ -121,7 +121,7 @@ OF_THE_LANE = (
 async def test_what_a_lane_decides_is_decided_as_if_its_messages_were_read(rules: tuple[Rule, ...]) -> None:
     routes, messages = Routes(rules), heard(*HEARD)
     unread = route_unread(routes, due(messages), Window(), Ids(), AT)
-    assert unread == await route(routes, Group(lane_of(), 0, tuple(messages)), Window(), Ids(), AT)
+    assert unread == await route(routes, WaitingGroup(lane_of(), 0, tuple(messages)), Window(), Ids(), AT)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from tests.month.home import VirtualHome, lived
 from keepsaid.config import Config
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Record, ToolCall
-from keepsaid.domain.schedule import NewSchedule, Run, Schedule, Target, What
+from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target, What
 from keepsaid.domain.task import CancelTask, TaskFilter
 from keepsaid.domain.timing import Every, Once
 from keepsaid.domain.turn import Answer, Usage
@@ -71,7 +71,7 @@ def test_what_is_said_leaves_and_what_is_asked_is_answered() -> None:
 
 
 def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
-    async def broken(_schedule: Schedule, _run: Run) -> bool:
+    async def broken(_schedule: Schedule, _run: ScheduleRun) -> bool:
         raise ValueError("no such file")
 
     async def life(one: VirtualHome) -> None:
@@ -102,7 +102,7 @@ def test_what_nobody_knows_is_refused_when_it_is_added() -> None:
 def test_a_task_is_done_by_a_worker_and_told_to_the_owner() -> None:
     async def life(one: VirtualHome) -> None:
         mine = Origin("talk", "default", "me", "owner", direct=True, trust=Trust.OWNER)
-        await one.instance.receive(Inbound(mine, Content(b"hello", "hello"), Marks(), 10))
+        await one.instance.receive(Inbound(mine, Content(b"hello", "hello"), ProviderMarks(), 10))
         made = await one.instance.scheduling.add(new("tidy", What.TASK, "tidy up"))
         one.jump(3_600)
         await asyncio.sleep(30)
@@ -110,7 +110,7 @@ def test_a_task_is_done_by_a_worker_and_told_to_the_owner() -> None:
         assert (task.key, task.state, task.result) == ("schedule:tidy", "completed", "yes")
         assert await runs(one, made) == [("executed", "delivered")]
         assert sum("tidy" in text or "is completed: yes" in text for text in said(one)) == 1
-        await one.instance.receive(Inbound(mine, Content(b"/schedules", "/schedules"), Marks(), 10))
+        await one.instance.receive(Inbound(mine, Content(b"/schedules", "/schedules"), ProviderMarks(), 10))
         await asyncio.sleep(30)
         assert f"{show('schedule', made.id)} tidy active, next" in said(one)[-1]
         assert "task tidy up" in said(one)[-1]

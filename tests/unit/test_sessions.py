@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.adapters.sql.operations.sessions import invalidate
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.session import SessionTerms
-from keepsaid.engine.caretakers import LOOKED_MAX, Sleepers
+from keepsaid.engine.caretakers import LOOKED_MAX, SessionExpirer
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.road import Road
@@ -14,13 +14,13 @@ START = 1_795_000_000_000
 HOUR = 3_600_000
 
 
-async def quiet(rooms: int) -> tuple[InMemoryOperations, VirtualClock, Sleepers]:
+async def quiet(rooms: int) -> tuple[InMemoryOperations, VirtualClock, SessionExpirer]:
     """So many lanes whose last turn was at the start."""
     store, clock = InMemoryOperations(), VirtualClock(START)
     road = Road(store)
     for n in range(rooms):
         await road.settle(said(room=f"r{n}"), at=START)
-    return store, clock, Sleepers(store, clock, SessionTerms())
+    return store, clock, SessionExpirer(store, clock, SessionTerms())
 
 
 async def state(store: InMemoryOperations, n: int = 0) -> str:

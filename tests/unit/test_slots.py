@@ -14,7 +14,7 @@ from tests.unit.slot_cast import Scripted, Stage, asking, focus
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.message import Marks
+from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.slot import OnMismatch, SlotState, SlotTerms
 from keepsaid.domain.turn import Answer
 from keepsaid.interfaces.cli.why import explained
@@ -127,7 +127,7 @@ async def test_a_reply_to_something_else_is_no_answer_and_one_to_the_question_is
     await stage.delivered("other")
     await stage.says("book a table")
     await stage.delivered("question")
-    turn = await stage.says("tomorrow", marks=Marks(reply_to=target))
+    turn = await stage.says("tomorrow", marks=ProviderMarks(reply_to=target))
     assert (await stage.slots(turn))[0].state == state
 
 

@@ -16,7 +16,7 @@ from keepsaid.domain.context import LaneSummary
 from keepsaid.domain.memory import Kind, Listener, Memory, summary_key
 from keepsaid.domain.message import Trust
 from keepsaid.domain.summary import Made, Sections, Summary, read, written
-from keepsaid.memory.gates import Shown, Visible
+from keepsaid.memory.gates import PromptShown, Visible
 from keepsaid.memory.summaries import SummaryCopier, WholeTerms, session_summary, thread_summary
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -117,6 +117,6 @@ def test_lanes_are_merged_in_the_order_of_time_and_external_ones_left_out() -> N
 def test_a_lanes_own_summary_is_not_injected_beside_the_one_in_its_prompt() -> None:
     copy = Memory(7, thread_summary(of_lane("a", 9, "one fact")), "active", 0)
     assert copy.new.lane is not None
-    shown = Visible(Shown(own=frozenset({summary_key(copy.new.lane)})), (), "facts?")
+    shown = Visible(PromptShown(own=frozenset({summary_key(copy.new.lane)})), (), "facts?")
     assert shown.overlap(copy, "one fact")
-    assert not Visible(Shown(), (), "facts?").overlap(copy, "one fact")
+    assert not Visible(PromptShown(), (), "facts?").overlap(copy, "one fact")

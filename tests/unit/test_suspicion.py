@@ -16,10 +16,10 @@ import pytest
 from keepsaid.domain.suspicion import (
     HELD_AFTER,
     LIVES_MAX,
-    Evidence,
     FatalTrial,
     PastLife,
     Suspicion,
+    TrialEvidence,
     TrialTerms,
     charges,
     mean_life_ms,
@@ -146,15 +146,15 @@ def test_a_poison_is_buried_also_while_the_process_dies_of_other_things() -> Non
 
 
 def test_deaths_are_worth_nothing_where_nothing_is_known() -> None:
-    assert charges(Evidence(), 1e9) == 0
-    assert charges(Evidence(3, 750), 0.0) == 0
+    assert charges(TrialEvidence(), 1e9) == 0
+    assert charges(TrialEvidence(3, 750), 0.0) == 0
     assert mean_life_ms(()) == 0.0
 
 
 def test_a_death_is_worth_one_charge_at_most() -> None:
     for deaths in (1, 2, 3, 500):
-        assert charges(Evidence(deaths, 1), 1e12) == min(deaths, charges(Evidence(100, 1), 1e12))
-    assert charges(Evidence(3, 3_000), 3_000.0) == 0
+        assert charges(TrialEvidence(deaths, 1), 1e12) == min(deaths, charges(TrialEvidence(100, 1), 1e12))
+    assert charges(TrialEvidence(3, 3_000), 3_000.0) == 0
 
 
 def test_a_burst_of_crashes_counts_more_than_good_times_before_it() -> None:

@@ -13,7 +13,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import Reply
-from keepsaid.domain.task import ClaimTasks, Ending, EndTask, NewTask, TaskFilter
+from keepsaid.domain.task import ClaimTasks, EndTask, NewTask, TaskEnd, TaskFilter
 from keepsaid.testing.model_script import Call, Hang, Say, Script
 
 
@@ -88,7 +88,7 @@ async def test_the_owner_decides_in_a_chat(tmp_path: Path) -> None:
         for text in ("one", "two"):
             number = await instance.working.create(NewTask(0, text, outside=False))
             [task] = await apply(ClaimTasks("me", 1, 1 << 60, 1 << 60))
-            await apply(EndTask(number, task.fence, Ending.PARK, 1, "a call has no result"))
+            await apply(EndTask(number, task.fence, TaskEnd.PARK, 1, "a call has no result"))
             names.append(show("task", number))
         told = (await answered(instance, owner_says("/tasks"))).draft.text
         assert f"{names[0]} needs_review: one (a call has no result)" in told

@@ -17,7 +17,7 @@ from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.adapters.tools.pins import ToolPins
 from keepsaid.app.tools import pins_of
 from keepsaid.config import Home
-from keepsaid.domain.pin import Standing
+from keepsaid.domain.pin import ToolStanding
 from keepsaid.domain.turn import ToolClass
 from keepsaid.interfaces.cli.program import run
 from keepsaid.ports.model import Served
@@ -41,7 +41,7 @@ def offered(pins: ToolPins, *these: Served) -> Sequence[str]:
 
 def test_a_new_tool_is_not_offered_before_its_text_is_accepted(pins: ToolPins) -> None:
     assert offered(pins, served()) == []
-    assert pins.waiting() == {"desk": {"add": Standing.NEW}}
+    assert pins.waiting() == {"desk": {"add": ToolStanding.NEW}}
     pins.accept("desk", [served()])
     assert offered(pins, served()) == ["add"]
     assert pins.waiting() == {}
@@ -59,7 +59,7 @@ def test_a_new_tool_is_not_offered_before_its_text_is_accepted(pins: ToolPins) -
 def test_a_tool_whose_text_changed_is_not_offered(pins: ToolPins, changed: Served) -> None:
     pins.accept("desk", [served(), served("other")])
     assert offered(pins, changed, served("other")) == ["other"]
-    assert pins.waiting() == {"desk": {"add": Standing.CHANGED}}
+    assert pins.waiting() == {"desk": {"add": ToolStanding.CHANGED}}
     assert offered(pins, served(), served("other")) == ["add", "other"], "the accepted text again"
     pins.accept("desk", [changed])
     assert offered(pins, changed, served("other")) == ["add", "other"]
@@ -95,7 +95,7 @@ def test_what_waits_outlives_the_process(tmp_path: Path, pins: ToolPins) -> None
     pins.offered("notes", [served("search")])
     again = ToolPins(tmp_path / "accepted.json", tmp_path / "waiting.json")
     again.offered("desk", [served("add", HOSTILE)])
-    assert again.waiting() == {"desk": {"add": Standing.NEW}, "notes": {"search": Standing.NEW}}
+    assert again.waiting() == {"desk": {"add": ToolStanding.NEW}, "notes": {"search": ToolStanding.NEW}}
 
 
 async def test_a_running_server_offers_what_is_accepted_meanwhile_and_nothing_that_changed(pins: ToolPins) -> None:
@@ -108,7 +108,7 @@ async def test_a_running_server_offers_what_is_accepted_meanwhile_and_nothing_th
     changed = McpServer("desk", config(command=COMMAND, env={"DESK_ABOUT": HOSTILE}), SystemClock(), pins)
     async with kept(changed) as tools:
         assert tools == {}
-    assert pins.waiting() == {"desk": {"add": Standing.CHANGED}}
+    assert pins.waiting() == {"desk": {"add": ToolStanding.CHANGED}}
 
 
 async def test_a_tool_with_a_huge_schema_may_not_be_used(pins: ToolPins) -> None:

@@ -10,7 +10,7 @@ from tests.unit.turn_cast import SECRET_WORD, a_tool, killed_at, staged
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.turn import ToolClass
 from keepsaid.domain.views import MessageFilter
-from keepsaid.pipeline.prompt.assemble import Budget
+from keepsaid.pipeline.prompt.assemble import PromptBudget
 from keepsaid.pipeline.prompt.trace import changed_since
 from keepsaid.testing.model_script import Call, Say
 
@@ -30,7 +30,7 @@ async def test_an_answer_is_committed_with_transcript_reply_and_trace() -> None:
 
 
 async def test_memory_is_told_what_the_prompt_shows_and_no_more() -> None:
-    async with staged(Say("yes"), Say("no"), budget=Budget(recent_tokens=5)) as stage:
+    async with staged(Say("yes"), Say("no"), budget=PromptBudget(recent_tokens=5)) as stage:
         for text in ("a text of seven short words, or so", "and now"):
             await stage.say(text)
             assert await stage.work() == "done"

@@ -16,7 +16,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Lease
-from keepsaid.engine.supervisor import Stage, keep_going
+from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.pipeline.leasing import Waking
 from keepsaid.testing.clock import settle
 
@@ -122,7 +122,7 @@ async def test_what_is_routed_and_who_takes_it_are_written_at_once() -> None:
     store, slow = Grouping(), Slow()
     road = Road(model=slow, store=store)
     async with working(road) as workers:
-        stage = Stage("work", workers.claim, road.flow.hints.work)
+        stage = ServiceLoop("work", workers.claim, road.flow.hints.work)
         claiming = asyncio.create_task(keep_going(stage, road.clock, lambda _: None))
         await settle()
         await road.say("hello", channel="terminal")

@@ -17,7 +17,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER as PERSON
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.receipt import How
+from keepsaid.domain.receipt import MemoryUse
 from keepsaid.domain.turn import Answer, Usage
 from keepsaid.ports.model import Delta, ModelRequest
 
@@ -83,7 +83,7 @@ async def test_what_is_wrong_is_left_out_from_the_next_turn_on_until_that_is_wit
         assert story is not None
         [use, *_] = await instance.operations.uses(boiler, 99)
         assert isinstance(use.found, dict)
-        assert (use.turn_id, use.how, use.found["cause"]) == (story.turn_id, How.LEFT_OUT, "wrong")
+        assert (use.turn_id, use.how, use.found["cause"]) == (story.turn_id, MemoryUse.LEFT_OUT, "wrong")
         assert BOILER in await say("/wrong undo")
         assert await say("/wrong undo") == "Nothing here is said to be wrong."
         assert BOILER in await say(f"and again: {QUESTION}")

@@ -22,10 +22,10 @@ from keepsaid.domain.turn import Claimed, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, Patience
-from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
-from keepsaid.pipeline.intake import Door, Limits
+from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
-from keepsaid.pipeline.prompt.assemble import Budget
+from keepsaid.pipeline.prompt.assemble import PromptBudget
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.model import Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -64,7 +64,7 @@ class Stage:
     store: InMemoryOperations
     tools: Sequence[Tool] = ()
     limits: TurnLimits = TurnLimits(call_s_max=5)
-    budget: Budget = Budget()
+    budget: PromptBudget = PromptBudget()
     memory: Remembers = field(default_factory=Remembers)
 
     def __post_init__(self) -> None:
@@ -76,10 +76,10 @@ class Stage:
         """A new process over the same store."""
         mind = Mind(self.chat, self.memory, self.memory, lambda _: self.tools, self.hub)
         course = Course(Routes(), WINDOWS, self.budget, self.limits)
-        self.flow = Flow(Stores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
+        self.flow = Flow(PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
         self.attempt = Attempt(self.store, self.hub, self.clock, self.ids, Patience())
-        self.door = Door(self.store, self.clock, self.ids, WINDOWS, Limits())
+        self.door = MessageIntake(self.store, self.clock, self.ids, WINDOWS, IntakeLimits())
 
     async def say(self, text: str = "hello") -> None:
         origin = Origin("chat", "me", "room", "ann", "Ann", trust=Trust.KNOWN)

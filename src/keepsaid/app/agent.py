@@ -11,13 +11,13 @@ from keepsaid.app.models import budget_of, guard_of, overview_of
 from keepsaid.app.stores import archive_of
 from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
-from keepsaid.domain.commits import Intake, Received
+from keepsaid.domain.commits import IntakeResult, Received
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
 from keepsaid.domain.message import SYSTEM, Inbound, Trusted
-from keepsaid.domain.scene import Scene
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.staged import Deed
 from keepsaid.domain.taint import taint_of
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
@@ -35,7 +35,7 @@ from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, Ahead, Recollec
 from keepsaid.memory.recording import Recorder
 from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.tools import memory_open, memory_search
-from keepsaid.pipeline.flow import Course, Flow, Mind, Stores
+from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
 from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.prompt.sources import Sources
@@ -115,7 +115,7 @@ def hindsight_of(
             raise TaskImpossible("the turn that began it is not kept any more")
         claimed = Claimed(story.batch, story.turn_id, story.messages)
         tail = fitted(await store.context(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
-        scene = Scene(claimed, tail)
+        scene = PromptInputs(claimed, tail)
         records, _ = recent(scene, fence)
         tools = tuple(tool for tool in memory_tools(claimed) if tool.name in _OF_MEMORY)
         if task.depth < DEPTH_MAX:
@@ -160,7 +160,7 @@ class Early:
     def _comes_at_once(self, inbound: Inbound, received: Received) -> bool:
         origin = inbound.origin
         alone = inbound.marks.reply_to is None and origin.channel in self._at_once and origin.sender != SYSTEM
-        return alone and self.expecting and self._wanted and received.intake is Intake.STORED
+        return alone and self.expecting and self._wanted and received.intake is IntakeResult.STORED
 
     def stop(self) -> None:
         """Nothing is expected any more."""
@@ -192,7 +192,7 @@ class Faculties:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentBuilder:
     """Who answers in a home; `tools` are those it has beside its own, in the order in which they take a name."""
 
     home: Home
@@ -209,7 +209,7 @@ class Agent:
     def flow(self) -> Flow:
         """The road of its messages."""
         operations, _ = self.stores
-        stores = Stores(operations, operations, operations)
+        stores = PipelineStores(operations, operations, operations)
         return Flow(stores, self._mind(), course_of(self.config), *self.system)
 
     def _mind(self) -> Mind:

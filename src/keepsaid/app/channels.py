@@ -9,11 +9,11 @@ from keepsaid.adapters.channels.github import GitHubHook
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
 from keepsaid.adapters.channels.pull import PullChannel, allowed
 from keepsaid.config import Config
-from keepsaid.domain.attachment import Posted, Unsaid
+from keepsaid.domain.attachment import MediaMessage, Unsaid
 from keepsaid.domain.message import Inbound
 from keepsaid.ports.channel import Channel, Hook
 
-MEDIA: Mapping[str, Callable[[Mapping[str, object]], Posted | Unsaid]] = {
+MEDIA: Mapping[str, Callable[[Mapping[str, object]], MediaMessage | Unsaid]] = {
     "telegram": telegram.read,
     "discord": discord.read,
     "nostr": nostr.read,

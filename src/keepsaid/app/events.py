@@ -11,7 +11,7 @@ from keepsaid.domain.commits import Tell as Told
 from keepsaid.domain.event import DecideDelivery, Event
 from keepsaid.domain.prompt import Json
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
-from keepsaid.engine.supervisor import Stage
+from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.events.catalog import checked, topics_of
 from keepsaid.events.dispatcher import Newsteller
 from keepsaid.events.notifier import wait_for
@@ -44,13 +44,13 @@ class Telling:
         self._news = news
         self._subscribers = Subscribers(store, store.journal, clock)
 
-    def stages(self) -> Sequence[Stage]:
+    def stages(self) -> Sequence[ServiceLoop]:
         """The dispatcher's stage, and that of whoever follows memory."""
-        tell = Stage("tell", self._subscribers.work, self.journal.hint, vital=False)
+        tell = ServiceLoop("tell", self._subscribers.work, self.journal.hint, vital=False)
         if self._news is None:
             return (tell,)
         following = Newsteller(self._news, self._store, self._clock)
-        return tell, Stage("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
+        return tell, ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when something may have been told; whoever listens looks now and then besides."""

@@ -18,23 +18,23 @@ from keepsaid.app.work import Scheduling
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ChannelConfig
-from keepsaid.domain.commits import Intake, Received
+from keepsaid.domain.commits import IntakeResult, Received
 from keepsaid.domain.commits import Tell as Told
 from keepsaid.domain.event import Event
-from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.process import NotifyOwner
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.schedule import NewSchedule, Run, Schedule, What
+from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, What
 from keepsaid.engine.errands import Errand
-from keepsaid.engine.supervisor import Stage
+from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.extensions import loaded
 from keepsaid.extensions.agent import DeclaredAgent
 from keepsaid.extensions.contributions import Listeners, TurnOffers
 from keepsaid.extensions.discovery import Found, Source, in_folder, in_packages, unique
-from keepsaid.extensions.lifecycle import Lifecycle, Surroundings, Wanted
+from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, Wanted
 from keepsaid.extensions.loaded import Guest, State
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
 from keepsaid.extensions.services import GuestContext, settings_of
@@ -93,11 +93,11 @@ class Host:
             raise InputError(f"{channel} is no channel of an extension", hint="keepsaid ext ls")
         origin = Origin(channel, "default", incoming.conversation, incoming.sender, incoming.name, incoming.direct)
         origin = Origin(*_who(origin), incoming.direct, self.config.trust_of(origin))
-        marks = Marks(incoming.external_id, incoming.provider_id, incoming.reply_to)
+        marks = ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
         payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
         content = Content(payload, incoming.text)
         received = await self.receiving(Inbound(origin, content, marks, settings.priority, incoming.topic))
-        return received.intake is Intake.STORED
+        return received.intake is IntakeResult.STORED
 
     async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Tell of what became of an extension."""
@@ -168,7 +168,7 @@ class Extending:
         self._parts = parts
         self._model, redactor = outer
         found = tuple(unique((*built_in(host.config), *found)))
-        around = Surroundings(self._context, self._agent, host.clock, redactor.redacted, self._changed)
+        around = LifecycleDeps(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(found, around)
         self.listeners = Listeners(host.clock)
         self.offers = TurnOffers(lambda: self.lifecycle.active)
@@ -194,12 +194,12 @@ class Extending:
             for entry in guest.manifest.schedules
         ]
 
-    def stages(self) -> Sequence[Stage]:
+    def stages(self) -> Sequence[ServiceLoop]:
         """What looks after their health."""
         loops = [stage for guest in self.lifecycle.active for stage in _loops(guest)]
         if not any(hasattr(guest.made, "health") for guest in self.lifecycle.active):
             return loops
-        return (*loops, Stage("extensions", self._look, asyncio.Event(), poll_ms=_HEALTH_MS, vital=False))
+        return (*loops, ServiceLoop("extensions", self._look, asyncio.Event(), poll_ms=_HEALTH_MS, vital=False))
 
     async def quiet(self) -> None:
         """Take nothing in any more."""
@@ -258,7 +258,7 @@ class Extending:
             _log.warning("what became of extensions cannot be written (%s)", error.strerror)
 
 
-def _loops(guest: Guest) -> Sequence[Stage]:
+def _loops(guest: Guest) -> Sequence[ServiceLoop]:
     """The loops of a built-in extension."""
     if guest.found.source is not Source.BUILT_IN or not hasattr(guest.made, "loops"):
         return ()
@@ -284,8 +284,8 @@ async def join_calendars(extending: Extending, scheduling: Scheduling, zone: str
         await scheduling.replace(f"ext:{id_}", schedules)
 
 
-def _errand(extending: Extending, id_: str, work: Work) -> Callable[[Schedule, Run], Awaitable[bool]]:
-    async def do(schedule: Schedule, run: Run) -> bool:
+def _errand(extending: Extending, id_: str, work: Work) -> Callable[[Schedule, ScheduleRun], Awaitable[bool]]:
+    async def do(schedule: Schedule, run: ScheduleRun) -> bool:
         said = await work()
         if said:
             await extending.host.notify(id_, said, f"{schedule.new.name}:{run.due_at}")

@@ -10,7 +10,7 @@ from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.history import HistoryFile
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import append_line
-from keepsaid.engine.forgetter import Forgetter, Stores
+from keepsaid.engine.forgetter import Forgetter, ForgetterStores
 from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store import MemoryStore, Store
 
@@ -22,7 +22,9 @@ def forgetter_of(
 ) -> Forgetter:
     """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
     typed = HistoryFile(home.typed_file)
-    stores = Stores(operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside, typed)
+    stores = ForgetterStores(
+        operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside, typed
+    )
     return Forgetter(stores, *time, halt)
 
 

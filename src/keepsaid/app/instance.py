@@ -17,7 +17,7 @@ from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.resources import DiskSpace, TextThreads
-from keepsaid.app.agent import Agent, Early, Faculties
+from keepsaid.app.agent import AgentBuilder, Early, Faculties
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.channels import close_channels, given_up
 from keepsaid.app.events import Telling
@@ -45,10 +45,10 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.turn import Claimed
-from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, Sleepers
+from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, SessionExpirer
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.supervisor import Crew, Gauge, Marks, Recovered, Stage, Supervisor
+from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor, Crew, Recovered, ServiceLoop, Supervisor
 from keepsaid.engine.workers import Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions.contributions import TurnOffers
@@ -58,9 +58,9 @@ from keepsaid.memory.indexing import Embedding, Former, no_former
 from keepsaid.memory.injection import LEG_SHARE
 from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
 from keepsaid.memory.summaries import COPIED_MAX
-from keepsaid.pipeline.intake import Door, Limits, Reserve
-from keepsaid.pipeline.leasing import Leases, LeaseTerms, Life, LifeTerms
-from keepsaid.pipeline.outbox import Post
+from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
+from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
+from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.model import Model, Tool
@@ -153,7 +153,7 @@ class Instance:
         offers = TurnOffers(self._guests)
         self.toolbox = toolbox_of(home, config, self.clock)
         system, tools = (self.clock, self.ids), (outside.tools, offers, self.toolbox)
-        agent = Agent(home, config, stores, model, have, system, self.hub, tools, outside.offload, outside.fence)
+        agent = AgentBuilder(home, config, stores, model, have, system, self.hub, tools, outside.offload, outside.fence)
         self.flow = agent.flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.memories.news)
@@ -164,17 +164,21 @@ class Instance:
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
         self.working = Working(self._site(agent), system, self.flow.hints, self.owner)
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
-        self.life = Life(operations, clock, self.owner, outside.life, loading_of(model))
+        self.life = ProcessAge(operations, clock, self.owner, outside.life, loading_of(model))
         terms = LeaseTerms(ageing=config.priority.ageing())
         self.leases = Leases(operations, clock, ids, self.owner, terms, hints, self.life)
         self.attempt = Attempt(operations, self.hub, clock, ids, Patience(int(config.models.outage_s * 1000)))
-        self.reserve = Reserve(outside.space or DiskSpace(*folders_of(home, config)), config.buffer.disk_floor_mb)
+        self.reserve = DiskSpaceGuard(
+            outside.space or DiskSpace(*folders_of(home, config)), config.buffer.disk_floor_mb
+        )
         self._lock, self._files = outside.lock, FileWatch(in_use(home, config))
         self._door = self._way_in()
         self.pruner = Pruner(operations, clock, config.buffer.terms(), self.halt)
         self.forgetting = asyncio.Event()
-        self._sleepers = Sleepers(operations, clock, config.sessions.terms())
-        self._gauge = Gauge(operations, clock, Marks(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)))
+        self._sleepers = SessionExpirer(operations, clock, config.sessions.terms())
+        self._gauge = BacklogMonitor(
+            operations, clock, BacklogLimits(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000))
+        )
         self._supervisor: Supervisor | None = None
 
     @cached_property
@@ -184,18 +188,18 @@ class Instance:
         runtime = (lambda: self.running), self.forgetting
         return services_of((self.home, self.config), (self.operations, self.memories), system, self.forgetter, runtime)
 
-    def _site(self, agent: Agent) -> Site:
+    def _site(self, agent: AgentBuilder) -> Site:
         lent = agent.worker_tools, agent.hindsight(), agent.asking, agent.fence
         return Site(self.home, self.config, self.operations, self.memories, self.redactor, self.model, *lent)
 
-    def _way_in(self) -> Door:
+    def _way_in(self) -> MessageIntake:
         config = self.config
         windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
         bounds = config.buffer.payload_bytes_max, config.buffer.text_chars_max
-        limits = Limits(*bounds, same_body_ms=same_body_ms)
+        limits = IntakeLimits(*bounds, same_body_ms=same_body_ms)
         rules = config.lanes.rules()
-        return Door(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
+        return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
 
     def _guests(self) -> Sequence[Guest]:
         """The extensions that are up."""
@@ -231,7 +235,7 @@ class Instance:
         self.reloading.add(self.scheduling)
         self.reloading.add(Refitting(self.extending.lifecycle))
         outbox, hint = (self.operations, self.operations), self.flow.hints.deliver
-        post = Post(*outbox, self.channels, self.clock, self.owner, hint, given_up(self.config))
+        post = OutboxSender(*outbox, self.channels, self.clock, self.owner, hint, given_up(self.config))
         turns = self.config.turns
         places = Places(turns.concurrent_max, turns.slow_s, turns.open_max)
         workers = None
@@ -248,13 +252,13 @@ class Instance:
         await join_calendars(self.extending, self.scheduling, self.config.schedules.timezone)
         return await self._supervisor.start(
             [
-                Stage("life", self.life.work, self.life.hint, vital=False),
-                Stage("record", self._record, self.flow.hints.record, vital=False),
-                Stage("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
-                Stage("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
-                Stage("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
-                Stage("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
-                Stage("compact", self.compactor.work, self.compactor.hint, vital=False),
+                ServiceLoop("life", self.life.work, self.life.hint, vital=False),
+                ServiceLoop("record", self._record, self.flow.hints.record, vital=False),
+                ServiceLoop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
+                ServiceLoop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
+                ServiceLoop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
+                ServiceLoop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
+                ServiceLoop("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._embed(),
                 *self._brief(),
                 *self._maintain(),
@@ -263,8 +267,8 @@ class Instance:
                 *await self.scheduling.start(self.receive, self.flow.hints, self.channels),
                 *self.working.stages(self.receive),
                 *self.toolbox.stages(),
-                Stage("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
-                Stage("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
+                ServiceLoop("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
+                ServiceLoop("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
         )
 
@@ -277,20 +281,20 @@ class Instance:
             self._lock.check()
         self._files.check()
 
-    def _embed(self) -> Sequence[Stage]:
+    def _embed(self) -> Sequence[ServiceLoop]:
         if self.embedding is None:
             return ()
-        return (Stage("embed", self.embedding.work, self._recorded, poll_ms=_EMBED_MS, vital=False),)
+        return (ServiceLoop("embed", self.embedding.work, self._recorded, poll_ms=_EMBED_MS, vital=False),)
 
-    def _brief(self) -> Sequence[Stage]:
+    def _brief(self) -> Sequence[ServiceLoop]:
         if self.briefings is None:
             return ()
-        return (Stage("bulletin", self.briefings.work, self.briefings.hint, vital=False),)
+        return (ServiceLoop("bulletin", self.briefings.work, self.briefings.hint, vital=False),)
 
-    def _maintain(self) -> Sequence[Stage]:
+    def _maintain(self) -> Sequence[ServiceLoop]:
         if not self.config.maintenance.enabled:
             return ()
-        return (Stage("maintain", self.maintenance.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),)
+        return (ServiceLoop("maintain", self.maintenance.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),)
 
     async def _record(self) -> int | None:
         """Episodes of settled batches and copies of summaries; at once again while there are many."""

@@ -13,11 +13,11 @@ from keepsaid.config import Config
 from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
 from keepsaid.domain.ids import MAX_ID
 from keepsaid.domain.turn import NO_MODEL
-from keepsaid.engine.collector import Collector, Nightly, Pace, UnreadSessions
-from keepsaid.engine.supervisor import Stage
+from keepsaid.engine.collector import Collector, ExtractionPace, Nightly, UnreadSessions
+from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError
 from keepsaid.extensions.loaded import Active, LentExtractor, lent_by
-from keepsaid.memory.extraction import Collection, CollectionStore, ExplicitExtractor, Reading
+from keepsaid.memory.extraction import Collection, CollectionStore, ExplicitExtractor, ExtractionLimits
 from keepsaid.memory.indexing import Associating, Embedding
 from keepsaid.memory.maintenance import Judging, Maintenance, MaintenanceTerms
 from keepsaid.memory.recording import Deeds, Recorder
@@ -56,7 +56,7 @@ _TICKS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Collecting:
+class ExtractionService:
     """What collects in an instance; `on` says whether anything is to be."""
 
     store: CollectionStore
@@ -68,12 +68,12 @@ class Collecting:
     on: bool
     halt: Halt = field(default_factory=Halt)
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[ServiceLoop, ...]:
         """The loops."""
         if not self.on:
             return ()
-        collect = Stage("collect", self.collector.work, self.collector.hint, self.every_ms, vital=False)
-        return collect, Stage("nightly", self.nightly.work, asyncio.Event(), _NIGHT_MS, vital=False)
+        collect = ServiceLoop("collect", self.collector.work, self.collector.hint, self.every_ms, vital=False)
+        return collect, ServiceLoop("nightly", self.nightly.work, asyncio.Event(), _NIGHT_MS, vital=False)
 
     async def requeue(self, session_id: int) -> bool:
         """Read a parked session again; False when it is not parked. Raises ConfigError where nothing is collected."""
@@ -128,12 +128,12 @@ def collecting_of(
     readers: tuple[Model, Active],
     time: tuple[Clock, Ids],
     redactor: Redactor,
-) -> Collecting:
+) -> ExtractionService:
     """What collects, as the config says: by the model, or by one of the extensions that are up."""
     settings = config.collection
     extractor = _extractor(config, *readers)
     store, memories = stores
-    reading = Reading(
+    reading = ExtractionLimits(
         settings.records_max,
         settings.tokens_max,
         settings.tries,
@@ -142,11 +142,13 @@ def collecting_of(
     )
     clock = time[0]
     collection = Collection(store, memories, extractor, time, redactor, reading, memories.graph)
-    collector = Collector(collection, Pace(settings.passages_max, settings.calls_a_day, settings.model_tokens_a_day))
+    collector = Collector(
+        collection, ExtractionPace(settings.passages_max, settings.calls_a_day, settings.model_tokens_a_day)
+    )
     unread = UnreadSessions(store, collector, clock, thorough=extractor.thorough)
     nightly = Nightly(store, clock, unread, (settings.nightly_hour, ZoneInfo(config.slots.timezone)))
     every_ms, on = int(settings.every_s * 1000), settings.extractor != "none"
-    return Collecting(store, collector, nightly, clock, every_ms, extractor.thorough, on)
+    return ExtractionService(store, collector, nightly, clock, every_ms, extractor.thorough, on)
 
 
 def _extractor(config: Config, model: Model, lent: Active) -> Extractor:

@@ -13,7 +13,7 @@ from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, MODEL, Came, MiniLM, fetch, is_there
 from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
-from keepsaid.adapters.models.choose import Found, LazyChat, OfflineResponder, chosen, found, served
+from keepsaid.adapters.models.choose import LazyChat, OfflineResponder, ProviderOffer, chosen, found, served
 from keepsaid.adapters.models.judge import ModelEditor
 from keepsaid.adapters.models.summariser import ModelSummariser
 from keepsaid.adapters.system.clock import SystemClock
@@ -28,14 +28,14 @@ from keepsaid.memory.bulletins import Briefings, BulletinTerms
 from keepsaid.memory.summaries import (
     Compaction,
     CompactionStore,
-    Extractor,
+    ExtractiveSummariser,
     OtherLanes,
     Summaries,
     SummaryCopier,
     SummaryStore,
     WholeTerms,
 )
-from keepsaid.pipeline.prompt.assemble import Budget
+from keepsaid.pipeline.prompt.assemble import PromptBudget
 from keepsaid.pipeline.prompt.guard import Guard, Windows
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Loadable, Model, ModelRequest, at_once
@@ -46,10 +46,10 @@ from keepsaid.ports.store import MemoryStore
 from keepsaid.ports.store_views import ContextView, ConversationLanes
 
 
-def budget_of(config: Config) -> Budget:
+def budget_of(config: Config) -> PromptBudget:
     """What the layers of a prompt may cost, and their order."""
     context = config.context
-    return Budget(
+    return PromptBudget(
         recent_records=context.recent_messages,
         recent_tokens=context.recent_tokens,
         identity_chars=context.identity_chars,
@@ -82,7 +82,7 @@ def loading_of(model: Model) -> Callable[[], Awaitable[None]]:
     return model.load if isinstance(model, Loadable) else at_once
 
 
-def models_at_hand(config: Config) -> list[Found]:
+def models_at_hand(config: Config) -> list[ProviderOffer]:
     """Models that could be used, best first, and how each was found; a local Ollama is asked what it has."""
     served_here = served(os.environ)
     others = [one for one in found(config.models, os.environ) if not (served_here and one.name.startswith("ollama/"))]
@@ -208,7 +208,7 @@ def compaction_of(
     """
     settings = config.compaction
     redactor, offload = reading
-    summariser = Extractor(offload) if model.name == NO_MODEL else ModelSummariser(model)
+    summariser = ExtractiveSummariser(offload) if model.name == NO_MODEL else ModelSummariser(model)
     summaries = Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
     return Compaction(store, summariser, clock, redactor.redacted, settings.terms(), summaries, offload)
 

@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
     warnings: Sequence[str] = ()
 
 
-class Part(Protocol):
+class Reloadable(Protocol):
     """Something that follows changed settings while it works."""
 
     @property
@@ -103,7 +103,7 @@ class Reloading:
         self,
         home: Home,
         config: Config,
-        parts: Sequence[Part],
+        parts: Sequence[Reloadable],
         told: tuple[Operations, Clock],
         adjusted: Callable[[Config], Config],
     ) -> None:
@@ -116,7 +116,7 @@ class Reloading:
         self._one = asyncio.Lock()
         self._had_file = home.config_file.exists()
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Reloadable) -> None:
         """Another part that follows; it is put in force before those that are there."""
         self._parts.insert(0, part)
 

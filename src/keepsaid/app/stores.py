@@ -53,7 +53,7 @@ GRAPH_WEIGHT, GRAPH_SHARE = 0.25, 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOnlyStores:
     """Both stores, for reading."""
 
     views: SqlChronicles
@@ -65,7 +65,7 @@ class Reading:
 
 
 @asynccontextmanager
-async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
+async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
     """The stores of a home, read only, whether or not a runtime is working on them."""
     async with AsyncExitStack() as closing:
         views, memories = await read_stores(*stores_of(home, config), SystemIds(), closing)
@@ -73,7 +73,7 @@ async def reading(home: Home, config: Config) -> AsyncIterator[Reading]:
         former = former_of(home, config, closing)
         embedding = Embedding(embedder, memories, clock, former) if embedder else None
         recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
-        yield Reading(views, memories, recall, archive, clock, embedding)
+        yield ReadOnlyStores(views, memories, recall, archive, clock, embedding)
 
 
 def archive_of(memories: MemoryStore, clock: Clock) -> Recollection:

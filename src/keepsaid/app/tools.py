@@ -13,8 +13,8 @@ from keepsaid.adapters.tools.pins import ACCEPTED_FILE, WAITING_FILE, ToolPins
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import write_file
 from keepsaid.domain.fence import Fence
-from keepsaid.domain.pin import Described, Standing
-from keepsaid.engine.supervisor import Stage
+from keepsaid.domain.pin import Described, ToolStanding
+from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError
 from keepsaid.ports.model import Served, Tool, ToolSource
 from keepsaid.ports.runtime import Clock
@@ -46,25 +46,25 @@ _AGAIN_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueriedServer:
     """A server that was asked for its tools: each with its standing, and why it could not be asked."""
 
     name: str
-    served: Sequence[tuple[Served, Standing]] = ()
+    served: Sequence[tuple[Served, ToolStanding]] = ()
     trouble: str = ""
 
     @property
-    def waiting(self) -> Sequence[tuple[Served, Standing]]:
+    def waiting(self) -> Sequence[tuple[Served, ToolStanding]]:
         """The tools that are allowed and wait for acceptance."""
-        return [(one, each) for one, each in self.served if one.allowed and each is not Standing.ACCEPTED]
+        return [(one, each) for one, each in self.served if one.allowed and each is not ToolStanding.ACCEPTED]
 
 
-async def asked(home: Home, config: Config) -> list[Asked]:
+async def asked(home: Home, config: Config) -> list[QueriedServer]:
     """Every server that the config names, asked for all it has."""
     return await asyncio.gather(*(_ask(home, server) for server in _servers(home, config, SystemClock())))
 
 
-async def asked_one(home: Home, config: Config, name: str) -> Asked:
+async def asked_one(home: Home, config: Config, name: str) -> QueriedServer:
     """One server, asked for all it has; raises ConfigError where the config names none so."""
     if name not in config.tools.mcp:
         names = ", ".join(config.tools.mcp) or "none"
@@ -73,15 +73,15 @@ async def asked_one(home: Home, config: Config, name: str) -> Asked:
     return await _ask(home, server)
 
 
-async def _ask(home: Home, server: McpServer) -> Asked:
+async def _ask(home: Home, server: McpServer) -> QueriedServer:
     pins = pins_of(home)
     try:
-        return Asked(server.name, [(one, pins.standing(server.name, one)) for one in await server.served()])
+        return QueriedServer(server.name, [(one, pins.standing(server.name, one)) for one in await server.served()])
     except ToolError as error:
-        return Asked(server.name, trouble=error.what)
+        return QueriedServer(server.name, trouble=error.what)
 
 
-def accept(home: Home, one: Asked) -> None:
+def accept(home: Home, one: QueriedServer) -> None:
     """Accept the texts of all tools of a server that wait, as they are given. Raises HomeError."""
     home.make()
     pins_of(home).accept(one.name, [served for served, _ in one.waiting])
@@ -92,7 +92,7 @@ def accepted_before(home: Home, server: str, name: str) -> Described | None:
     return pins_of(home).accepted(server, name)
 
 
-def waiting_in(home: Home, config: Config) -> Mapping[str, Mapping[str, Standing]]:
+def waiting_in(home: Home, config: Config) -> Mapping[str, Mapping[str, ToolStanding]]:
     """By server, the tools that wait for acceptance, as the runtime saw them last; no server is asked."""
     return {name: tools for name, tools in pins_of(home).waiting().items() if name in config.tools.mcp}
 
@@ -107,10 +107,10 @@ class Toolbox:
         """What may be used now, by name."""
         return tuple(sorted((tool for one in self.sources for tool in one.tools()), key=lambda tool: tool.name))
 
-    def stages(self) -> Sequence[Stage]:
+    def stages(self) -> Sequence[ServiceLoop]:
         """One for each server, so that one that hangs holds up nobody else."""
         return [
-            Stage(f"tools of {one.name}", one.keep, asyncio.Event(), poll_ms=_AGAIN_MS, vital=False)
+            ServiceLoop(f"tools of {one.name}", one.keep, asyncio.Event(), poll_ms=_AGAIN_MS, vital=False)
             for one in self.sources
         ]
 

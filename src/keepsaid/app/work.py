@@ -25,9 +25,9 @@ from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.errands import Errand, Errands
 from keepsaid.engine.relay import Relay, RelayTerms
-from keepsaid.engine.scheduler import Reach, Scheduler, ScheduleStore
-from keepsaid.engine.supervisor import Stage
-from keepsaid.engine.tasks import Craft, Expiry, Surroundings, TaskLimits, Tasks, make_call
+from keepsaid.engine.scheduler import Scheduler, SchedulerDeps, ScheduleStore
+from keepsaid.engine.supervisor import ServiceLoop
+from keepsaid.engine.tasks import Craft, Expiry, TaskLimits, TaskRunnerDeps, Tasks, make_call
 from keepsaid.engine.workers import Patience
 from keepsaid.errors import InputError
 from keepsaid.memory.recording import Deeds, Results
@@ -82,7 +82,7 @@ class Working:
         limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
         skills = SkillFolder(site.home.agent(config.agent))
         bench = Bench(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
-        around = Surroundings(site.store, site.store.tasks, *system, hints, owner)
+        around = TaskRunnerDeps(site.store, site.store.tasks, *system, hints, owner)
         patience = Patience(outage_ms_max=int(models.outage_s * 1000))
         working, thinking, calling = (
             Craft(partial(work, bench), self._idle),
@@ -106,16 +106,16 @@ class Working:
     def _idle(self) -> bool:
         return self._model("").name == NO_MODEL
 
-    def stages(self, receive: Callable[[Inbound], Awaitable[Received]]) -> Sequence[Stage]:
+    def stages(self, receive: Callable[[Inbound], Awaitable[Received]]) -> Sequence[ServiceLoop]:
         """The stages that do tasks, and tell the lanes that asked for them what they came to."""
-        branches = Stage("branches", self._branches.claim, self._branches.hint)
+        branches = ServiceLoop("branches", self._branches.claim, self._branches.hint)
         terms = RelayTerms(self._site.config.tasks.retriggers_max)
         relay = Relay(self._site.store, self.view, self._clock, receive, terms, self._site.fence)
-        relaying = Stage("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
-        calls = Stage("calls", self._calls.claim, self._calls.hint)
+        relaying = ServiceLoop("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
+        calls = ServiceLoop("calls", self._calls.claim, self._calls.hint)
         expiry = Expiry(self._site.store, self.view, self._clock)
-        expiring = Stage("approvals", expiry.work, asyncio.Event(), poll_ms=_EXPIRY_MS, vital=False)
-        return (Stage("tasks", self._tasks.claim, self._tasks.hint), branches, calls, relaying, expiring)
+        expiring = ServiceLoop("approvals", expiry.work, asyncio.Event(), poll_ms=_EXPIRY_MS, vital=False)
+        return (ServiceLoop("tasks", self._tasks.claim, self._tasks.hint), branches, calls, relaying, expiring)
 
     def woken(self) -> None:
         """Tasks may have been made."""
@@ -206,17 +206,17 @@ class Scheduling:
 
     async def start(
         self, receive: Callable[[Inbound], Awaitable[Received]], hints: Hints, channels: Iterable[str]
-    ) -> Sequence[Stage]:
+    ) -> Sequence[ServiceLoop]:
         """Take up what a former process left, and what the config says now; returns the stage."""
         if not self._config.enabled:
             return ()
         self._channels |= set(channels)
-        reach = Reach(receive, frozenset(self._channels), hints, OWNERS_LANE, self._fence)
+        reach = SchedulerDeps(receive, frozenset(self._channels), hints, OWNERS_LANE, self._fence)
         scheduler = Scheduler(self._store, self._clock, self._ids, reach, self._errands, self._config.quiet_hours())
         await scheduler.recover()
         self._scheduler = scheduler
         await self._follow(self._config)
-        return (Stage("schedule", scheduler.work, scheduler.hint, vital=False),)
+        return (ServiceLoop("schedule", scheduler.work, scheduler.hint, vital=False),)
 
     @property
     def keys(self) -> tuple[str, ...]:

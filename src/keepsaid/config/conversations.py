@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from keepsaid.config.section import Section
+from keepsaid.config.section import ConfigSection
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms
-from keepsaid.domain.prompt import Order
+from keepsaid.domain.prompt import MemoryPlacement
 from keepsaid.domain.route import FIELDS, Action, Rule
 from keepsaid.domain.session import SessionTerms
 from keepsaid.domain.slot import OnMismatch, SlotTerms
@@ -24,7 +24,7 @@ Unmatched = Literal["forward", "drop"]
 """What can happen to a message that no rule matches: a task needs a rule that describes it."""
 
 
-class RuleConfig(Section):
+class RuleConfig(ConfigSection):
     """One routing rule; the first that matches decides."""
 
     name: str = Field(min_length=1)
@@ -87,7 +87,7 @@ class RuleConfig(Section):
         return self
 
 
-class RoutesConfig(Section):
+class RoutesConfig(ConfigSection):
     """The routing table."""
 
     default: Unmatched = "forward"
@@ -108,7 +108,7 @@ class RoutesConfig(Section):
         return rules
 
 
-class SessionsConfig(Section):
+class SessionsConfig(ConfigSection):
     """How long a lane may be quiet."""
 
     inactive_s: float = Field(1_800.0, gt=0, le=31_536_000)
@@ -123,7 +123,7 @@ class SessionsConfig(Section):
         return SessionTerms(int(self.inactive_s * 1000), int(self.sleep_s * 1000), int(self.end_s * 1000))
 
 
-class SlotsConfig(Section):
+class SlotsConfig(ConfigSection):
     """Questions that wait for an answer of a certain type."""
 
     expiry_s: float = Field(600.0, gt=0, le=31_536_000)
@@ -148,10 +148,10 @@ class SlotsConfig(Section):
         return SlotTerms(int(self.expiry_s * 1000), self.on_mismatch, ZoneInfo(self.timezone))
 
 
-class ContextConfig(Section):
+class ContextConfig(ConfigSection):
     """What the prompt may hold. What is cut, and why, stands in `why`."""
 
-    order: Order = Order.STABLE
+    order: MemoryPlacement = MemoryPlacement.STABLE
     """stable: recalled memory after the recent messages, so that everything before it is cached by providers;
     seed003: before them."""
     recent_messages: int = Field(1_000, ge=0, le=1_000)
@@ -172,7 +172,7 @@ class ContextConfig(Section):
     """Characters of what the new messages reply to."""
 
 
-class CompactionConfig(Section):
+class CompactionConfig(ConfigSection):
     """When the past of a lane is summarised, and what is done before a prompt no longer fits."""
 
     messages: int = Field(30, ge=2, le=500)
@@ -215,7 +215,7 @@ class CompactionConfig(Section):
         return CompactionTerms(self.messages, self.tokens, int(self.age_h * HOUR_MS), self.keep)
 
 
-class BulletinConfig(Section):
+class BulletinConfig(ConfigSection):
     """The standing briefing of what is known, one for each scope: everybody, a conversation, a person."""
 
     enabled: bool = True
@@ -232,7 +232,7 @@ class BulletinConfig(Section):
     """Characters of all bulletins of a turn that are shown."""
 
 
-class CollectionConfig(Section):
+class CollectionConfig(ConfigSection):
     """How what was said in a session becomes memory."""
 
     extractor: str = Field("auto", pattern=r"^(auto|rules|none|ext/[a-z][a-z0-9_-]{0,39})$")
@@ -262,7 +262,7 @@ class CollectionConfig(Section):
     """The hour, in slots.timezone, at which every session with unread records is marked."""
 
 
-class MaintenanceConfig(Section):
+class MaintenanceConfig(ConfigSection):
     """What is done to memory at night, and how fast what nobody uses fades."""
 
     enabled: bool = True

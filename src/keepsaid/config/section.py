@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from keepsaid.text.normal import is_storable
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """A part of the tree."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)

@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
-from keepsaid.config.section import Section
+from keepsaid.config.section import ConfigSection
 from keepsaid.domain.ids import moment
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.message import Trust
 from keepsaid.domain.schedule import NewSchedule, Target, What
-from keepsaid.domain.timing import Cron, Every, Once, Quiet, Timing, checked, known_zone, quiet_of
+from keepsaid.domain.timing import Cron, Every, Once, QuietHours, Timing, checked, known_zone, quiet_of
 from keepsaid.domain.turn import ToolClass
 
 
-class HeardConfig(Section):
+class HeardConfig(ConfigSection):
     """Where something is heard."""
 
     channel: str = "terminal"
@@ -35,7 +35,7 @@ class HeardConfig(Section):
         return Target(Lane(self.channel, self.account, self.conversation, key), direct=self.direct)
 
 
-class ScheduleConfig(Section):
+class ScheduleConfig(ConfigSection):
     """One schedule: when it comes (cron, every_s or at), and what is done (say, ask, run or task)."""
 
     cron: str | None = None
@@ -88,7 +88,7 @@ class ScheduleConfig(Section):
         return NewSchedule(number, "config", name, self.timing(zone), what, text, target, urgent=self.urgent)
 
 
-class SchedulesConfig(Section):
+class SchedulesConfig(ConfigSection):
     """What comes at a time."""
 
     enabled: bool = True
@@ -118,12 +118,12 @@ class SchedulesConfig(Section):
         self.quiet_hours()
         return self
 
-    def quiet_hours(self) -> Quiet | None:
+    def quiet_hours(self) -> QuietHours | None:
         """The hours in which nothing is said that can wait."""
         return quiet_of(self.quiet, self.timezone)
 
 
-class TasksConfig(Section):
+class TasksConfig(ConfigSection):
     """How tasks run."""
 
     concurrent_max: int = Field(5, ge=1, le=100)
@@ -144,7 +144,7 @@ Serves = Literal["owner", "known", "anyone"]
 ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=24)]
 
 
-class McpServerConfig(Section):
+class McpServerConfig(ConfigSection):
     """One server that speaks the Model Context Protocol. Its tools are called NAME__TOOL."""
 
     command: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ class McpServerConfig(Section):
         return self
 
 
-class ToolsConfig(Section):
+class ToolsConfig(ConfigSection):
     """Tools that others serve, and which calls wait for you."""
 
     mcp: dict[ServerName, McpServerConfig] = Field(default_factory=dict)
@@ -197,7 +197,7 @@ class ToolsConfig(Section):
     """How many calls may wait for you at a time in all."""
 
 
-class ExtensionConfig(Section):
+class ExtensionConfig(ConfigSection):
     """One extension."""
 
     enabled: bool = True
@@ -206,7 +206,7 @@ class ExtensionConfig(Section):
     """Its own settings, as its manifest names them; secrets are taken from the environment, never from here."""
 
 
-class ServerConfig(Section):
+class ServerConfig(ConfigSection):
     """The HTTP server."""
 
     host: str = "127.0.0.1"
@@ -234,7 +234,7 @@ class ServerConfig(Section):
     always taken."""
 
 
-class RuntimeConfig(Section):
+class RuntimeConfig(ConfigSection):
     """The process of `keepsaid serve`."""
 
     watchdog_s: float = Field(5.0, ge=0.0, le=3_600.0, allow_inf_nan=False)

@@ -20,7 +20,7 @@ from keepsaid.config.conversations import (
     SlotsConfig,
     Unmatched,
 )
-from keepsaid.config.section import Section
+from keepsaid.config.section import ConfigSection
 from keepsaid.config.services import (
     ExtensionConfig,
     RuntimeConfig,
@@ -30,7 +30,7 @@ from keepsaid.config.services import (
     ToolsConfig,
 )
 from keepsaid.domain.batch import Ageing, Window
-from keepsaid.domain.busy import Busy
+from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.memory import PinnedOrder
 from keepsaid.domain.message import Origin, Trust
@@ -40,7 +40,7 @@ from keepsaid.domain.route import Action, Routes
 ENV_PREFIX = "KEEPSAID_"
 
 
-class Owner(Section):
+class OwnerIdentity(ConfigSection):
     """One identity of the owner."""
 
     channel: str
@@ -59,7 +59,7 @@ class Owner(Section):
         return channel
 
 
-class ModelsConfig(Section):
+class ModelsConfig(ConfigSection):
     """Which model answers, and how long it may take."""
 
     chat: str = "auto"
@@ -80,7 +80,7 @@ class ModelsConfig(Section):
     """How long an outage of the provider is waited out before a message is given up."""
 
 
-class BufferConfig(Section):
+class BufferConfig(ConfigSection):
     """The buffer and its window."""
 
     path: str = "buffer.db"
@@ -116,7 +116,7 @@ class BufferConfig(Section):
         return RetentionTerms(int(self.retention_days * DAY_MS), int(self.trace_days * DAY_MS), keys)
 
 
-class ChannelConfig(Section):
+class ChannelConfig(ConfigSection):
     """One channel."""
 
     enabled: bool = True
@@ -133,7 +133,7 @@ class ChannelConfig(Section):
     """What its senders are trusted as: owner, known or external. GitHub's are external whatever it says."""
     unmatched: Unmatched | None = None
     """Instead of routes.default."""
-    busy: Busy = Busy.QUEUE
+    busy: BusyPolicy = BusyPolicy.QUEUE
     """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
     between its steps) or interrupt (the turn begins anew with it)."""
     stale_after_s: float = Field(3_600.0, ge=0, le=31_536_000)
@@ -197,7 +197,7 @@ def _with_builtin(value: object) -> object:
     return merged
 
 
-class LanesConfig(Section):
+class LanesConfig(ConfigSection):
     """Which strand of a conversation a message belongs to."""
 
     reply: Literal["join", "literal"] = "join"
@@ -216,7 +216,7 @@ class LanesConfig(Section):
         return LaneRules(self.reply == "join", self.infer)
 
 
-class MemoryConfig(Section):
+class MemoryConfig(ConfigSection):
     """Memory and what of it reaches a prompt."""
 
     path: str = "memory.db"
@@ -257,7 +257,7 @@ class MemoryConfig(Section):
     """Its key."""
 
 
-class TurnsConfig(Section):
+class TurnsConfig(ConfigSection):
     """How turns run."""
 
     concurrent_max: int = Field(8, ge=1, le=1_000)
@@ -274,7 +274,7 @@ class TurnsConfig(Section):
     """Seconds running turns, and replies on their way, get to end at a graceful stop."""
 
 
-class PriorityConfig(Section):
+class PriorityConfig(ConfigSection):
     """Who goes first. Lower is better: 10 people, 50 webhooks, 100 schedules."""
 
     age_s: dict[int, float] = Field(default_factory=lambda: {50: 120.0, 100: 600.0})
@@ -285,7 +285,7 @@ class PriorityConfig(Section):
         return Ageing(tuple((upto, int(seconds * 1000)) for upto, seconds in sorted(self.age_s.items())))
 
 
-class RedactionConfig(Section):
+class RedactionConfig(ConfigSection):
     """What counts as secret, besides the configured secrets and the formats of known tokens."""
 
     patterns: tuple[str, ...] = ()
@@ -305,7 +305,7 @@ class RedactionConfig(Section):
         return patterns
 
 
-class LogConfig(Section):
+class LogConfig(ConfigSection):
     """The log file."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -323,7 +323,7 @@ class Config(BaseSettings):
 
     agent: str = "main"
     """Which folder under agents/ holds SOUL.md, IDENTITY.md and USER.md."""
-    owner: tuple[Owner, ...] = ()
+    owner: tuple[OwnerIdentity, ...] = ()
     """Who owns this instance, besides the terminal."""
     models: ModelsConfig = ModelsConfig()
     buffer: BufferConfig = BufferConfig()

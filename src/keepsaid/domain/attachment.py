@@ -105,7 +105,7 @@ FORWARDED = "forwarded"
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class MediaMessage:
     """A message as its medium tells it.
 
     `delivery` names this delivery: the same again is the same message. `topic` and `reply_to` say where it stands;

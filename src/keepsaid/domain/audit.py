@@ -57,7 +57,7 @@ class Case:
     value: str = ""
 
 
-class Entry(NamedTuple):
+class AuditEntry(NamedTuple):
     """An active memory as far as an audit looks at it; times are milliseconds UTC.
 
     `uses` are turns that were shown it, `kept` says that a person pinned, confirmed or corrected it, and `learned` that
@@ -85,7 +85,7 @@ class Entry(NamedTuple):
         """Whether it holds at a time, with nothing that took its place."""
         return self.after is None and (self.until is None or self.until > at)
 
-    def same_as(self, other: Entry) -> bool:
+    def same_as(self, other: AuditEntry) -> bool:
         """Whether it says what another one says: the same value of the same slot, or else the same words."""
         if self.slot is not None and self.slot == other.slot:
             return value_name(self.value) == value_name(other.value)
@@ -97,10 +97,10 @@ class Comparing:
     """Memories that say the same, or of which only one can be true, found while they come one after another."""
 
     at: int
-    _words: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
-    _slots: dict[bytes, list[Entry]] = field(default_factory=dict)
+    _words: dict[tuple[str, str], list[AuditEntry]] = field(default_factory=dict)
+    _slots: dict[bytes, list[AuditEntry]] = field(default_factory=dict)
 
-    def look(self, entry: Entry) -> Iterator[Case]:
+    def look(self, entry: AuditEntry) -> Iterator[Case]:
         """What is wrong between a memory and those before it."""
         if entry.external or not entry.holds(self.at):
             return
@@ -116,7 +116,7 @@ class Comparing:
         for word in words:
             self._words.setdefault(word, []).append(entry)
 
-    def _in_slot(self, entry: Entry, others: list[Entry]) -> Iterator[Case]:
+    def _in_slot(self, entry: AuditEntry, others: list[AuditEntry]) -> Iterator[Case]:
         together = [one for one in others if _meet(one, entry)]
         same = [one for one in together if one.same_as(entry) and one.scope == entry.scope]
         if same:
@@ -129,50 +129,50 @@ class Comparing:
                         yield contradiction(newer, older)
         others.append(entry)
 
-    def several(self) -> Iterator[Sequence[Entry]]:
+    def several(self) -> Iterator[Sequence[AuditEntry]]:
         """The memories of each slot that has several values at a time, more than one of them."""
         for entries in self._slots.values():
             if len(entries) > 1 and not single(entries[0].attribute):
                 yield entries
 
 
-def _about_the_same(one: Entry, other: Entry) -> bool:
+def _about_the_same(one: AuditEntry, other: AuditEntry) -> bool:
     first, second = value_name(one.subject), value_name(other.subject)
     return not first or not second or first == second
 
 
-def _meet(one: Entry, other: Entry) -> bool:
+def _meet(one: AuditEntry, other: AuditEntry) -> bool:
     """Whether there is a time at which both hold."""
     return (one.until is None or one.until > other.start) and (other.until is None or other.until > one.start)
 
 
-def contradiction(newer: Entry, older: Entry) -> Case:
+def contradiction(newer: AuditEntry, older: AuditEntry) -> Case:
     """Two that cannot both be true: what was told later is said once more, which ends the other."""
     ids = (newer.id, older.id)
     return Case(Trouble.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value)
 
 
-def unused(entry: Entry, since: int) -> Case | None:
+def unused(entry: AuditEntry, since: int) -> Case | None:
     """The case of a memory that was never shown to a turn, nor is kept by a person, since a time."""
     if entry.uses or entry.kept or max(entry.recorded_at, entry.start) > since or entry.after is not None:
         return None
     return Case(Trouble.UNUSED, (entry.id,), Fix.ARCHIVE)
 
 
-def ended(entry: Entry, before: int) -> Case | None:
+def ended(entry: AuditEntry, before: int) -> Case | None:
     """The case of a memory whose time was over before a night that should have ended it."""
     over = entry.until is not None and entry.until <= before
     return Case(Trouble.STALE, (entry.id,), Fix.MAINTAIN, "its time is over") if over else None
 
 
-def sourceless(entry: Entry, missing: Collection[Source]) -> Case | None:
+def sourceless(entry: AuditEntry, missing: Collection[Source]) -> Case | None:
     """The case of a memory none of whose sources is there any more; said by a person now, it has one again."""
     if not entry.sources or any(one not in missing for one in entry.sources):
         return None
     return Case(Trouble.ORPHANED, (entry.id,), Fix.EDIT, "its sources lead to nothing", entry.text, entry.value)
 
 
-def echo(entry: Entry, shown: Sequence[Entry]) -> Case | None:
+def echo(entry: AuditEntry, shown: Sequence[AuditEntry]) -> Case | None:
     """The case of a memory that was learned from a reply, in which the agent told what it had been shown."""
     said = [one for one in shown if one.id != entry.id and one.same_as(entry)]
     if not said:

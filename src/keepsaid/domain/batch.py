@@ -104,7 +104,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueLane:
     """A lane whose window has closed, and what is known of the messages that wait there without reading them.
 
     Their numbers follow `numbered_after` up to `head`, the id of the last is `last_id`; `oldest_at` is when the
@@ -121,7 +121,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WaitingGroup:
     """Messages that wait in one lane; `numbered_after` is the last number batched."""
 
     lane: Lane

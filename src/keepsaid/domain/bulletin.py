@@ -16,7 +16,7 @@ _LINE_CHARS_MAX = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class BulletinSection:
     """A part of a bulletin: of these kinds the `most` newest, or the most important."""
 
     heading: str
@@ -27,14 +27,14 @@ class Section:
 
 _REST = (Kind.TODO, Kind.FACT)
 SECTIONS = (
-    Section("Identity", (Kind.IDENTITY,), 15, newest=False),
-    Section("Recent", tuple(IMPORTANCE), 15),
-    Section("Decisions", (Kind.DECISION,), 10),
-    Section("Important", _REST, 10, newest=False),
-    Section("Preferences", (Kind.PREFERENCE,), 10, newest=False),
-    Section("Goals", (Kind.GOAL,), 10),
-    Section("Events", (Kind.EVENT,), 10),
-    Section("Observations", (Kind.OBSERVATION,), 5),
+    BulletinSection("Identity", (Kind.IDENTITY,), 15, newest=False),
+    BulletinSection("Recent", tuple(IMPORTANCE), 15),
+    BulletinSection("Decisions", (Kind.DECISION,), 10),
+    BulletinSection("Important", _REST, 10, newest=False),
+    BulletinSection("Preferences", (Kind.PREFERENCE,), 10, newest=False),
+    BulletinSection("Goals", (Kind.GOAL,), 10),
+    BulletinSection("Events", (Kind.EVENT,), 10),
+    BulletinSection("Observations", (Kind.OBSERVATION,), 5),
 )
 """The sections of a bulletin in order (seed 001). What stands in one stands in no other: `Recent` has what is left."""
 
@@ -116,7 +116,7 @@ def bulletin_key(scope: str) -> str:
     return f"{Kind.BULLETIN}:{scope}"
 
 
-def sectioned(memories: Sequence[Memory]) -> list[tuple[Section, list[Memory]]]:
+def sectioned(memories: Sequence[Memory]) -> list[tuple[BulletinSection, list[Memory]]]:
     """The memories of each section; those of a kind of its own first, then the important, then the recent."""
     taken: set[int] = set()
     found: dict[str, list[Memory]] = {}

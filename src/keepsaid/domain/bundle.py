@@ -13,7 +13,7 @@ from keepsaid.domain.learning import BYTES_MAX, LEARNABLE, junk
 from keepsaid.domain.memory import GLOBAL, OWNER, Memory, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Person
-from keepsaid.domain.visibility import Widened, least
+from keepsaid.domain.visibility import MemoryShared, least
 from keepsaid.text.normal import digest, parted
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _COMPARED = (
 )
 
 
-class Said(NamedTuple):
+class BundleStatement(NamedTuple):
     """One time that a memory was said, under its key; `counted` says that it is evidence. Times: milliseconds UTC."""
 
     key: str
@@ -55,7 +55,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BundleEntry:
     """A memory with all that hangs on it; other memories are named by their keys.
 
     `content_hash` is what a tombstone of its words is made from, `replaced_by` what took its place, `said_in` the
@@ -68,9 +68,9 @@ class Entry:
     confirmed_at: int | None = None
     last_decayed_at: int | None = None
     said_in: tuple[str, ...] = ()
-    statements: tuple[Said, ...] = ()
+    statements: tuple[BundleStatement, ...] = ()
     mentions: tuple[Named, ...] = ()
-    widened: tuple[Widened, ...] = ()
+    widened: tuple[MemoryShared, ...] = ()
 
     @property
     def slot(self) -> bytes | None:
@@ -80,7 +80,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class BundleLink:
     """That one memory took the place of another, which then holds as it says here."""
 
     key: str
@@ -108,10 +108,10 @@ class Tombstone:
     at: int
 
 
-Record = Entry | Link | Edge | Person | Tombstone
+Record = BundleEntry | BundleLink | Edge | Person | Tombstone
 
 
-class Outcome(StrEnum):
+class ImportOutcome(StrEnum):
     """What becomes of a record: it is new; the same is there; what is there differs, and stays; or it is rejected."""
 
     NEW = "new"
@@ -121,20 +121,20 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ImportVerdict:
     """What becomes of a record, and why it is not new.
 
     `beside` are the memories that speak of its slot in this home, `like` those that say it in the same words, by key.
     """
 
-    outcome: Outcome
+    outcome: ImportOutcome
     why: str = ""
     beside: tuple[str, ...] = ()
     like: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TakeIn(Commit[tuple[Verdict, ...]]):
+class TakeIn(Commit[tuple[ImportVerdict, ...]]):
     """Take over records of a bundle, in order; what is there already stays as it is. Says of each what became of it.
 
     `ids` are SPARE_IDS for each. What holds in the `contested` slots is decided anew by all that was said of them
@@ -147,7 +147,7 @@ class TakeIn(Commit[tuple[Verdict, ...]]):
     at: int
 
 
-FORGOTTEN = Verdict(Outcome.REJECTED, "it was forgotten here")
+FORGOTTEN = ImportVerdict(ImportOutcome.REJECTED, "it was forgotten here")
 
 
 def key_print(key: bytes | None) -> str:
@@ -166,7 +166,7 @@ def scope_fault(scope: str) -> str:
     return ""
 
 
-def allowed(entry: Entry, ceiling: Trust) -> Entry:
+def allowed(entry: BundleEntry, ceiling: Trust) -> BundleEntry:
     """The memory as somebody so far trusted may tell of it: pins, certainties and corrections are the owner's alone."""
     if ceiling is Trust.OWNER:
         return entry
@@ -175,7 +175,7 @@ def allowed(entry: Entry, ceiling: Trust) -> Entry:
     return replace(entry, memory=replace(entry.memory, new=new, pinned=False), confirmed_at=None, statements=statements)
 
 
-def gated(entry: Entry) -> str:
+def gated(entry: BundleEntry) -> str:
     """Why a memory is not worth taking over, "" when it is.
 
     What was learned passes the gate of learning again; what somebody wrote down by hand never had to.
@@ -228,4 +228,4 @@ def in_batches(items: Iterable[T], weight: Callable[[T], int]) -> Iterator[Seque
 
 def weight_of(record: Record | None) -> int:
     """How much a record weighs in a batch: the characters of its words."""
-    return len(record.memory.new.text) + len(record.memory.new.metadata) if isinstance(record, Entry) else 1
+    return len(record.memory.new.text) + len(record.memory.new.metadata) if isinstance(record, BundleEntry) else 1

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from keepsaid.domain.bundle import Edge, Entry, Link, Named, Record, Said, Tombstone, scope_fault
+from keepsaid.domain.bundle import BundleEntry, BundleLink, BundleStatement, Edge, Named, Record, Tombstone, scope_fault
 from keepsaid.domain.graph import Relation, name_words
 from keepsaid.domain.ids import MAX_ID, is_time, read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Joined, Person
-from keepsaid.domain.visibility import Widened
+from keepsaid.domain.visibility import MemoryShared
 from keepsaid.text.json_reader import read_json
 from keepsaid.text.normal import kind_of
 
@@ -35,11 +35,11 @@ class Misfit(ValueError):
 def line_of(record: Record) -> Json:
     """A record as the object of its line."""
     match record:
-        case Entry():
+        case BundleEntry():
             return {"type": "memory", **_entry_fields(record)}
         case Edge():
             return {"type": "association", **asdict(record)}
-        case Link():
+        case BundleLink():
             return {"type": "link", **asdict(record)}
         case Person():
             joined = [{"name": one.name, "at": one.at, "by": one.by} for one in record.identities]
@@ -48,7 +48,7 @@ def line_of(record: Record) -> Json:
             return {"type": "tombstone", "hash": record.hash.hex(), "at": record.at}
 
 
-def _entry_fields(entry: Entry) -> Json:
+def _entry_fields(entry: BundleEntry) -> Json:
     memory, new = entry.memory, entry.memory.new
     sources = zip(new.sources, entry.said_in, strict=True)
     return {
@@ -279,13 +279,13 @@ _REST = {
     "last_decayed_at": _maybe(_time),
     "content_hash": _hash,
     "sources": _all_of(lambda one: _read(one, _SOURCE)),
-    "statements": _all_of(lambda one: Said(**_read(one, _SAID))),
+    "statements": _all_of(lambda one: BundleStatement(**_read(one, _SAID))),
     "mentions": _all_of(lambda one: Named(**_read(one, _MENTION))),
-    "widened": _all_of(lambda one: Widened(**_read(one, _WIDENED))),
+    "widened": _all_of(lambda one: MemoryShared(**_read(one, _WIDENED))),
 }
 
 
-def _entry(fields: Json) -> Entry:
+def _entry(fields: Json) -> BundleEntry:
     told = _read(fields, {**_NEW, **_STANDING, **_REST})
     sources = told["sources"]
     new = NewMemory(
@@ -297,7 +297,7 @@ def _entry(fields: Json) -> Entry:
     )
     if told["superseded_by"] == new.key:
         raise Misfit("superseded_by: nothing takes its own place")
-    return Entry(
+    return BundleEntry(
         Memory(told["id"], new, **{name: told[name] for name in _STANDING}),
         told["content_hash"],
         told["superseded_by"],
@@ -328,7 +328,7 @@ def _person(fields: Json) -> Person:
 _MADE: Mapping[str, Callable[[Json], Record]] = {
     "memory": _entry,
     "association": lambda fields: Edge(**_read(fields, _EDGE)),
-    "link": lambda fields: Link(**_read(fields, _LINK)),
+    "link": lambda fields: BundleLink(**_read(fields, _LINK)),
     "person": _person,
     "tombstone": lambda fields: Tombstone(**_read(fields, _TOMBSTONE)),
 }

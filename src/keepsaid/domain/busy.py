@@ -20,7 +20,7 @@ JOINED_DOUBT = "it joined a turn that began something that must not be repeated,
 """Why a batch is parked that was shown to a turn before such a call."""
 
 
-class Busy(StrEnum):
+class BusyPolicy(StrEnum):
     """`queue`: they are the next batch. `steer`: the running turn is shown them between its steps.
 
     `interrupt`: the running turn is abandoned, and its batch begins anew together with them.

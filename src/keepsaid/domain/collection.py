@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.finding import Finding
+from keepsaid.domain.finding import ExtractionResult
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.prompt import Role
@@ -103,7 +103,7 @@ def fitted(passage: Passage, tokens_max: int) -> Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Collecting:
+class ExtractionLease:
     """The right to read a session's records after `after`, under a fence; they are marked up to `marked`.
 
     A `finding` of an earlier attempt is applied first: what it says was read and paid for already. `whole` says that
@@ -117,12 +117,12 @@ class Collecting:
     marked: int
     reason: str
     attempts: int = 0
-    finding: Finding | None = None
+    finding: ExtractionResult | None = None
     whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimCollection(Commit[Collecting | None]):
+class ClaimCollection(Commit[ExtractionLease | None]):
     """Claim the session that is due for longest; None where none is.
 
     A `thorough` reader is done with what it has read: it takes no soft mark of fewer than six records. Another takes
@@ -139,7 +139,7 @@ class ClaimCollection(Commit[Collecting | None]):
 class KeepFinding(Commit[bool]):
     """Keep what was found, before anything of it becomes memory; refused (False) with an old fence."""
 
-    finding: Finding
+    finding: ExtractionResult
     fence: int
 
 

@@ -35,7 +35,7 @@ class Commit(Generic[R_co]):
     __slots__ = ()
 
 
-class Intake(StrEnum):
+class IntakeResult(StrEnum):
     """What became of a message at the door."""
 
     STORED = "stored"
@@ -57,7 +57,7 @@ class Arrival(NamedTuple):
 class Received(NamedTuple):
     """The receipt for one message; for a duplicate or conflict, `id` is the message that came first."""
 
-    intake: Intake
+    intake: IntakeResult
     id: int
     lane: Lane
     number: int
@@ -94,7 +94,7 @@ class Dispatch(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Commit[tuple[Lease, ...]]):
+class ClaimBatches(Commit[tuple[Lease, ...]]):
     """Lease up to `limit` batches, each the first of its lane that is not settled.
 
     Best priority first, then arrival, with `ageing`. Of batches in flight at one crash one at a time is leased; one in
@@ -320,7 +320,7 @@ class Resend(Commit[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Commit[bool]):
+class MarkReplyShown(Commit[bool]):
     """A person or client has pulled a reply; False when it was settled before.
 
     `provider_id` is what the medium calls it where it was shown, so that messages that answer it find its lane.
@@ -344,7 +344,7 @@ class Decide(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Judge(Commit[bool]):
+class RecordFeedback(Commit[bool]):
     """A person's word that a memory was wrong for a turn, or its withdrawal.
 
     False when the turn was not shown the memory, or there is nothing to withdraw. Said again it changes nothing.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.context import LaneTail, Span
+from keepsaid.domain.context import LaneTail, TranscriptSpan
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import Made
@@ -24,7 +24,7 @@ HOUR_MS = 3_600_000
 _KEPT_LEAST = 2
 
 
-class Cut(StrEnum):
+class CutReason(StrEnum):
     """Why records left the context without a summary: they did not fit the window, or a person began anew."""
 
     GUARD = "guard"
@@ -59,7 +59,7 @@ class CutContext(Commit[bool]):
     lane: Lane
     seen: int
     last: int
-    why: Cut
+    why: CutReason
     at: int
 
 
@@ -98,14 +98,14 @@ class CompactionTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class SummaryDue:
     """A lane is to be summarised up to position `last`, and why."""
 
     last: int
     why: str
 
 
-def due(tail: LaneTail, terms: CompactionTerms, at: int) -> Due | None:
+def due(tail: LaneTail, terms: CompactionTerms, at: int) -> SummaryDue | None:
     """Whether the tail of a lane is to be summarised now.
 
     What many tokens alone would start waits until there is half as much to take in: where few long messages are kept,
@@ -117,14 +117,14 @@ def due(tail: LaneTail, terms: CompactionTerms, at: int) -> Due | None:
     records = tail.recent.records
     said = messages(records)
     if said > terms.messages:
-        return Due(last, f"{said} messages since the last summary")
+        return SummaryDue(last, f"{said} messages since the last summary")
     gives_way = bisect_right(tail.positions, last)
     older = tokens(records[:gives_way])
     cost = older + tokens(records[gives_way:])
     if cost > terms.tokens and 2 * older > terms.tokens:
-        return Due(last, f"{cost} tokens since the last summary")
+        return SummaryDue(last, f"{cost} tokens since the last summary")
     if tail.summary is not None and at - tail.summary.created_at >= terms.age_ms:
-        return Due(last, f"{(at - tail.summary.created_at) // HOUR_MS} hours since the last summary")
+        return SummaryDue(last, f"{(at - tail.summary.created_at) // HOUR_MS} hours since the last summary")
     return None
 
 
@@ -152,7 +152,7 @@ def ahead(tail: LaneTail, share: float) -> int | None:
     return boundary(tail, max(_KEPT_LEAST, said - int(said * share))) if share > 0 else None
 
 
-def piece(span: Span, last: int, tokens_max: int) -> int | None:
+def piece(span: TranscriptSpan, last: int, tokens_max: int) -> int | None:
     """Up to which position one summary takes in a span that is to give way up to `last`; None where it is empty.
 
     The oldest records that cost `tokens_max` estimated tokens together, and at least one with the results of its calls.

@@ -19,7 +19,7 @@ POSTS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TranscriptSpan:
     """Records of a lane's transcript with their positions, oldest first."""
 
     records: tuple[Record, ...] = ()
@@ -27,7 +27,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class DroppedSpan:
     """A span that left a lane's context with version `version`: into a summary, or cut; `how` says which.
 
     `model` and `extractive` are summaries, `guard` and `reset` are cuts. A reset of nothing ends before it begins.
@@ -66,7 +66,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class SchedulePost:
     """What a schedule said in the lane by itself, and the last position of the transcript when it did."""
 
     after: int
@@ -107,7 +107,7 @@ class LaneTail:
     next_at: int = 0
     used: int = 0
     reminders: Reminders = Reminders()
-    posts: tuple[Post, ...] = ()
+    posts: tuple[SchedulePost, ...] = ()
 
     @property
     def chars(self) -> int:

@@ -37,7 +37,7 @@ class Event:
     at: int
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """A line of the journal as it is kept; `payload` is JSON: an object, or a list of [correlation id, object]."""
 
     number: int
@@ -65,7 +65,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def events_of(line: Line) -> Iterator[Event]:
+def events_of(line: JournalLine) -> Iterator[Event]:
     """What a line tells of, in order."""
     told = json.loads(line.payload)
     facts = told if isinstance(told, list) else [[line.correlation_id, told]]
@@ -96,7 +96,7 @@ class Delivery:
     fence: int
 
 
-class Settled(NamedTuple):
+class DeliveryResult(NamedTuple):
     """What became of an attempt: done; to be tried again at `again_at` (ms UTC); or given up, with an `error`.
 
     What was not even `tried` is pending again, and not charged.
@@ -191,7 +191,7 @@ class SettleDeliveries(Commit[int]):
 
     subscriber: str
     fence: int
-    settled: tuple[Settled, ...]
+    settled: tuple[DeliveryResult, ...]
     at: int
 
 

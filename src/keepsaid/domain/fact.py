@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit, TurnCommit
-from keepsaid.domain.compaction import Cut
+from keepsaid.domain.compaction import CutReason
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Action, Verdict
-from keepsaid.domain.session import Ending
+from keepsaid.domain.session import SessionEnd
 
 TOLD = "memory.told"
 """The name of the note that remembers the last news that was told."""
@@ -139,7 +139,7 @@ def compacted(lane: Lane, how: str, span: tuple[int, int, int, int]) -> Fact:
     version, first, last, messages = span
     payload: dict[str, Json] = {"lane": list(lane), "version": version, "first": first, "last": last}
     payload["messages"] = messages
-    if how == Cut.RESET:
+    if how == CutReason.RESET:
         return Fact("lane.reset", "", payload)
     return Fact("lane.compacted", "", {**payload, "how": how})
 
@@ -149,9 +149,9 @@ def of_session(what: str, session_id: int, **said: Json) -> Fact:
     return Fact(f"session.{what}", str(session_id), {"session": session_id, **said})
 
 
-def session_over(session_id: int, ending: Ending, first: int, last: int) -> Fact:
+def session_over(session_id: int, ending: SessionEnd, first: int, last: int) -> Fact:
     """A session is over: silence ended it, or the lane goes on with another."""
-    what = "ended" if ending is Ending.IDLE else "rotated"
+    what = "ended" if ending is SessionEnd.IDLE else "rotated"
     return of_session(what, session_id, reason=str(ending), first=first, last=last)
 
 

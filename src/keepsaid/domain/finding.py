@@ -31,7 +31,7 @@ LINKS = frozenset({Relation.CAUSED_BY, Relation.RESULT_OF, Relation.PART_OF})
 LINKS_MAX = 8
 
 
-class Link(NamedTuple):
+class StatementLink(NamedTuple):
     """What a statement is to another of the same finding, by its place there, from 0."""
 
     relation: Relation
@@ -56,7 +56,7 @@ class Statement:
     importance: float = 0.5
     confidence: float = 1.0
     records: tuple[int, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[StatementLink, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no memory can be made of, with a ValueError that says why."""
@@ -66,7 +66,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ExtractionResult:
     """The statements that an extractor found in the records `first` to `last` of a session, and what that cost.
 
     Memories name a statement by its place, so a place is never used again: None stands where a statement was forgotten.
@@ -114,9 +114,9 @@ def stays(one: Statement, positions: Collection[int], words: frozenset[str]) -> 
     return words.isdisjoint(words_in(f"{one.text} {one.subject} {one.attribute} {one.value}"))
 
 
-def linked(one: Statement, links: Iterable[Link], moved: Mapping[int, int]) -> Statement:
+def linked(one: Statement, links: Iterable[StatementLink], moved: Mapping[int, int]) -> Statement:
     """A statement with those of the links whose ends are still there, at the places to which they moved."""
-    ends = dict.fromkeys(Link(link.relation, moved[link.to]) for link in links if link.to in moved)
+    ends = dict.fromkeys(StatementLink(link.relation, moved[link.to]) for link in links if link.to in moved)
     return one if tuple(ends) == one.links else replace(one, links=tuple(ends))
 
 
@@ -149,10 +149,10 @@ def _statement(told: object) -> Statement:
     return Statement(**given)
 
 
-def _link(told: object) -> Link:
+def _link(told: object) -> StatementLink:
     if not isinstance(told, list) or len(told) != 2:
         raise ValueError("a link is a relation and the place of a statement")
-    return Link(Relation(told[0]), told[1])
+    return StatementLink(Relation(told[0]), told[1])
 
 
 def _wrong_with(one: Statement) -> str:

@@ -36,7 +36,7 @@ class Focus:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReplyTarget:
     """What a reply target said: `ref` as in `Focus`, `speaker` a name, or "" for ourselves."""
 
     provider_id: str
@@ -47,7 +47,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TurnSurroundings:
     """What a turn finds around it: the questions open in its lane, and the reply targets that are known here.
 
     `personalities` are those set for its lane, its people and everybody, `calibrations`
@@ -55,7 +55,7 @@ class Surroundings:
     """
 
     slots: tuple[Slot, ...] = ()
-    said: tuple[Said, ...] = ()
+    said: tuple[ReplyTarget, ...] = ()
     personalities: tuple[Personality, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     wrong: frozenset[int] = frozenset()
@@ -64,6 +64,6 @@ class Surroundings:
         """How a model counts tokens, as far as it is known."""
         return next((one for one in self.calibrations if one.model == model), Calibration(model))
 
-    def target(self, provider_id: str) -> Said | None:
+    def target(self, provider_id: str) -> ReplyTarget | None:
         """What was said under a provider's id."""
         return next((one for one in self.said if one.provider_id == provider_id), None)

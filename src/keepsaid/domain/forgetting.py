@@ -26,7 +26,7 @@ _SHORTEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ForgetWish:
     """What a person wants forgotten: memories and messages by id, all of a person or a conversation, or a text.
 
     `joined` are the other identities of the same person, as they stand when it is looked for. `again` is true for what
@@ -54,7 +54,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ForgetTargets:
     """All that goes.
 
     `messages` lose what was said; `turns` all they left but what people said in them; `traces` are turns of which
@@ -131,7 +131,7 @@ class Traced(NamedTuple):
     person: str = ""
 
 
-class Held(NamedTuple):
+class HoldingTurns(NamedTuple):
     """Turns that hold something: those whose records do, and those of which only trace or steps do."""
 
     turns: tuple[int, ...] = ()
@@ -156,7 +156,7 @@ class RequestForgetting(Commit[bool]):
     id: int
     how: str
     by: str
-    wanted: Wanted
+    wanted: ForgetTargets
     at: int
     hashes: tuple[bytes, ...] = ()
     undo_until: int | None = None
@@ -173,7 +173,7 @@ class ScrubForgotten(Commit[Scrubbed]):
 
     id: int
     at: int
-    more: Wanted = Wanted()
+    more: ForgetTargets = ForgetTargets()
 
 
 @dataclass(frozen=True, slots=True)

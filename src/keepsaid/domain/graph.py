@@ -113,7 +113,7 @@ class Seed(NamedTuple):
     strength: float
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """One step of a walk: over which relation, and to which memory, or to which entity by the name it has there.
 
     The first step of a walk has no relation.

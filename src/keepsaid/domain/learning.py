@@ -26,7 +26,7 @@ _ASKS = ("?", "\uff1f", "\u061f")
 _BROAD = frozenset({Kind.FACT, Kind.EVENT, Kind.OBSERVATION})
 
 
-class How(StrEnum):
+class LearnOutcome(StrEnum):
     """What became of a memory that was offered.
 
     It is `new`; it is `evidence` for one that is there; it `updates` an older one; it was true in the `past` already;
@@ -43,11 +43,11 @@ class How(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class LearnResult:
     """The memory that now holds what was offered, 0 for none, and what became of the offer; `why` it was refused."""
 
     memory_id: int
-    how: How
+    how: LearnOutcome
     why: str = ""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.graph import Step
+from keepsaid.domain.graph import WalkStep
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.receipt import Beyond, Cause, Measure, Place, Searched
@@ -228,7 +228,7 @@ class Found(NamedTuple):
 
     memory_id: int
     score: float
-    path: tuple[Step, ...] = ()
+    path: tuple[WalkStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

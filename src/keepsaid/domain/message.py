@@ -61,7 +61,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class ProviderMarks:
     """The provider's names for a message.
 
     `external_id` names this delivery and is what de-duplication uses, unique per channel and account.
@@ -93,7 +93,7 @@ class Inbound:
 
     origin: Origin
     content: Content
-    marks: Marks = Marks()
+    marks: ProviderMarks = ProviderMarks()
     priority: int = 10
     topic: str | None = None
     reply_url: str | None = None

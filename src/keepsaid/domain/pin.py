@@ -11,7 +11,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.text.normal import digest
 
 
-class Standing(StrEnum):
+class ToolStanding(StrEnum):
     """Whether the owner accepted the text of a tool: this very text, an earlier one, or none."""
 
     ACCEPTED = "accepted"
@@ -32,8 +32,8 @@ class Described:
         return digest(self.description, json.dumps(self.schema, sort_keys=True)).hex()
 
 
-def standing_of(text: Described, accepted: Described | None) -> Standing:
+def standing_of(text: Described, accepted: Described | None) -> ToolStanding:
     """Where a text stands beside the one that was accepted of the same tool; None where none was."""
     if accepted is None:
-        return Standing.NEW
-    return Standing.ACCEPTED if text.pin == accepted.pin else Standing.CHANGED
+        return ToolStanding.NEW
+    return ToolStanding.ACCEPTED if text.pin == accepted.pin else ToolStanding.CHANGED

@@ -63,7 +63,7 @@ class Layer:
     cut: str = ""
 
 
-class Order(StrEnum):
+class MemoryPlacement(StrEnum):
     """Where recalled memory stands: after the recent messages, or before them as seed 003 lists it."""
 
     STABLE = "stable"
@@ -89,7 +89,7 @@ class Prompt:
     status: str = ""
     quoted: str = ""
     extra: str = ""
-    order: Order = Order.STABLE
+    order: MemoryPlacement = MemoryPlacement.STABLE
     session_summary: str = ""
 
     @property
@@ -105,7 +105,7 @@ class Prompt:
         recent = tuple(("recent", record) for record in self.history)
         now, extra = _said("status", self.status), _said("extensions", self.extra)
         asked = (*_said("quoted", self.quoted), *_said("message", self.user))
-        if self.order is Order.SEED003:
+        if self.order is MemoryPlacement.SEED003:
             return (*stands, *recalled, *recent, *now, *extra, *asked)
         return (*stands, *recent, *now, *recalled, *extra, *asked)
 
@@ -115,7 +115,7 @@ def _said(name: str, text: str) -> tuple[tuple[str, Record], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class LayerShare:
     """A layer of a prompt: its estimated tokens, its characters, and what of it was cut, "" for nothing."""
 
     name: str
@@ -124,12 +124,12 @@ class Share:
     cut: str = ""
 
 
-def shares_of(trace: Json) -> tuple[Share, ...]:
+def shares_of(trace: Json) -> tuple[LayerShare, ...]:
     """The layers that a turn's trace records, in their order; none where none is recorded."""
     layers = trace.get("layers") if isinstance(trace, dict) else None
     found = [one for one in layers if isinstance(one, dict)] if isinstance(layers, list) else []
     return tuple(
-        Share(str(one.get("name", "")), _number(one, "tokens"), _number(one, "chars"), str(one.get("cut") or ""))
+        LayerShare(str(one.get("name", "")), _number(one, "tokens"), _number(one, "chars"), str(one.get("cut") or ""))
         for one in found
     )
 
@@ -139,7 +139,7 @@ def _number(layer: Mapping[str, Json], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def in_one_line(shares: tuple[Share, ...], window: int = 0) -> str:
+def in_one_line(shares: tuple[LayerShare, ...], window: int = 0) -> str:
     """The layers with their tokens, and what all of them are of a model's window of so many tokens, 0 for not known."""
     total = sum(one.tokens for one in shares)
     told = " | ".join(f"{one.name} {one.tokens:,}" + (f" ({one.cut})" if one.cut else "") for one in shares)
@@ -161,7 +161,7 @@ _DIGEST_BYTES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PrefixMark:
     """The end of a part: the layer's name, the bytes up to there, and a digest of them."""
 
     layer: str
@@ -192,9 +192,9 @@ class Repeated:
         return min(self.bytes, self.stable) / self.stable if self.stable else 1.0
 
 
-def marks_of(prompt: Prompt, tools: str = "") -> tuple[Mark, ...]:
+def marks_of(prompt: Prompt, tools: str = "") -> tuple[PrefixMark, ...]:
     """The marks of a prompt, in the order in which it is sent; `tools` are those on offer, as they are sent."""
-    made: list[Mark] = []
+    made: list[PrefixMark] = []
     running = blake2b(digest_size=_DIGEST_BYTES)
     end = records = 0
     newest = len(prompt.history) - _NEWEST
@@ -204,7 +204,7 @@ def marks_of(prompt: Prompt, tools: str = "") -> tuple[Mark, ...]:
         end += len(raw)
         records += name == "recent"
         if name != "recent" or records > newest or not records % _EVERY:
-            made.append(Mark(name, end, running.copy().hexdigest()))
+            made.append(PrefixMark(name, end, running.copy().hexdigest()))
     return tuple(made)
 
 
@@ -226,7 +226,7 @@ def _written(record: Record) -> str:
     return f"{record.role}\0{record.text}\0{record.call_id}{calls}"
 
 
-def repeated(before: Sequence[Mark], after: Sequence[Mark]) -> Repeated:
+def repeated(before: Sequence[PrefixMark], after: Sequence[PrefixMark]) -> Repeated:
     """What the later prompt repeats of the earlier one."""
     there = {(mark.end, mark.digest) for mark in after}
     same = max((n for n, mark in enumerate(before, 1) if (mark.end, mark.digest) in there), default=0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.graph import Step
+from keepsaid.domain.graph import WalkStep
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 
@@ -42,7 +42,7 @@ class Feedback:
     at: int
 
 
-class How(StrEnum):
+class MemoryUse(StrEnum):
     """How a memory came up in a turn."""
 
     INJECTED = "injected"
@@ -58,7 +58,7 @@ class Use:
     turn_id: int
     lane: Lane
     at: int
-    how: How
+    how: MemoryUse
     found: Json = None
 
 
@@ -97,7 +97,7 @@ class Place(NamedTuple):
     leg: str
     rank: int
     score: float
-    path: tuple[Step, ...] = ()
+    path: tuple[WalkStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

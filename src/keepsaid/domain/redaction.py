@@ -11,7 +11,7 @@ MASK = re.compile(r"\[redacted: [a-z ]{1,40}\]")
 """What stands in a text where a secret was."""
 
 
-class Mark(NamedTuple):
+class SecretMark(NamedTuple):
     """A secret in a text: its characters from `start` up to `end`, and what kind of secret they are."""
 
     start: int
@@ -23,17 +23,17 @@ class Masked(NamedTuple):
     """A text with its secrets masked, and where they stood in it."""
 
     text: str
-    marks: tuple[Mark, ...]
+    marks: tuple[SecretMark, ...]
 
 
 class Redaction(NamedTuple):
     """The marks of one message's text, which stays as it was received."""
 
     message_id: int
-    marks: tuple[Mark, ...]
+    marks: tuple[SecretMark, ...]
 
 
-def counted_kinds(marks: Iterable[Mark]) -> dict[str, int]:
+def counted_kinds(marks: Iterable[SecretMark]) -> dict[str, int]:
     """How many secrets of each kind there are."""
     return dict(Counter(mark.kind for mark in marks))
 
@@ -43,18 +43,18 @@ def mask(kind: str) -> str:
     return f"[redacted: {kind}]"
 
 
-def merged(found: Iterable[Mark]) -> tuple[Mark, ...]:
+def merged(found: Iterable[SecretMark]) -> tuple[SecretMark, ...]:
     """The marks in the order of the text, those that overlap made one; the kind is that of the first found."""
     ranked = sorted(enumerate(found), key=lambda one: (one[1].start, one[0]))
     return tuple(_joined(ranked))
 
 
-def _joined(ranked: list[tuple[int, Mark]]) -> Iterator[Mark]:
-    best, held = 0, Mark(0, 0, "")
+def _joined(ranked: list[tuple[int, SecretMark]]) -> Iterator[SecretMark]:
+    best, held = 0, SecretMark(0, 0, "")
     for rank, mark in ranked:
         if held.end > held.start and mark.start < held.end:
             kind = mark.kind if rank < best else held.kind
-            best, held = min(rank, best), Mark(held.start, max(held.end, mark.end), kind)
+            best, held = min(rank, best), SecretMark(held.start, max(held.end, mark.end), kind)
             continue
         if held.end > held.start:
             yield held
@@ -63,7 +63,7 @@ def _joined(ranked: list[tuple[int, Mark]]) -> Iterator[Mark]:
         yield held
 
 
-def masked(text: str, marks: Iterable[Mark]) -> str:
+def masked(text: str, marks: Iterable[SecretMark]) -> str:
     """The text with every mark's characters replaced; marks are in order and do not overlap."""
     parts, done = [], 0
     for start, end, kind in marks:

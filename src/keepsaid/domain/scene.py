@@ -15,7 +15,7 @@ from keepsaid.domain.turn import Claimed
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SlotSettlement:
     """What a message did to a question that waited: it answered it, or ended it."""
 
     slot: Slot
@@ -42,7 +42,7 @@ class Attention:
 
     focus: Focus = Focus()
     quotes: tuple[Quote, ...] = ()
-    settled: tuple[Settled, ...] = ()
+    settled: tuple[SlotSettlement, ...] = ()
     recorded: str | None = None
 
 
@@ -65,7 +65,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StaticContext:
     """What changes seldom: files, settings and what is known of people; it stands above the lane's records.
 
     `session_summary` tells of the other lanes of the conversation. It and the `bulletin` state their trust (`Trusted`);
@@ -90,7 +90,7 @@ class Passing:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PromptInputs:
     """A turn's messages, its lane's summary and records, what came to mind, and what surrounds them.
 
     `left_out` names the parts that were not ready in time, each with its time limit.
@@ -99,7 +99,7 @@ class Scene:
     claimed: Claimed
     tail: LaneTail = LaneTail()
     injection: Injection = Injection()
-    standing: Standing = Standing()
+    standing: StaticContext = StaticContext()
     passing: Passing = Passing()
     attention: Attention = Attention()
     left_out: tuple[str, ...] = ()

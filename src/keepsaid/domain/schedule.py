@@ -90,7 +90,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ScheduleRun:
     """One time of a schedule, and what became of it: `state` of what is done, `output` of what is heard of it.
 
     `output` is `none` where nothing is to be heard; `asked` while the agent's answer is awaited, then `waiting` until
@@ -173,7 +173,7 @@ def charged(state: str, failures: int, *, failed: bool) -> Charged:
     return Charged(state, failures + 1)
 
 
-class Heard(NamedTuple):
+class RunOutput(NamedTuple):
     """What became of a run's output so far: the batch that its question is in, and the reply, where there are."""
 
     schedule_id: int
@@ -189,7 +189,7 @@ class Heard(NamedTuple):
 _ENDS = {"sent": "deliver", "dead": "lose", "not_deliverable": "lose"}
 
 
-def verdict_on(heard: Heard) -> tuple[str, str]:
+def verdict_on(heard: RunOutput) -> tuple[str, str]:
     """The verb of what became of an output, and why; "" while nothing did."""
     if heard.output == "asked" and heard.batch in ("dead", "dropped"):
         return "lose", heard.reason or f"what was asked is {heard.batch}"

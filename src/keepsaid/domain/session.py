@@ -16,7 +16,7 @@ UNPROCESSED_MAX = 5
 """More new user and assistant records than this mark the session for collection (seed 004)."""
 
 
-class Ending(StrEnum):
+class SessionEnd(StrEnum):
     """Why a session ended."""
 
     INACTIVITY = "inactivity"
@@ -28,7 +28,12 @@ class Ending(StrEnum):
 FIRST = "first message"
 """Why the first session of a lane started; later ones start because the one before ended."""
 
-MARKS = {Ending.INACTIVITY: "switch", Ending.IDLE: "end", Ending.COMPACTION: "compaction", Ending.RESET: "reset"}
+MARKS = {
+    SessionEnd.INACTIVITY: "switch",
+    SessionEnd.IDLE: "end",
+    SessionEnd.COMPACTION: "compaction",
+    SessionEnd.RESET: "reset",
+}
 """What a mark says that the end of a session set."""
 
 
@@ -87,7 +92,7 @@ class Rest(Commit[Rested]):
     limit: int = 100
 
 
-class Quiet(NamedTuple):
+class QuietSince(NamedTuple):
     """Since when the longest quiet lane is, by the state of its session; None where there is none."""
 
     active: int | None

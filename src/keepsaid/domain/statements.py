@@ -123,7 +123,7 @@ _ENDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LooseStatement:
     """A statement before it has a place: `about` says that its subject is the speaker."""
 
     kind: Kind
@@ -143,7 +143,7 @@ class Told:
         )
 
 
-def told_in(text: str) -> tuple[Told, ...]:
+def told_in(text: str) -> tuple[LooseStatement, ...]:
     """What a message says outright, in order, each thing once."""
     return tuple(dict.fromkeys(one for sentence in _sentences(text) for one in _told(sentence)))
 
@@ -160,21 +160,21 @@ def _sentences(text: str) -> Iterator[str]:
     return (piece for piece in pieces if piece and not piece.endswith("?"))
 
 
-def _told(sentence: str) -> Iterator[Told]:
+def _told(sentence: str) -> Iterator[LooseStatement]:
     for pattern in (_REMEMBER_TO, _TODO):
         if found := pattern.fullmatch(sentence):
-            yield Told(Kind.TODO, _bare(found["what"]), attribute="")
+            yield LooseStatement(Kind.TODO, _bare(found["what"]), attribute="")
             return
     if found := _ENGLISH_REMEMBER.fullmatch(sentence):
         what = _bare(found["what"])
         fact = _fact(what)
-        yield fact or Told(Kind.FACT, what, about=True)
+        yield fact or LooseStatement(Kind.FACT, what, about=True)
         return
     if fact := _fact(sentence):
         yield fact
 
 
-def _fact(sentence: str) -> Told | None:
+def _fact(sentence: str) -> LooseStatement | None:
     """A fact about the speaker; None where the sentence states none."""
     for pattern, attribute in _SLOTS:
         if found := pattern.fullmatch(sentence):
@@ -189,13 +189,13 @@ def _fact(sentence: str) -> Told | None:
     return _slot(sentence, found["attribute"].lower(), found["value"])
 
 
-def _slot(sentence: str, attribute: str, value: str) -> Told | None:
+def _slot(sentence: str, attribute: str, value: str) -> LooseStatement | None:
     if _NO_VALUE.match(value):
         return None
     kept = _bare(_ENDS.split(value, maxsplit=1)[0])
     if not kept or len(kept) > _VALUE_CHARS_MAX:
         return None
-    return Told(_kind(attribute), _bare(sentence), about=True, attribute=attribute, value=kept)
+    return LooseStatement(_kind(attribute), _bare(sentence), about=True, attribute=attribute, value=kept)
 
 
 def _kind(attribute: str) -> Kind:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
-from keepsaid.text.references import REACH, Said, infer
+from keepsaid.text.references import REACH, SpokenText, infer
 
 AGENT = "\0"
 """The agent among the speakers; no stored sender is called so."""
@@ -43,7 +43,7 @@ class Spoken:
     """
 
     id: int
-    said: Said
+    said: SpokenText
     key: str
     provider_id: str | None = None
     reply_to: str | None = None
@@ -60,7 +60,7 @@ def remembered(message_id: int, inbound: Inbound, at: int, key: str) -> Spoken |
     if key.startswith(_KEPT_APART):
         return None
     origin, marks = inbound.origin, inbound.marks
-    said = Said(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
+    said = SpokenText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
     return Spoken(message_id, said, key, marks.provider_id, marks.reply_to)
 
 
@@ -77,7 +77,7 @@ def answered(key: str, records: Iterable[tuple[int, str, str, int, str | None]])
             asked = turn_id, ref
         elif ref.startswith("reply:") and text:
             target = asked[1] if asked is not None and asked[0] == turn_id else None
-            said = Said(ref, AGENT, text[:TEXT_CHARS_MAX], at, answers=target)
+            said = SpokenText(ref, AGENT, text[:TEXT_CHARS_MAX], at, answers=target)
             found.append(Spoken(turn_id, said, key, provider_id))
     return found
 
@@ -96,7 +96,7 @@ def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: i
         return Placed(edited.key, f"it is an edit of {_named(edited)}")
     if {one.said.speaker for one in before} <= {origin.sender, AGENT}:
         return Placed(before[-1].key if before else lane.key, "one person alone has spoken")
-    new = Said(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
+    new = SpokenText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
     guess = infer([_linked(one, known) for one in before], new)
     if guess is None:
         key = f"{_STRAND}{lane.conversation}:{show('message', message_id)}"
@@ -121,6 +121,6 @@ def kept(lately: Sequence[Spoken], one: Spoken) -> list[Spoken]:
     return sorted((*lately, one), key=attrgetter("id"))[-LATELY_MAX:]
 
 
-def _linked(one: Spoken, known: dict[str, Spoken]) -> Said:
+def _linked(one: Spoken, known: dict[str, Spoken]) -> SpokenText:
     target = known.get(one.reply_to) if one.reply_to is not None else None
     return one.said if target is None else replace(one.said, answers=target.said.ref)

@@ -73,7 +73,7 @@ class PastLife(NamedTuple):
     has_died: bool
 
 
-class Evidence(NamedTuple):
+class TrialEvidence(NamedTuple):
     """What trials showed of a batch: deaths during them, and how long these trials lasted together."""
 
     deaths: int = 0
@@ -96,7 +96,7 @@ def mean_life_ms(lives: Sequence[PastLife]) -> float:
     return float(lived) if lowest is None else lowest
 
 
-def charges(evidence: Evidence, mean_ms: float) -> int:
+def charges(evidence: TrialEvidence, mean_ms: float) -> int:
     """Return how many attempts the deaths during trials are worth; never more than there were deaths.
 
     `mean_ms` is how long the process lives without them.
@@ -140,7 +140,7 @@ class Suspicion:
 
     attempts: int = 0
     crashes: int = 0
-    evidence: Evidence = Evidence()
+    evidence: TrialEvidence = TrialEvidence()
     charges: int = 0
     trial_after_ms: int = 0
 
@@ -151,14 +151,14 @@ class Suspicion:
             after_ms = max(self.trial_after_ms, terms.after_ms) if crashes >= HELD_AFTER else 0
             return replace(self, crashes=crashes, trial_after_ms=after_ms)
         lasted_ms = trial.ended_ms - trial.began_ms
-        evidence = Evidence(self.evidence.deaths + 1, self.evidence.exposed_ms + lasted_ms)
+        evidence = TrialEvidence(self.evidence.deaths + 1, self.evidence.exposed_ms + lasted_ms)
         worth = max(self.charges, charges(evidence, mean_ms))
         after_ms = terms.next_after_ms(lasted_ms, trial.ended_ms)
         return Suspicion(self.attempts + worth - self.charges, crashes, evidence, worth, after_ms)
 
     def in_parts(self) -> Suspicion:
         """Return the suspicion against each part of a batch that is split: what was charged is charged to none."""
-        return replace(self, attempts=self.attempts - self.charges, evidence=Evidence(), charges=0)
+        return replace(self, attempts=self.attempts - self.charges, evidence=TrialEvidence(), charges=0)
 
 
 def halves(count: int) -> int:

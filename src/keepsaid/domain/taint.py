@@ -15,7 +15,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.scene import Quote, Scene
+from keepsaid.domain.scene import PromptInputs, Quote
 from keepsaid.domain.visibility import least_of, trust_in, trust_of, trust_of_words
 from keepsaid.text.normal import cut
 
@@ -24,7 +24,7 @@ _NAME_CHARS = 40
 _RANK = (Trust.EXTERNAL, Trust.KNOWN, Trust.OWNER)
 
 
-class Shown(NamedTuple):
+class ShownSource(NamedTuple):
     """One thing that a prompt shows: its trust, what it is, and the name of who or what it comes from."""
 
     trust: Trust
@@ -39,7 +39,7 @@ class Taint:
     trust: Trust = Trust.OWNER
     why: str = ""
 
-    def showing(self, things: Iterable[Shown]) -> Taint:
+    def showing(self, things: Iterable[ShownSource]) -> Taint:
         """The taint after these things are shown too."""
         found = self
         for one in things:
@@ -70,7 +70,7 @@ def taint_in(trace: Json) -> Taint:
     return Taint(Trust(str(stored["trust"])), str(stored.get("why", "")))
 
 
-def taint_of(scene: Scene) -> Taint:
+def taint_of(scene: PromptInputs) -> Taint:
     """The taint of a turn before its first step: messages, history, summaries, quotes, memory and contributions.
 
     A retry shows again what an earlier attempt was shown, so that its taint is never higher than the stored one.
@@ -88,61 +88,61 @@ def taint_of(scene: Scene) -> Taint:
     )
 
 
-def of_message(message: Message) -> Shown:
+def of_message(message: Message) -> ShownSource:
     """A message, with its sender, as part of a prompt."""
     origin = message.inbound.origin
     trust = trust_of_words(origin.trust, message.text)
-    return Shown(trust, f"{show('message', message.id)} by", origin.name or origin.sender)
+    return ShownSource(trust, f"{show('message', message.id)} by", origin.name or origin.sender)
 
 
-def of_records(records: Iterable[Record]) -> Iterator[Shown]:
+def of_records(records: Iterable[Record]) -> Iterator[ShownSource]:
     """Records as parts of a prompt."""
     for one in records:
         if one.role is Role.TOOL:
-            yield Shown(trust_of(one), "the output of the tool", one.speaker)
+            yield ShownSource(trust_of(one), "the output of the tool", one.speaker)
         elif one.role is Role.USER:
-            yield Shown(trust_of(one), "an earlier message by", one.speaker)
+            yield ShownSource(trust_of(one), "an earlier message by", one.speaker)
         else:
-            yield Shown(trust_of(one), "an earlier answer, given when outside text was shown")
+            yield ShownSource(trust_of(one), "an earlier answer, given when outside text was shown")
 
 
-def _history(tail: LaneTail) -> Iterator[Shown]:
+def _history(tail: LaneTail) -> Iterator[ShownSource]:
     records = tail.recent.records
     old = least_of(records)
     for one in records:
         if one.role is Role.ASSISTANT and one.trust is None:
-            yield Shown(old, "an earlier answer")
+            yield ShownSource(old, "an earlier answer")
         else:
             yield from of_records((one,))
     for block in tail.reminders.blocks:
-        yield Shown(block.trust, "memory shown in an earlier turn")
+        yield ShownSource(block.trust, "memory shown in an earlier turn")
     for post in tail.posts:
-        yield Shown(post.trust, "what a schedule posted")
+        yield ShownSource(post.trust, "what a schedule posted")
     if tail.summary is not None:
-        yield Shown(tail.summary.trust or Trust.EXTERNAL, "the summary of earlier messages")
+        yield ShownSource(tail.summary.trust or Trust.EXTERNAL, "the summary of earlier messages")
 
 
-def _quoted(quote: Quote) -> Shown:
-    return Shown(trust_of_words(quote.trust, quote.text), "a quoted message by", quote.speaker or "the agent")
+def _quoted(quote: Quote) -> ShownSource:
+    return ShownSource(trust_of_words(quote.trust, quote.text), "a quoted message by", quote.speaker or "the agent")
 
 
-def _recalled(injection: Injection) -> Iterator[Shown]:
+def _recalled(injection: Injection) -> Iterator[ShownSource]:
     for one in injection.candidates:
         if one.chosen:
             new = one.hit.memory.new
-            yield Shown(new.trust, f"{show('memory', one.hit.memory.id)} by", new.speaker or "the agent")
+            yield ShownSource(new.trust, f"{show('memory', one.hit.memory.id)} by", new.speaker or "the agent")
 
 
-def _contributed(scene: Scene) -> Iterator[Shown]:
+def _contributed(scene: PromptInputs) -> Iterator[ShownSource]:
     for one in scene.passing.contributions:
         if one.text:
-            yield Shown(one.trust, "what is added to the prompt by the extension", one.name)
+            yield ShownSource(one.trust, "what is added to the prompt by the extension", one.name)
     for line in scene.passing.side_work:
         yield from _text(line, "side work under way")
 
 
-def _text(text: str, what: str) -> tuple[Shown, ...]:
-    return (Shown(trust_in(text), what),) if text else ()
+def _text(text: str, what: str) -> tuple[ShownSource, ...]:
+    return (ShownSource(trust_in(text), what),) if text else ()
 
 
 def _named(name: str) -> str:

@@ -225,7 +225,7 @@ class TellStatus(Commit[bool]):
     text: str
 
 
-class Ending(StrEnum):
+class TaskEnd(StrEnum):
     """How a run of a task ends: the verb of its move."""
 
     COMPLETE = "complete"
@@ -248,7 +248,7 @@ class EndTask(Commit[str]):
 
     task_id: int
     fence: int
-    how: Ending
+    how: TaskEnd
     at: int
     text: str = ""
     ready_at: int = 0
@@ -261,11 +261,11 @@ class EndTask(Commit[str]):
 
 def settled(task: Task, commit: EndTask) -> Task:
     """A running task after the end of a run. Raises IllegalMove."""
-    how, attempts = commit.how, task.attempts + (commit.how in (Ending.FAIL, Ending.RETRY))
-    if how is Ending.RETRY and attempts >= task.terms.attempts_max:
-        how = Ending.FAIL
+    how, attempts = commit.how, task.attempts + (commit.how in (TaskEnd.FAIL, TaskEnd.RETRY))
+    if how is TaskEnd.RETRY and attempts >= task.terms.attempts_max:
+        how = TaskEnd.FAIL
     state = move("task", task.state, how)
-    done = how is Ending.COMPLETE
+    done = how is TaskEnd.COMPLETE
     deferred_from = task.deferred_from
     if commit.deferred and deferred_from is None:
         deferred_from = commit.ready_at
@@ -273,13 +273,13 @@ def settled(task: Task, commit: EndTask) -> Task:
         task,
         state=state,
         attempts=attempts,
-        crashes=task.crashes if how is Ending.RELEASE and not commit.deferred else 0,
+        crashes=task.crashes if how is TaskEnd.RELEASE and not commit.deferred else 0,
         deferrals=task.deferrals + commit.deferred,
         deferred_from=deferred_from,
         ready_at=commit.ready_at or task.ready_at,
         result=commit.text if done else "",
         reason="" if done else commit.text,
-        usage=task.usage if how is Ending.RELEASE else commit.usage,
+        usage=task.usage if how is TaskEnd.RELEASE else commit.usage,
         ended_at=commit.at if state in ENDED else None,
     )
 

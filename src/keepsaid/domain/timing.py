@@ -307,7 +307,7 @@ def known_zone(name: str) -> ZoneInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietHours:
     """Hours of the day in which nothing is said that can wait: minutes after midnight, over midnight or not."""
 
     begins: int
@@ -329,12 +329,12 @@ class Quiet:
         return max(now + 1, int(end.timestamp() * 1_000))
 
 
-def quiet_of(text: str, zone: str) -> Quiet | None:
+def quiet_of(text: str, zone: str) -> QuietHours | None:
     """Read hours such as 22:00-07:00; None for "". Raises ValueError."""
     if not text.strip():
         return None
     begins, _, ends = text.partition("-")
-    return Quiet(_minute(begins, text), _minute(ends, text), known_zone(zone).key)
+    return QuietHours(_minute(begins, text), _minute(ends, text), known_zone(zone).key)
 
 
 def _minute(text: str, whole: str) -> int:

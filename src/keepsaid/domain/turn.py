@@ -8,7 +8,7 @@ from enum import StrEnum
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.command import Obeyed
 from keepsaid.domain.effects import Effect
-from keepsaid.domain.focus import Surroundings
+from keepsaid.domain.focus import TurnSurroundings
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Record, ToolCall
 
@@ -101,7 +101,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ResumableTurn:
     """What is recorded of a turn that somebody may go on with, under its fence."""
 
     turn_id: int
@@ -128,12 +128,12 @@ class Claimed:
     trace: Json = None
     steered: tuple[Steered, ...] = ()
     late_before: int | None = None
-    around: Surroundings = Surroundings()
+    around: TurnSurroundings = TurnSurroundings()
 
     @property
-    def held(self) -> Held:
+    def held(self) -> ResumableTurn:
         """What is recorded of its turn."""
-        return Held(self.turn_id, self.batch.fence, self.steps, self.trace)
+        return ResumableTurn(self.turn_id, self.batch.fence, self.steps, self.trace)
 
     @property
     def chars(self) -> int:

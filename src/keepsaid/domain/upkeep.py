@@ -33,7 +33,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class FadeTrace:
     """What fades: a memory's importance, since when it was not used, and up to when that is counted already.
 
     Times are milliseconds UTC. `uses` are turns that were shown it, and pieces of evidence beyond the first.
@@ -67,7 +67,7 @@ PIECE = 32
 """Things that are looked at together; one memory that is archived is as much work."""
 
 
-class Task(StrEnum):
+class UpkeepTask(StrEnum):
     """What is done, in this order."""
 
     FADE = "fade"
@@ -86,14 +86,14 @@ class Task(StrEnum):
 
 
 LOOSE = (
-    Task.EDGES,
-    Task.MENTIONS,
-    Task.SOURCES,
-    Task.STATEMENTS,
-    Task.CHAINS,
-    Task.PIECES,
-    Task.VECTORS,
-    Task.ENTITIES,
+    UpkeepTask.EDGES,
+    UpkeepTask.MENTIONS,
+    UpkeepTask.SOURCES,
+    UpkeepTask.STATEMENTS,
+    UpkeepTask.CHAINS,
+    UpkeepTask.PIECES,
+    UpkeepTask.VECTORS,
+    UpkeepTask.ENTITIES,
 )
 """Tasks that take away what leads to nothing, in an order in which one leaves nothing for those before it."""
 
@@ -122,7 +122,7 @@ class Maintain(Commit[Stepped]):
     `space` is the one whose vectors serve; those of others go, once it reached as far as any of them.
     """
 
-    task: Task
+    task: UpkeepTask
     at: int
     limit: int
     curve: Curve = Curve()
@@ -134,7 +134,7 @@ class Maintain(Commit[Stepped]):
 class TaskRun:
     """The last run of a task, or the one that is not over: `ended_at` is None. Times are milliseconds UTC."""
 
-    task: Task
+    task: UpkeepTask
     begun_at: int
     ended_at: int | None
     changed: int
@@ -145,7 +145,7 @@ class TaskRun:
 class Outstanding:
     """What a run would find to do, by task; of memories to fade, how many would be archived."""
 
-    found: Mapping[Task, int] = field(default_factory=dict)
+    found: Mapping[UpkeepTask, int] = field(default_factory=dict)
     archived: int = 0
 
 

@@ -36,7 +36,7 @@ class Parent(NamedTuple):
     trust: Trust
 
 
-class Share(NamedTuple):
+class ShareCandidate(NamedTuple):
     """One memory that may be made: for whom, how far trusted, and the places of the parents it may be made from."""
 
     scope: str
@@ -102,13 +102,13 @@ def joined_scope(scopes: Iterable[str], chats: Mapping[str, str] = _NO_CHATS) ->
     return tuple(one for one in distinct if one not in wider)
 
 
-def shares(parents: Sequence[Parent], chats: Mapping[str, str] = _NO_CHATS) -> tuple[Share, ...]:
+def shares(parents: Sequence[Parent], chats: Mapping[str, str] = _NO_CHATS) -> tuple[ShareCandidate, ...]:
     """The memories that may be made of these parents, one for each narrowest scope.
 
     Each may say only what its own parents say: a parent is in a share when all who hear the share hear the parent.
     """
     return tuple(
-        Share(scope, least(parents[n].trust for n in places), places)
+        ShareCandidate(scope, least(parents[n].trust for n in places), places)
         for scope in joined_scope((one.scope for one in parents), chats)
         for places in [tuple(n for n, one in enumerate(parents) if within(scope, one.scope, chats))]
     )
@@ -124,7 +124,7 @@ def _conversation_of(scope: str) -> str:
     return conversation_scope(Lane(channel, account, conversation, key))
 
 
-class Reach(StrEnum):
+class ShareReach(StrEnum):
     """How far a memory is to be heard: in its whole conversation, in all direct chats of its person, or everywhere."""
 
     CONVERSATION = "conversation"
@@ -132,7 +132,7 @@ class Reach(StrEnum):
     GLOBAL = "global"
 
 
-class Refusal(StrEnum):
+class ShareRefusal(StrEnum):
     """Why a memory is not heard more widely."""
 
     GONE = "there is no such memory"
@@ -144,7 +144,7 @@ class Refusal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Widened:
+class MemoryShared:
     """From which scope to which a memory was let, by whom and why; both are the same where it was so already."""
 
     before: str
@@ -155,30 +155,30 @@ class Widened:
 
 
 @dataclass(frozen=True, slots=True)
-class WidenMemory(Commit[Widened | Refusal]):
+class ShareMemory(Commit[MemoryShared | ShareRefusal]):
     """Let a memory be heard as far as `to`, where `by` may: who said it, or whom that is joined with, or the owner."""
 
     memory_id: int
-    to: Reach
+    to: ShareReach
     by: str
     reason: str
     at: int
 
 
-def wider(new: NewMemory, to: Reach) -> str | Refusal:
+def wider(new: NewMemory, to: ShareReach) -> str | ShareRefusal:
     """The scope a memory would have, or why it may not have it: all who hear it must hear it still."""
     if new.trust is Trust.EXTERNAL:
-        return Refusal.OUTSIDE
+        return ShareRefusal.OUTSIDE
     scope = _scope(new, to)
-    if isinstance(scope, Refusal):
+    if isinstance(scope, ShareRefusal):
         return scope
     chats = {conversation_scope(new.lane): person_scope(new.chat_of)} if new.lane and new.chat_of else {}
-    return scope if within(new.scope, scope, chats) else Refusal.NOT_WIDER
+    return scope if within(new.scope, scope, chats) else ShareRefusal.NOT_WIDER
 
 
-def _scope(new: NewMemory, to: Reach) -> str | Refusal:
-    if to is Reach.GLOBAL:
+def _scope(new: NewMemory, to: ShareReach) -> str | ShareRefusal:
+    if to is ShareReach.GLOBAL:
         return GLOBAL
-    if to is Reach.PERSON:
-        return person_scope(new.chat_of) if new.chat_of else Refusal.BEFORE_OTHERS
-    return conversation_scope(new.lane) if new.lane else Refusal.NOWHERE
+    if to is ShareReach.PERSON:
+        return person_scope(new.chat_of) if new.chat_of else ShareRefusal.BEFORE_OTHERS
+    return conversation_scope(new.lane) if new.lane else ShareRefusal.NOWHERE

@@ -84,7 +84,7 @@ class SessionStore(Operations, SessionView, Protocol):
     """Whose sessions they are."""
 
 
-class Sleepers:
+class SessionExpirer:
     """Lets sessions sleep and end when their time comes; until then it only reads when that is.
 
     Lanes are quiet by the steady clock, so that a wall clock that was set neither ends nor keeps a session.
@@ -127,7 +127,7 @@ class PruneStore(Operations, RetentionView, Protocol):
 
 
 @dataclass(slots=True)
-class Run:
+class PruneProgress:
     """One run: what it removed so far, and what is still to be looked at. `refusal` says why it removes nothing."""
 
     messages: int = 0
@@ -164,7 +164,7 @@ class Pruner:
         self._terms = terms
         self._halt = halt or Halt()
         self._next_ms = clock.steady_ms() + HOUR_MS
-        self._run: Run | None = None
+        self._run: PruneProgress | None = None
 
     async def work(self) -> int | None:
         """Prune a piece, when a run is due; returns when to come again."""
@@ -186,7 +186,7 @@ class Pruner:
             _log.info("pruned %d messages, %d batches, %d keys", run.messages, run.batches, run.keys)
         return None
 
-    async def begin(self) -> Run:
+    async def begin(self) -> PruneProgress:
         """Record a run, if the clock can be believed to have gone on; it is over at once where it cannot."""
         now = self._clock.now_ms()
         if abs(now - self._clock.steady_ms()) >= SET_MS:
@@ -204,11 +204,11 @@ class Pruner:
         passes.append((Stale.EVENTS, now - terms.messages_ms))
         if terms.keys_ms is not None:
             passes.append((Stale.KEYS, history.known_by(now - terms.keys_ms)))
-        run = Run(passes=iter(passes))
+        run = PruneProgress(passes=iter(passes))
         run.turn_to_next()
         return run
 
-    async def piece(self, run: Run) -> None:
+    async def piece(self, run: PruneProgress) -> None:
         """Remove one piece of a run that is not over."""
         if run.doing is None:
             return
@@ -225,7 +225,7 @@ class Pruner:
         else:
             run.after = pruned.after
 
-    async def run(self, limit_ms: float) -> Run:
+    async def run(self, limit_ms: float) -> PruneProgress:
         """A run at a person's word, beside the daily ones; `limit_ms` or a stop may break it off before it is over."""
         run = await self.begin()
         until = self._clock.monotonic_ms() + limit_ms
@@ -235,6 +235,6 @@ class Pruner:
         return run
 
 
-def _refused(why: str) -> Run:
+def _refused(why: str) -> PruneProgress:
     _log.warning("nothing is pruned: %s", why)
-    return Run(refusal=why)
+    return PruneProgress(refusal=why)

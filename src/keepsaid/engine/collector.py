@@ -19,7 +19,7 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ExtractionPace:
     """How many passages a tick reads, and how many calls and tokens of a model a day may cost."""
 
     passages: int = 10
@@ -33,10 +33,10 @@ class Collector:
     The budget is one of each day (UTC), however often it is started: a model that costs more is asked the day after.
     """
 
-    def __init__(self, collection: Collection, pace: Pace | None = None) -> None:
+    def __init__(self, collection: Collection, pace: ExtractionPace | None = None) -> None:
         self.hint = asyncio.Event()
         self._collection = collection
-        self._pace = pace or Pace()
+        self._pace = pace or ExtractionPace()
         self._warned = False
 
     async def work(self) -> int | None:

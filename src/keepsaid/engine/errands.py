@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from keepsaid.domain.schedule import Run, Schedule
+from keepsaid.domain.schedule import Schedule, ScheduleRun
 from keepsaid.errors import KeepsaidError
 from keepsaid.text.normal import cut, normalise
 
@@ -27,7 +27,7 @@ class Errand:
     `limit_s` seconds; None for one that ends by itself when it is told to stop.
     """
 
-    do: Callable[[Schedule, Run], Awaitable[bool]]
+    do: Callable[[Schedule, ScheduleRun], Awaitable[bool]]
     again: bool = False
     limit_s: float | None = 600.0
 
@@ -50,14 +50,14 @@ class Errands:
         """The names of those that are begun again."""
         return tuple(sorted(name for name, errand in self.known.items() if errand.again))
 
-    def begin(self, run: Run, schedule: Schedule, end: End) -> None:
+    def begin(self, run: ScheduleRun, schedule: Schedule, end: End) -> None:
         """Do one, and write down how it ended."""
         errand = self.known[schedule.new.text]
         task = asyncio.create_task(self._do(errand, run, schedule, end), name=f"errand-{schedule.new.text}")
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
 
-    async def _do(self, errand: Errand, run: Run, schedule: Schedule, end: End) -> None:
+    async def _do(self, errand: Errand, run: ScheduleRun, schedule: Schedule, end: End) -> None:
         verb, why = "fail", ""
         try:
             async with asyncio.timeout(errand.limit_s):

@@ -10,14 +10,14 @@ from keepsaid.domain.forgetting import (
     Counts,
     DropAside,
     EmptyLog,
+    ForgetTargets,
     Forgetting,
+    ForgetWish,
     MoveForgetting,
     PutBack,
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
-    Wanted,
-    Wish,
 )
 from keepsaid.domain.ids import show
 from keepsaid.memory.forgetting import Reaching, fresh, repeats
@@ -31,7 +31,7 @@ _ROUNDS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class ForgetterStores:
     """Where it is forgotten."""
 
     operations: Operations
@@ -45,7 +45,7 @@ class Stores:
 class Forgetter:
     """Forgets, step by step; every step may be repeated, and what waits for a running turn is tried again."""
 
-    def __init__(self, stores: Stores, clock: Clock, ids: Ids, halt: Halt | None = None) -> None:
+    def __init__(self, stores: ForgetterStores, clock: Clock, ids: Ids, halt: Halt | None = None) -> None:
         self._operations = stores.operations
         self._view = stores.view
         self._memory = stores.memory
@@ -58,11 +58,11 @@ class Forgetter:
         self._reaching = Reaching(stores.reach, stores.memory)
         self._reach = stores.reach
 
-    async def wanted(self, wish: Wish) -> Wanted:
+    async def wanted(self, wish: ForgetWish) -> ForgetTargets:
         """What would go; nothing is changed."""
         return await self._reaching.wanted(wish)
 
-    async def forget(self, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:
+    async def forget(self, wish: ForgetWish, by: str, undo_ms: int = 0) -> Forgetting | None:
         """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
 
         With `undo_ms` what goes is kept aside for so long, and can be undone.
@@ -148,7 +148,7 @@ class Forgetter:
             return
         both, now = tuple(sorted(ours | theirs)), self._clock.now_ms()
         await self._memory.bury(both, now)
-        wish = Wish(await self._memory.revived(both), await self._view.revived(both), again=True)
+        wish = ForgetWish(await self._memory.revived(both), await self._view.revived(both), again=True)
         wanted = await self._reaching.wanted(wish)
         _log.warning("a store was put in place that holds less of what was forgotten: it is forgotten again")
         lost = tuple(sorted(theirs - ours))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message
-from keepsaid.ports.channel import Progress
+from keepsaid.ports.channel import TurnProgress
 
 _PIECES_MAX = 10_000
 _AHEAD = "an earlier message here has to be answered first: "
@@ -19,9 +19,9 @@ class ProgressHub:
     """Listeners by message id, each with the lane of its message where it is known."""
 
     def __init__(self) -> None:
-        self._listeners: dict[int, dict[asyncio.Queue[Progress], Lane | None]] = {}
+        self._listeners: dict[int, dict[asyncio.Queue[TurnProgress], Lane | None]] = {}
 
-    def tell(self, messages: Sequence[Message], progress: Progress) -> None:
+    def tell(self, messages: Sequence[Message], progress: TurnProgress) -> None:
         """Tell everybody who waits for one of the messages; one who does not keep up misses pieces.
 
         That a message waits is told to those who wait behind it in its lane, too.
@@ -40,9 +40,9 @@ class ProgressHub:
                         _put(queue, behind)
 
     @contextmanager
-    def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[Progress]]:
+    def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[TurnProgress]]:
         """A queue of what happens to a message, and ahead of it in its lane, while the block runs."""
-        queue: asyncio.Queue[Progress] = asyncio.Queue(_PIECES_MAX)
+        queue: asyncio.Queue[TurnProgress] = asyncio.Queue(_PIECES_MAX)
         self._listeners.setdefault(message_id, {})[queue] = lane
         try:
             yield queue
@@ -52,6 +52,6 @@ class ProgressHub:
                 del self._listeners[message_id]
 
 
-def _put(queue: asyncio.Queue[Progress], progress: Progress) -> None:
+def _put(queue: asyncio.Queue[TurnProgress], progress: TurnProgress) -> None:
     if not queue.full():
         queue.put_nowait(progress)

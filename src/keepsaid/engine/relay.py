@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
-from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.relay import TellBack, Untold, mark_of, trust_of
 from keepsaid.domain.task import Task
 from keepsaid.domain.work import TaskKind
@@ -103,4 +103,4 @@ def told(task: Task, untold: Untold, trust: Trust, fence: Fence) -> Inbound:
     origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, trust)
     payload = json.dumps({"task": name, "state": task.state}).encode()
     content = Content(payload, text, RESULT)
-    return Inbound(origin, content, Marks(mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)
+    return Inbound(origin, content, ProviderMarks(mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)

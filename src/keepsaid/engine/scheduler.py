@@ -13,11 +13,11 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.relay import Untold, trust_of
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import SILENT_MS
-from keepsaid.domain.schedule import FAILURES_MAX, Fire, Run, Schedule, Target, What, astray, fired, verdict_on
+from keepsaid.domain.schedule import FAILURES_MAX, Fire, Schedule, ScheduleRun, Target, What, astray, fired, verdict_on
 from keepsaid.domain.scheduling import (
     BeginRun,
     EndRun,
@@ -27,8 +27,8 @@ from keepsaid.domain.scheduling import (
     RunKey,
     SettleRun,
 )
-from keepsaid.domain.task import Ending, NewTask, Task, TaskStory
-from keepsaid.domain.timing import Quiet
+from keepsaid.domain.task import NewTask, Task, TaskEnd, TaskStory
+from keepsaid.domain.timing import QuietHours
 from keepsaid.domain.work import Notify, WorkTerms
 from keepsaid.engine.errands import Errands
 from keepsaid.engine.relay import told
@@ -100,7 +100,7 @@ class ScheduleStore(Operations, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class SchedulerDeps:
     """What a schedule can reach: the door, the channels that are open, who delivers and who works; and the owner.
 
     The owner is told where he last wrote in a direct chat, and in the lane `owner` where he never did.
@@ -121,9 +121,9 @@ class Scheduler:
         store: ScheduleStore,
         clock: Clock,
         ids: Ids,
-        reach: Reach,
+        reach: SchedulerDeps,
         errands: Errands,
-        quiet: Quiet | None = None,
+        quiet: QuietHours | None = None,
     ) -> None:
         self.hint = asyncio.Event()
         self.errands = errands
@@ -184,7 +184,7 @@ class Scheduler:
         await asyncio.gather(*(self._begin(run, schedule) for run, schedule in ready))
         return len(ready)
 
-    async def _begin(self, run: Run, schedule: Schedule) -> None:
+    async def _begin(self, run: ScheduleRun, schedule: Schedule) -> None:
         new, target = schedule.new, run.target
         if new.what is What.RUN:
             await self._run(run, schedule)
@@ -205,7 +205,7 @@ class Scheduler:
     def _is_open(self, target: Target) -> bool:
         return target.lane.channel in self._reach.channels
 
-    async def _ask(self, run: Run, schedule: Schedule, asked: Inbound) -> None:
+    async def _ask(self, run: ScheduleRun, schedule: Schedule, asked: Inbound) -> None:
         """Asked again after a crash, it is the same message: so it is in the buffer once."""
         try:
             received = await self._reach.receive(asked)
@@ -215,7 +215,7 @@ class Scheduler:
         key = RunKey(run.schedule_id, run.due_at)
         await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), message_id=received.id))
 
-    async def _set_about(self, run: Run, schedule: Schedule) -> None:
+    async def _set_about(self, run: ScheduleRun, schedule: Schedule) -> None:
         """A worker does it; the run is under way until he has."""
         key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
         await self._store.apply(BeginRun(key, now, task_of(self._ids.next(), schedule)))
@@ -230,7 +230,7 @@ class Scheduler:
                 await self._taken_in(run, schedule, run.task_id)
         return len(ended)
 
-    async def _taken_in(self, run: Run, schedule: Schedule, task_id: int) -> None:
+    async def _taken_in(self, run: ScheduleRun, schedule: Schedule, task_id: int) -> None:
         story, target = await self._store.tasks.task(task_id), run.target
         verb, why = verdict_of(story)
         if story is None or verb != "execute":
@@ -245,10 +245,10 @@ class Scheduler:
             await self._ask(run, schedule, come_back(story, target, self._reach.fence))
 
     def _report(self, task: Task) -> Notice:
-        text = told_owner(task, Ending.COMPLETE, task.result)
+        text = told_owner(task, TaskEnd.COMPLETE, task.result)
         return Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
 
-    async def _run(self, run: Run, schedule: Schedule) -> None:
+    async def _run(self, run: ScheduleRun, schedule: Schedule) -> None:
         if schedule.new.text not in self.errands.known:
             await self._end(run, schedule, "fail", f"nothing here is called {schedule.new.text}")
         elif await self._store.apply(BeginRun(RunKey(run.schedule_id, run.due_at), self._clock.now_ms())):
@@ -259,7 +259,7 @@ class Scheduler:
 
             self.errands.begin(run, schedule, end)
 
-    async def _end(self, run: Run, schedule: Schedule, verb: str, why: str) -> None:
+    async def _end(self, run: ScheduleRun, schedule: Schedule, verb: str, why: str) -> None:
         key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
         notice = self._notice(schedule, why) if verb == "fail" else None
         state = await self._store.apply(EndRun(key, verb, now, why, notice=notice))
@@ -301,12 +301,12 @@ def _closed(target: Target | None) -> str:
     return f"it is to be heard on {where}, which is not open here"
 
 
-def _question(run: Run, schedule: Schedule, target: Target) -> Inbound:
+def _question(run: ScheduleRun, schedule: Schedule, target: Target) -> Inbound:
     """What is asked, bound to the lane that hears the answer."""
     new, lane = schedule.new, target.lane
     origin = Origin(
         lane.channel, lane.account, lane.conversation, SYSTEM, "schedule", direct=target.direct, trust=new.trust
     )
     payload = json.dumps({"schedule": show("schedule", new.id), "due": run.due_at}).encode()
-    marks = Marks(f"schedule:{new.id}:{run.due_at}")
+    marks = ProviderMarks(f"schedule:{new.id}:{run.due_at}")
     return Inbound(origin, Content(payload, new.text), marks, PRIORITY, reply_url=target.url, key=lane.key)

@@ -8,8 +8,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from keepsaid.domain.event import Delivery, Event, Settled, SettleDeliveries, Subscribe, TakeDeliveries, Unsubscribe
-from keepsaid.engine.supervisor import Stage, keep_going
+from keepsaid.domain.event import (
+    Delivery,
+    DeliveryResult,
+    Event,
+    SettleDeliveries,
+    Subscribe,
+    TakeDeliveries,
+    Unsubscribe,
+)
+from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
 from keepsaid.events.dispatcher import Dispatcher
 from keepsaid.events.notifier import Bell
@@ -75,7 +83,7 @@ class Subscriber:
         self._terms = DeliveryTerms()
         self._at_once = 1
         self._fence = 0
-        self._settled: list[Settled] = []
+        self._settled: list[DeliveryResult] = []
         self._halt = Halt()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -128,7 +136,7 @@ class Subscriber:
                     await self._settle()
                     since = clock.monotonic_ms()
         finally:
-            self._settled += [Settled(one.id, tried=False) for one in taken[told:]]
+            self._settled += [DeliveryResult(one.id, tried=False) for one in taken[told:]]
         await self._settle()
         each_ms = (clock.monotonic_ms() - began) / max(1, told)
         self._at_once = min(2 * self._at_once, _TAKEN_MAX) if each_ms <= _QUICK_MS else 1
@@ -141,7 +149,7 @@ class Subscriber:
             await self._operations.apply(settled)
             self._settled.clear()
 
-    async def _told(self, delivery: Delivery) -> Settled:
+    async def _told(self, delivery: Delivery) -> DeliveryResult:
         point("tell.before")
         try:
             async with asyncio.timeout(self._terms.limit_ms / 1_000):
@@ -151,14 +159,14 @@ class Subscriber:
         except Exception as error:  # noqa: BLE001  # guard: engine loop - what one does with an event is its own
             return self._failed(delivery, cut(normalise(f"{type(error).__name__}: {error}"), _ERROR_CHARS_MAX))
         point("tell.after")
-        return Settled(delivery.id)
+        return DeliveryResult(delivery.id)
 
-    def _failed(self, delivery: Delivery, error: str) -> Settled:
+    def _failed(self, delivery: Delivery, error: str) -> DeliveryResult:
         wait_ms = self._terms.again_after(delivery.attempt, delivery.id)
         again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
         told = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
         _log.warning("%s was not told of %s, attempt %d%s", *told)
-        return Settled(delivery.id, error or "it failed", again_at)
+        return DeliveryResult(delivery.id, error or "it failed", again_at)
 
 
 _LOOK_MS = 1_000
@@ -211,7 +219,7 @@ class Subscribers:
 
     async def _tell(self, subscriber: Subscriber) -> None:
         with self.bell.listening() as rung:
-            stage = Stage(f"tell {subscriber.name}", subscriber.work, rung, poll_ms=_LOOK_MS, vital=False)
+            stage = ServiceLoop(f"tell {subscriber.name}", subscriber.work, rung, poll_ms=_LOOK_MS, vital=False)
             await keep_going(stage, self._clock, self._broken)
 
     def _broken(self, error: StoreBroken) -> None:

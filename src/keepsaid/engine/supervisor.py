@@ -14,7 +14,7 @@ from keepsaid.engine.caretakers import Rescuer
 from keepsaid.engine.workers import Workers
 from keepsaid.errors import KeepsaidError, StoreBroken
 from keepsaid.pipeline.flow import Flow
-from keepsaid.pipeline.outbox import Post
+from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Operations, RetentionView
 
@@ -24,7 +24,7 @@ _BROKEN_WAIT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ServiceLoop:
     """A stage as a loop sees it.
 
     `work` does what there is to do and returns when to come again, wall milliseconds: 0 at once, None when
@@ -39,7 +39,7 @@ class Stage:
     vital: bool = True
 
 
-async def keep_going(stage: Stage, clock: Clock, broken: Callable[[StoreBroken], None]) -> None:
+async def keep_going(stage: ServiceLoop, clock: Clock, broken: Callable[[StoreBroken], None]) -> None:
     """Run a stage until cancelled; an error is logged and waited out, a broken disk ends it."""
     while True:
         try:
@@ -67,7 +67,7 @@ def _cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _round(stage: Stage, clock: Clock) -> float:
+async def _round(stage: ServiceLoop, clock: Clock) -> float:
     """One round of work; returns how long to wait for the next, in milliseconds."""
     due = await stage.work()
     return stage.poll_ms if due is None else max(0, min(stage.poll_ms, due - clock.due_ms()))
@@ -85,17 +85,17 @@ class GaugeStore(Operations, RetentionView, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class BacklogLimits:
     """How many messages may wait, and how long the oldest of them, in milliseconds."""
 
     count: int = 10_000
     age_ms: int = 600_000
 
 
-class Gauge:
+class BacklogMonitor:
     """Measures what waits; each limit is warned of in the log and the journal when it is crossed."""
 
-    def __init__(self, store: GaugeStore, clock: Clock, marks: Marks) -> None:
+    def __init__(self, store: GaugeStore, clock: Clock, marks: BacklogLimits) -> None:
         self._store = store
         self._clock = clock
         self._limits = {"count": marks.count, "age": marks.age_ms}
@@ -126,7 +126,7 @@ class Crew:
 
     flow: Flow
     rescuer: Rescuer
-    post: Post
+    post: OutboxSender
     workers: Workers | None = None
 
 
@@ -149,16 +149,16 @@ class Supervisor:
         self._owner = owner
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self, also: Sequence[Stage] = ()) -> Recovered:
+    async def start(self, also: Sequence[ServiceLoop] = ()) -> Recovered:
         """Recover what a former process left, then start the stages and those given."""
         crew, hints = self._crew, self._crew.flow.hints
         recovered = Recovered(await crew.post.recover(), await crew.rescuer.recover())
         if crew.workers is not None:
-            also = (Stage("work", crew.workers.claim, hints.work), *also)
+            also = (ServiceLoop("work", crew.workers.claim, hints.work), *also)
         stages = (
-            Stage("route", crew.flow.route, hints.route),
-            Stage("deliver", lambda: crew.flow.deliver(crew.post), hints.deliver),
-            Stage("rescue", self._rescue, asyncio.Event(), poll_ms=_RESCUE_MS),
+            ServiceLoop("route", crew.flow.route, hints.route),
+            ServiceLoop("deliver", lambda: crew.flow.deliver(crew.post), hints.deliver),
+            ServiceLoop("rescue", self._rescue, asyncio.Event(), poll_ms=_RESCUE_MS),
             *also,
         )
         self._tasks = [

@@ -11,14 +11,14 @@ from functools import partial
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.task import ClaimTasks, Ending, EndTask, ExpireTasks, RenewTask, Task, TaskFilter, TaskStory
-from keepsaid.domain.turn import Held, StepKind, Usage
+from keepsaid.domain.task import ClaimTasks, EndTask, ExpireTasks, RenewTask, Task, TaskEnd, TaskFilter, TaskStory
+from keepsaid.domain.turn import ResumableTurn, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.workers import HOPELESS, Patience
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
 from keepsaid.pipeline.turn.authorization import call_of
-from keepsaid.pipeline.turn.run import REPEATABLE, Begun, Call, NeedsReview, StepLog, call_tool
-from keepsaid.pipeline.turn.worker import Done, references
+from keepsaid.pipeline.turn.run import REPEATABLE, Begun, NeedsReview, OutsideCall, StepLog, call_tool
+from keepsaid.pipeline.turn.worker import WorkerResult, references
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Hints, Ids
 from keepsaid.ports.store_views import Operations, TaskView
@@ -29,7 +29,7 @@ _AGAIN_MS = 100
 """After a renewal that the store refused."""
 
 _TOLD_CHARS_MAX = 2_000
-Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[Done]]
+Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[WorkerResult]]
 """Does a task, given the tasks its text refers to by name."""
 
 FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
@@ -58,7 +58,7 @@ class Craft:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TaskRunnerDeps:
     """What runs of tasks need of the runtime."""
 
     operations: Operations
@@ -72,7 +72,7 @@ class Surroundings:
 class Tasks:
     """Runs tasks of one kind."""
 
-    def __init__(self, craft: Craft, around: Surroundings, limits: TaskLimits, patience: Patience) -> None:
+    def __init__(self, craft: Craft, around: TaskRunnerDeps, limits: TaskLimits, patience: Patience) -> None:
         self.hint = around.hints.of_tasks[craft.kind]
         self._craft = craft
         self._around = around
@@ -140,7 +140,9 @@ class Tasks:
         """Try once; returns the state that led to. What a task raised itself is charged to it, an outage is not."""
         story = await self._around.view.task(task.id)
         steps = StepLog(
-            self._around.operations, self._around.clock, Held(task.id, task.fence, story.steps if story else ())
+            self._around.operations,
+            self._around.clock,
+            ResumableTurn(task.id, task.fence, story.steps if story else ()),
         )
         timeout_s = task.terms.timeout_s or self._limits.timeout_s
         try:
@@ -150,33 +152,35 @@ class Tasks:
             return "lost"
         except asyncio.CancelledError:
             if task.id not in self._cancelled:
-                await asyncio.shield(self._end(task, Ending.RELEASE, "", steps))
+                await asyncio.shield(self._end(task, TaskEnd.RELEASE, "", steps))
             raise
         except (ModelUnavailable, StoreError) as outage:
             if isinstance(outage, StoreBroken):
                 raise
             return await self._wait_out(task, outage, steps)
         except NeedsReview as unknown:
-            return await self._end(task, Ending.PARK, unknown.what, steps)
+            return await self._end(task, TaskEnd.PARK, unknown.what, steps)
         except TimeoutError:
-            return await self._end(task, Ending.FAIL, f"it took longer than {timeout_s:g} s", steps)
+            return await self._end(task, TaskEnd.FAIL, f"it took longer than {timeout_s:g} s", steps)
         except (*HOPELESS, TaskImpossible) as refusal:
-            return await self._end(task, Ending.FAIL, f"{refusal.what}; {refusal.hint}", steps)
+            return await self._end(task, TaskEnd.FAIL, f"{refusal.what}; {refusal.hint}", steps)
         except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing task is charged to itself
             _log.error("task failed", exc_info=error, extra={"task": task.id})
             what = error.what if isinstance(error, KeepsaidError) else type(error).__name__
-            return await self._end(task, Ending.RETRY, what, steps)
+            return await self._end(task, TaskEnd.RETRY, what, steps)
         return await self._completed(task, done, steps)
 
-    async def _completed(self, task: Task, done: Done, steps: StepLog) -> str:
+    async def _completed(self, task: Task, done: WorkerResult, steps: StepLog) -> str:
         """Its result, what it leaves behind and the end of its last call are on disk at once, or nothing is."""
-        end = replace(self._ended(task, Ending.COMPLETE, done.result, steps), ending=steps.ending, effects=done.effects)
+        end = replace(
+            self._ended(task, TaskEnd.COMPLETE, done.result, steps), ending=steps.ending, effects=done.effects
+        )
         state = await self._around.operations.apply(end)
         for hint in self._around.hints.of_tasks.values():
             hint.set()
         return state
 
-    async def _done(self, story: TaskStory | None, steps: StepLog) -> Done:
+    async def _done(self, story: TaskStory | None, steps: StepLog) -> WorkerResult:
         if story is None or not story.task.description:
             raise TaskImpossible(FORGOTTEN_FIRST)
         view, named = self._around.view, dict[str, Task]()
@@ -189,24 +193,24 @@ class Tasks:
         now, patience = self._around.clock.due_ms(), self._patience
         lasted_ms = now - (task.deferred_from or now) + patience.wait_ms_first
         if patience.is_over(task.deferrals, lasted_ms):
-            return await self._end(task, Ending.FAIL, outage.what, steps)
+            return await self._end(task, TaskEnd.FAIL, outage.what, steps)
         wait = patience.wait_ms(task.deferrals)
         if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
             wait = max(wait, min(int(outage.retry_after_s * 1000), patience.outage_ms_max))
         told = {"code": outage.code, "task": task.id}
         _log.warning("task waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
-        await self._end(task, Ending.RELEASE, outage.what, steps, ready_at=now + wait)
+        await self._end(task, TaskEnd.RELEASE, outage.what, steps, ready_at=now + wait)
         return "pending"
 
-    async def _end(self, task: Task, how: Ending, text: str, steps: StepLog, *, ready_at: int = 0) -> str:
+    async def _end(self, task: Task, how: TaskEnd, text: str, steps: StepLog, *, ready_at: int = 0) -> str:
         """End the run; "" when the task has another owner, or was cancelled."""
-        if how is Ending.RETRY:
+        if how is TaskEnd.RETRY:
             ready_at = self._around.clock.due_ms() + self._patience.wait_ms(task.attempts)
-        deferred = how is Ending.RELEASE and ready_at > 0
+        deferred = how is TaskEnd.RELEASE and ready_at > 0
         end = replace(self._ended(task, how, text, steps), ready_at=ready_at, deferred=deferred)
         return await self._around.operations.apply(end)
 
-    def _ended(self, task: Task, how: Ending, text: str, steps: StepLog) -> EndTask:
+    def _ended(self, task: Task, how: TaskEnd, text: str, steps: StepLog) -> EndTask:
         around = self._around
         notice = ReplyDraft(around.ids.next(), told_owner(task, how, text), notice=True)
         return EndTask(task.id, task.fence, how, around.clock.now_ms(), text, usage=steps.usage, notice=notice)
@@ -252,20 +256,20 @@ class Tasks:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def told_owner(task: Task, how: Ending, text: str) -> str:
+def told_owner(task: Task, how: TaskEnd, text: str) -> str:
     """What the owner is told of the end of a task, where its terms say that he is."""
     name = show("task", task.id)
     by = f" ({task.rule})" if task.rule else ""
-    if how is Ending.COMPLETE:
+    if how is TaskEnd.COMPLETE:
         return cut(f"Task {name}{by} is completed: {text}", _TOLD_CHARS_MAX)
-    if how is Ending.PARK:
+    if how is TaskEnd.PARK:
         return cut(f"Task {name}{by} needs your word: {text}. /approve {name} or /reject {name}", _TOLD_CHARS_MAX)
     return cut(f"Task {name}{by} failed: {text}. keepsaid task show {name}", _TOLD_CHARS_MAX)
 
 
 async def make_call(
     tools: Callable[[], Sequence[Tool]], story: TaskStory, _named: Mapping[str, Task], steps: StepLog
-) -> Done:
+) -> WorkerResult:
     """Make the one call of a task, with exactly the arguments that were approved.
 
     It is recorded as a step: a call that must not be repeated and has no result waits for a person again. Raises
@@ -281,8 +285,8 @@ async def make_call(
         return cut(normalise(str(await call_tool(tool, call.arguments))), tool.chars_max), Usage()
 
     what = digest(call.name, call.arguments)
-    output = await steps.once(Call(StepKind.TOOL, call.name, what, tool.kind in REPEATABLE), make)
-    return Done(str(output))
+    output = await steps.once(OutsideCall(StepKind.TOOL, call.name, what, tool.kind in REPEATABLE), make)
+    return WorkerResult(str(output))
 
 
 class Expiry:

@@ -28,7 +28,7 @@ from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.leasing import Leases
 from keepsaid.pipeline.turn.commands import gave_up
 from keepsaid.pipeline.turn.run import NeedsReview
-from keepsaid.ports.channel import Progress, Progresses
+from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import LaneView, Operations
 
@@ -97,7 +97,7 @@ class Attempt:
         try:
             await work()
         except LeaseLost:
-            self._progress.tell(claimed.messages, Progress("waiting", TAKEN))
+            self._progress.tell(claimed.messages, TurnProgress("waiting", TAKEN))
             return "lost"
         except asyncio.CancelledError:
             await asyncio.shield(self.released(claimed.batch))
@@ -127,7 +127,9 @@ class Attempt:
         wait = self._patience.wait_ms(batch.deferrals)
         if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
             wait = max(wait, min(int(outage.retry_after_s * 1000), self._patience.outage_ms_max))
-        self._progress.tell(claimed.messages, Progress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s"))
+        self._progress.tell(
+            claimed.messages, TurnProgress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s")
+        )
         told = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
         _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
         await self.released(batch, now + wait, outage.what)
@@ -136,7 +138,7 @@ class Attempt:
     async def survived(self, claimed: Claimed) -> str:
         """Release a batch after a trial that came to its time limit: the process lives, so it goes on beside others."""
         batch = claimed.batch
-        self._progress.tell(claimed.messages, Progress("waiting", SURVIVED))
+        self._progress.tell(claimed.messages, TurnProgress("waiting", SURVIVED))
         next_at = self._clock.due_ms() + self._patience.wait_ms_first
         await self._operations.apply(Release(batch.id, batch.fence, next_at, reason=SURVIVED, survived=True))
         return "waiting"
@@ -154,7 +156,7 @@ class Attempt:
         more_ids = tuple(self._ids.next() for _ in range(_ADDRESSES_MAX))
         failure = Fail(batch.id, batch.fence, how, reason, now, retry_at, notice, more_ids)
         state = await self._operations.apply(failure)
-        self._progress.tell(claimed.messages, Progress("settled" if state != "queued" else "waiting", reason))
+        self._progress.tell(claimed.messages, TurnProgress("settled" if state != "queued" else "waiting", reason))
         return state
 
 

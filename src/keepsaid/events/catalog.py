@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from keepsaid.domain.compaction import Cut
+from keepsaid.domain.compaction import CutReason
 from keepsaid.domain.event import RECEIVED
 from keepsaid.domain.fact import ROUTED, STARTED, Over
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.session import Ending
+from keepsaid.domain.session import SessionEnd
 from keepsaid.domain.summary import Made
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
@@ -130,14 +130,14 @@ _OVER = {
     "first": number("its first record"),
     "last": number("its last"),
 }
-_ROTATED = tuple(one for one in Ending if one is not Ending.IDLE)
+_ROTATED = tuple(one for one in SessionEnd if one is not SessionEnd.IDLE)
 
 LANES: Mapping[str, Schema] = MappingProxyType(
     {
         "lane.compacted": Schema(
             "Records left a lane's context: a summary stands for them, or they did not fit (`guard`).",
             "",
-            {**_WENT, "how": word("how", *Made, Cut.GUARD)},
+            {**_WENT, "how": word("how", *Made, CutReason.GUARD)},
         ),
         "lane.summary_failed": Schema(
             "A summary could not be made.",
@@ -177,7 +177,7 @@ LANES: Mapping[str, Schema] = MappingProxyType(
         "session.ended": Schema(
             "A session ended, because its lane was quiet for long.",
             "session",
-            {**_OVER, "reason": word("why", Ending.IDLE)},
+            {**_OVER, "reason": word("why", SessionEnd.IDLE)},
         ),
     }
 )

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from keepsaid.domain.message import Trusted
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
-from keepsaid.domain.taint import Shown, Taint
+from keepsaid.domain.taint import ShownSource, Taint
 from keepsaid.domain.visibility import trust_in
 from keepsaid.errors import ExtensionError, ToolError
-from keepsaid.extensions.manifest import Agent
+from keepsaid.extensions.manifest import AgentManifest
 from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.ports.model import Model, ModelRequest, Tool
 from keepsaid.text.normal import cut
@@ -22,7 +22,9 @@ _CHARS_MAX = 20_000
 class DeclaredAgent:
     """The agent that a manifest describes. Its tools are looked up when a task begins."""
 
-    def __init__(self, described: Agent, model: Callable[[str], Model], tools: Callable[[], Sequence[Tool]]) -> None:
+    def __init__(
+        self, described: AgentManifest, model: Callable[[str], Model], tools: Callable[[], Sequence[Tool]]
+    ) -> None:
         self._described = described
         self._model = model
         self._tools = tools
@@ -34,7 +36,7 @@ class DeclaredAgent:
         and the output of its tools have are refused.
         """
         limits, model = self._described.limits, self._model(self._described.model)
-        gate = CallGate(Taint().showing([Shown(trust_in(task), "the task it was given")]))
+        gate = CallGate(Taint().showing([ShownSource(trust_in(task), "the task it was given")]))
         tools = [tool for tool in self._tools() if tool.name in self._described.tools]
         prompt = Prompt(self._described.instructions, (), "", task)
         exchange: list[Record] = []

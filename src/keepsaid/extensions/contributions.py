@@ -13,7 +13,7 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.extensions.discovery import Source
 from keepsaid.extensions.loaded import Fault, Guest, Phase
 from keepsaid.extensions.loading import tried
-from keepsaid.ports.channel import Inbox, Progress, Progresses
+from keepsaid.ports.channel import InboundSink, Progresses, TurnProgress
 from keepsaid.ports.extension import StreamingProvider
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock
@@ -102,7 +102,7 @@ class Streams:
         self._active = active
         self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
 
-    def tell(self, messages: Sequence[Message], progress: Progress) -> None:
+    def tell(self, messages: Sequence[Message], progress: TurnProgress) -> None:
         """Tell everybody; never blocks."""
         self._others.tell(messages, progress)
         if progress.kind == "waiting":
@@ -166,7 +166,7 @@ class Listeners:
         if ended:
             await asyncio.wait(ended, timeout=patience_s)
 
-    async def _listen(self, guest: Guest, inbox: Inbox) -> None:
+    async def _listen(self, guest: Guest, inbox: InboundSink) -> None:
         wait_ms = _AGAIN_MS
         while guest.active and guest.provided.listen is not None:
             began = self._clock.monotonic_ms()

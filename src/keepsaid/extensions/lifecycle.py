@@ -58,7 +58,7 @@ Wanted = dict[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PhaseLimits:
     """Seconds each phase of an extension may take."""
 
     import_s: float = 10.0
@@ -69,7 +69,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class LifecycleDeps:
     """What the lifecycle is given: the context of each extension, the agent a manifest describes, the time.
 
     `context` raises ExtensionError for settings that are wrong; `redacted` takes secrets out of a text; `changed` is
@@ -81,13 +81,13 @@ class Surroundings:
     clock: Clock
     redacted: Callable[[str], str]
     changed: Callable[[Guest], Awaitable[None]]
-    limits: Limits = Limits()
+    limits: PhaseLimits = PhaseLimits()
 
 
 class Lifecycle:
     """The extensions of one runtime."""
 
-    def __init__(self, found: Iterable[Found], surroundings: Surroundings) -> None:
+    def __init__(self, found: Iterable[Found], surroundings: LifecycleDeps) -> None:
         self.guests = {one.id: Guest(one) for one in found}
         self._around = surroundings
         self._waves: tuple[tuple[str, ...], ...] = ()

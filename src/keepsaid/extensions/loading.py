@@ -45,14 +45,14 @@ async def _guarded(phase: Phase, work: Callable[[], Awaitable[Any]]) -> Fault | 
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LoadOrder:
     """Waves of extensions, each depending on earlier ones only; and why the others cannot be let in."""
 
     waves: tuple[tuple[str, ...], ...]
     faults: Mapping[str, str]
 
 
-def ordered(needs: Mapping[str, Sequence[str]], out: Mapping[str, str] | None = None) -> Order:
+def ordered(needs: Mapping[str, Sequence[str]], out: Mapping[str, str] | None = None) -> LoadOrder:
     """The order of extensions by what each depends on. `out` says why some are not there: off, or broken before.
 
     The same extensions give the same order: within a wave by name.
@@ -80,7 +80,7 @@ def ordered(needs: Mapping[str, Sequence[str]], out: Mapping[str, str] | None = 
     for name in left:
         if name not in faults:
             faults[name] = f"it depends on {_broken(needs[name], faults, left)}, which cannot be let in"
-    return Order(tuple(waves), faults)
+    return LoadOrder(tuple(waves), faults)
 
 
 def _broken(wanted: Sequence[str], faults: Mapping[str, str], left: Mapping[str, set[str]]) -> str:

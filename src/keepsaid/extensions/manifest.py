@@ -29,13 +29,13 @@ def _named(value: object) -> object:
     return {str(one).lower(): one for one in value} if isinstance(value, list | tuple) else value
 
 
-class Part(BaseModel):
+class ManifestPart(BaseModel):
     """A part of a manifest; keys nobody knows are refused, since they would do nothing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Setting(Part):
+class Setting(ManifestPart):
     """One setting an extension has, in the words of JSON Schema."""
 
     type: Literal["string", "integer", "number", "boolean", "array", "object"] = "string"
@@ -47,7 +47,7 @@ class Setting(Part):
     maximum: float | None = None
 
 
-class Subscription(Part):
+class Subscription(ManifestPart):
     """What an extension is told of, and who in it is: a method, the owner, or its agent."""
 
     topic: str
@@ -64,14 +64,14 @@ class Subscription(Part):
             raise ValueError(error.what) from None
 
 
-class Events(Part):
+class EventsManifest(ManifestPart):
     """What it tells of, for people to read, and what it is told of."""
 
     publishes: tuple[str, ...] = ()
     subscribes: tuple[Subscription, ...] = ()
 
 
-class ScheduleEntry(Part):
+class ScheduleEntry(ManifestPart):
     """Something done by the clock: a cron line of five fields, or every so many seconds.
 
     A method does it, or, with a `task`, the agent.
@@ -96,7 +96,7 @@ class ScheduleEntry(Part):
         return Cron(self.cron, zone) if self.cron else Every(int(self.every_s * 1_000))
 
 
-class AgentLimits(Part):
+class AgentLimits(ManifestPart):
     """How far an agent may go."""
 
     steps_max: int = Field(10, ge=1, le=200)
@@ -104,7 +104,7 @@ class AgentLimits(Part):
     time_s: float = Field(120.0, gt=0, le=3_600)
 
 
-class Agent(Part):
+class AgentManifest(ManifestPart):
     """An agent without code: what it is told, and which tools it has, its own or those of what it depends on."""
 
     instructions: str = Field(min_length=1)
@@ -113,7 +113,7 @@ class Agent(Part):
     limits: AgentLimits = AgentLimits()
 
 
-class Manifest(Part):
+class Manifest(ManifestPart):
     """What an extension is, needs and provides."""
 
     id: str = Field(pattern=_ID)
@@ -129,9 +129,9 @@ class Manifest(Part):
         default_factory=dict
     )
     channel: Mapping[str, Any] | None = None
-    events: Events = Events()
+    events: EventsManifest = EventsManifest()
     schedules: tuple[ScheduleEntry, ...] = ()
-    agent: Agent | None = None
+    agent: AgentManifest | None = None
 
     @field_validator("api")
     @classmethod

@@ -13,7 +13,7 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.declare import MARK, ContextMark, ToolMark, tool_of
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
-from keepsaid.ports.channel import Channel, Hook, Inbox
+from keepsaid.ports.channel import Channel, Hook, InboundSink
 from keepsaid.ports.extension import (
     AgentProvider,
     ChannelProvider,
@@ -75,7 +75,7 @@ class Provided:
 
     channels: Mapping[str, Channel] = field(default_factory=dict)
     hooks: Mapping[str, Hook] = field(default_factory=dict)
-    listen: Callable[[Inbox], Awaitable[None]] | None = None
+    listen: Callable[[InboundSink], Awaitable[None]] | None = None
     streaming: StreamingProvider | None = None
     tools: tuple[Tool, ...] = ()
     turn_tools: ToolProvider | None = None

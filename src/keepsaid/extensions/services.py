@@ -15,7 +15,7 @@ from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import Manifest, Setting
-from keepsaid.ports.channel import Inbox, Incoming
+from keepsaid.ports.channel import InboundSink, Incoming
 from keepsaid.ports.extension import ExtensionRuntime
 from keepsaid.ports.runtime import Clock
 
@@ -85,7 +85,7 @@ class ChannelInbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PendingSubscription:
     """A subscription, from the moment its extension is active."""
 
     name: str
@@ -107,12 +107,12 @@ class GuestContext:
         self.id = manifest.id
         self.config = MappingProxyType(dict(config))
         self.log = logging.getLogger(f"keepsaid.extension.{manifest.id}")
-        self.inbox: Inbox = ChannelInbox(runtime, manifest.id)
+        self.inbox: InboundSink = ChannelInbox(runtime, manifest.id)
         self._manifest = manifest
         self._runtime = runtime
         self._peer = peer
         self._data = data
-        self._wishes: dict[str, Wish] = {}
+        self._wishes: dict[str, PendingSubscription] = {}
         self._open = False
 
     @property
@@ -152,7 +152,7 @@ class GuestContext:
 
     async def subscribe(self, topic: str, tell: Tell, name: str = "") -> None:
         """Be told of a topic or pattern, from the moment this extension is active."""
-        wish = Wish(":".join(filter(None, ("extension", self.id, topic, name))), topic, tell)
+        wish = PendingSubscription(":".join(filter(None, ("extension", self.id, topic, name))), topic, tell)
         self._wishes[wish.name] = wish
         if self._open:
             await self._runtime.subscribe(wish.name, wish.topic, wish.tell)

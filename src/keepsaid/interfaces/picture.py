@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from keepsaid.domain.prompt import Share
+from keepsaid.domain.prompt import LayerShare
 from keepsaid.text.normal import cut
 
 WIDTH, MARGIN = 900, 24
@@ -34,7 +34,7 @@ STYLE = """
   }"""
 
 
-def context_bar(title: str, shares: Sequence[Share], window: int) -> str:
+def context_bar(title: str, shares: Sequence[LayerShare], window: int) -> str:
     """The layers of a prompt beside one another, as wide as they are long, and each in a line below.
 
     `window` is how many tokens the model takes; what is free of it stands below, and is drawn where a fifth is used.
@@ -57,7 +57,7 @@ def context_bar(title: str, shares: Sequence[Share], window: int) -> str:
     )
 
 
-def _bars(shares: Sequence[Share], total: int, window: int) -> Iterator[str]:
+def _bars(shares: Sequence[LayerShare], total: int, window: int) -> Iterator[str]:
     """One rectangle a layer; the whole is the window, or what was sent where that is under a fifth of it."""
     room, whole = WIDTH - 2 * MARGIN, max(1, total, window if 5 * total >= window else 0)
     at = float(MARGIN)
@@ -72,7 +72,7 @@ def _bars(shares: Sequence[Share], total: int, window: int) -> Iterator[str]:
         yield f'<rect class="free" x="{at:.1f}" y="{_TOP}" width="{width:.1f}" height="{_BAR}"/>'
 
 
-def _lines(shares: Sequence[Share], total: int, window: int) -> Iterator[str]:
+def _lines(shares: Sequence[LayerShare], total: int, window: int) -> Iterator[str]:
     y = _TOP + _BAR + 30
     for n, one in enumerate(shares):
         colour = COLOURS[n % len(COLOURS)]

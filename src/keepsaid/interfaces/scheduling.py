@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from keepsaid.app.work import one_of, refused
 from keepsaid.config.services import ScheduleConfig
 from keepsaid.domain.ids import read, show, when
-from keepsaid.domain.schedule import NewSchedule, Run, Schedule
+from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun
 from keepsaid.domain.timing import Cron, Every, Timing
 from keepsaid.errors import InputError
 
@@ -50,7 +50,7 @@ def schedule_shape(one: Schedule) -> dict[str, Any]:
     return {"id": show("schedule", one.id), **asked, "to": heard, "urgent": new.urgent, **stands}
 
 
-def run_shape(one: Run) -> dict[str, Any]:
+def run_shape(one: ScheduleRun) -> dict[str, Any]:
     """A run."""
     refs = {
         "message": None if one.message_id is None else show("message", one.message_id),

@@ -15,14 +15,14 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import Spawned, Story, TurnStory
-from keepsaid.domain.visibility import Widened
+from keepsaid.domain.visibility import MemoryShared
 from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:
     from keepsaid.app.reload import Reloaded
     from keepsaid.domain.upkeep import Holdings
-    from keepsaid.engine.caretakers import Run
-    from keepsaid.memory.maintenance import Done
+    from keepsaid.engine.caretakers import PruneProgress
+    from keepsaid.memory.maintenance import MaintenanceProgress
     from keepsaid.services.explaining import Absence
 
 Shape = dict[str, Any]
@@ -115,13 +115,13 @@ def reply_shape(reply: Reply) -> Shape:
     }
 
 
-def prune_shape(run: Run, *, stopping: bool = False) -> Shape:
+def prune_shape(run: PruneProgress, *, stopping: bool = False) -> Shape:
     """What a run of the pruner removed, whether it is over, why it removed nothing, and whether a stop has begun."""
     counts = {"messages": run.messages, "batches": run.batches, "keys": run.keys}
     return {**counts, "over": run.over, "refused": run.refusal, "stopping": stopping}
 
 
-def maintained_shape(done: Done, *, stopping: bool = False) -> Shape:
+def maintained_shape(done: MaintenanceProgress, *, stopping: bool = False) -> Shape:
     """What a run of maintenance changed, by task, whether it is over, and whether a stop has begun."""
     changed = {str(task): count for task, count in done.changed.items()}
     counts = {
@@ -189,7 +189,7 @@ def seen_shape(one: Seen) -> Shape:
     return {"name": one.name, "called": one.called, "memories": one.memories, "last_at": when(one.last_at)}
 
 
-def widened_shape(told: Widened) -> Shape:
+def widened_shape(told: MemoryShared) -> Shape:
     """From where to where a memory was let be heard."""
     return {"before": told.before, "after": told.after, "by": told.by, "reason": told.reason, "at": when(told.at)}
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.bundle import Outcome
+from keepsaid.domain.bundle import ImportOutcome
 from keepsaid.interfaces.shapes import Shape
-from keepsaid.memory.importing import TYPES, Report
+from keepsaid.memory.importing import TYPES, ImportReport
 from keepsaid.services.exporting import Export
 from keepsaid.services.importing import ImportRequest
 
 
-def import_shape(report: Report, asked: ImportRequest, *, dry_run: bool) -> Shape:
+def import_shape(report: ImportReport, asked: ImportRequest, *, dry_run: bool) -> Shape:
     """What became of all lines, counted, and those that were not taken over one by one."""
     names = [*TYPES.values(), *(["lines"] if any(what == "lines" for what, _ in report.counts) else [])]
-    counts = {what: {str(how): report.counts[what, how] for how in Outcome} for what in names}
+    counts = {what: {str(how): report.counts[what, how] for how in ImportOutcome} for what in names}
     told = [
         {"line": number, "type": what, "outcome": str(verdict.outcome), "why": verdict.why}
         for number, what, verdict in report.told

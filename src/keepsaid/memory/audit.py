@@ -6,9 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from keepsaid.domain.audit import Case, Comparing, Entry, Fix, Trouble, echo, ended, repeats_only, sourceless, unused
+from keepsaid.domain.audit import (
+    AuditEntry,
+    Case,
+    Comparing,
+    Fix,
+    Trouble,
+    echo,
+    ended,
+    repeats_only,
+    sourceless,
+    unused,
+)
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.upkeep import DAY_MS, LOOSE, Task
+from keepsaid.domain.upkeep import DAY_MS, LOOSE, UpkeepTask
 from keepsaid.ports.memory_maintenance import Auditing, Trails
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Clock
@@ -25,7 +36,7 @@ _NIGHT_MS = DAY_MS
 
 
 @dataclass(slots=True)
-class Report:
+class AuditReport:
     """How many cases there are of each trouble, and the first of them."""
 
     counts: dict[Trouble, int] = field(default_factory=lambda: dict.fromkeys(Trouble, 0))
@@ -54,9 +65,9 @@ class Audit:
         self._redactor = redactor
         self._clock = clock
 
-    async def report(self, unused_days: float = UNUSED_DAYS) -> Report:
+    async def report(self, unused_days: float = UNUSED_DAYS) -> AuditReport:
         """All that is wrong now."""
-        report, now = Report(), self._clock.now_ms()
+        report, now = AuditReport(), self._clock.now_ms()
         comparing = Comparing(now)
         async for page in self._learned():
             report.add(await asyncio.to_thread(_compared, comparing, page))
@@ -70,13 +81,13 @@ class Audit:
         report.add(Case(Trouble.STALE, (one,), Fix.MAINTAIN, "a bulletin of what holds no more") for one in withdrawn)
         return report
 
-    async def _learned(self) -> AsyncIterator[Sequence[Entry]]:
+    async def _learned(self) -> AsyncIterator[Sequence[AuditEntry]]:
         after = 0
         while page := await self._auditing.learned(after, _PAGE):
             yield page
             after = page[-1].id
 
-    async def _traced(self, page: Sequence[Entry], report: Report) -> None:
+    async def _traced(self, page: Sequence[AuditEntry], report: AuditReport) -> None:
         """Memories whose sources are gone, and those that the agent learned from itself."""
         missing = await self._trails.missing([source for one in page for source in one.sources])
         report.add(sourceless(one, missing) for one in page)
@@ -87,7 +98,7 @@ class Audit:
             before = [told[id_] for turn in turns for id_ in shown.get(turn, ()) if id_ in told]
             report.add([echo(one, before)])
 
-    async def _near(self, comparing: Comparing, report: Report) -> None:
+    async def _near(self, comparing: Comparing, report: AuditReport) -> None:
         """Values of one slot that mean the same."""
         for entries in comparing.several():
             there = {one.id: one for one in entries[-_SLOT_MAX:]}
@@ -98,7 +109,7 @@ class Audit:
                 if there[pair[0]].scope == there[pair[1]].scope and not there[pair[0]].same_as(there[pair[1]])
             )
 
-    async def _secrets(self, report: Report) -> None:
+    async def _secrets(self, report: AuditReport) -> None:
         """What has the shape of a secret: said is only of what kind it is."""
         after = 0
         while page := await self._auditing.texts(after, _PAGE):
@@ -110,7 +121,7 @@ class Audit:
             )
             after = page[-1][0]
 
-    async def _loose(self, report: Report) -> None:
+    async def _loose(self, report: AuditReport) -> None:
         for task in LOOSE:
             after = 0
             while found := await self._auditing.loose(task, after, _PAGE):
@@ -120,10 +131,10 @@ class Audit:
                 )
 
 
-def _compared(comparing: Comparing, page: Sequence[Entry]) -> list[Case]:
+def _compared(comparing: Comparing, page: Sequence[AuditEntry]) -> list[Case]:
     return [case for one in page for case in comparing.look(one)]
 
 
-def _memory(task: Task, found: int) -> tuple[int, ...]:
+def _memory(task: UpkeepTask, found: int) -> tuple[int, ...]:
     """The memory that something loose belonged to; things have no names of their own."""
-    return () if task is Task.ENTITIES else (found,)
+    return () if task is UpkeepTask.ENTITIES else (found,)

@@ -11,8 +11,8 @@ from typing import Protocol
 from keepsaid.domain.collection import (
     ClaimCollection,
     Collected,
-    Collecting,
     CollectionFailed,
+    ExtractionLease,
     KeepFinding,
     Left,
     Passage,
@@ -20,7 +20,7 @@ from keepsaid.domain.collection import (
     fitted,
     may_state,
 )
-from keepsaid.domain.finding import RULES, Finding, Link, Statement, kept
+from keepsaid.domain.finding import RULES, ExtractionResult, Statement, StatementLink, kept
 from keepsaid.domain.forgetting import AGENT
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.lane import Lane
@@ -76,14 +76,14 @@ _WEIGHT_LEAST = 0.1
 """What belongs together does so at least so much, however uncertain either is."""
 
 
-def memories_of(finding: Finding, utterances: Sequence[Utterance]) -> list[NewMemory]:
+def memories_of(finding: ExtractionResult, utterances: Sequence[Utterance]) -> list[NewMemory]:
     """The memories a finding stands for; of a statement whose sources are gone, or were never fit, there is none."""
     told = {one.position: one for one in utterances if one.told}
     found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements) if one is not None)
     return [memory for several in found for memory in several]
 
 
-def links_of(finding: Finding, memories: Sequence[NewMemory], ids: Sequence[int]) -> list[Association]:
+def links_of(finding: ExtractionResult, memories: Sequence[NewMemory], ids: Sequence[int]) -> list[Association]:
     """How the memories of a finding belong together, as its statements are linked; `ids` are theirs, 0 for none.
 
     Only memories of one scope are associated, each as far as both are certain.
@@ -101,16 +101,18 @@ def links_of(finding: Finding, memories: Sequence[NewMemory], ids: Sequence[int]
     ]
 
 
-def _links(finding: Finding, n: int) -> tuple[Link, ...]:
+def _links(finding: ExtractionResult, n: int) -> tuple[StatementLink, ...]:
     one = finding.statements[n]
     return () if one is None else one.links
 
 
-def _end(other: tuple[int, float], link: Link, certain: float) -> tuple[int, Relation, float]:
+def _end(other: tuple[int, float], link: StatementLink, certain: float) -> tuple[int, Relation, float]:
     return other[0], link.relation, max(_WEIGHT_LEAST, min(certain, other[1]))
 
 
-def _of_statement(finding: Finding, n: int, one: Statement, told: Mapping[int, Utterance]) -> Iterator[NewMemory]:
+def _of_statement(
+    finding: ExtractionResult, n: int, one: Statement, told: Mapping[int, Utterance]
+) -> Iterator[NewMemory]:
     if any(at not in told for at in one.records):
         return
     cited = [told[at] for at in sorted(set(one.records))]
@@ -175,7 +177,7 @@ class CollectionStore(Operations, CollectionView, NoteView, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ExtractionLimits:
     """How sessions are read: records and estimated tokens of a passage, and what failing costs.
 
     After an attempt that came to nothing the next waits, `wait_ms` at first, then twice as long each time, an hour at
@@ -199,7 +201,7 @@ class Collection:
         extractor: Extractor,
         time: tuple[Clock, Ids],
         redactor: Redactor,
-        reading: Reading | None = None,
+        reading: ExtractionLimits | None = None,
         graph: Graph | None = None,
     ) -> None:
         self._store = store
@@ -208,7 +210,7 @@ class Collection:
         self._clock, self._ids = time
         self.spending = Spending(store, self._clock)
         self._redactor = redactor
-        self._reading = reading or Reading()
+        self._reading = reading or ExtractionLimits()
         self._graph = graph
         self._owner = f"{self._ids.next():x}"
 
@@ -217,14 +219,14 @@ class Collection:
         """Whether what it has read is done with."""
         return self._extractor.thorough
 
-    async def claim(self) -> Collecting | None:
+    async def claim(self) -> ExtractionLease | None:
         """The session that is due for longest."""
         now = self._clock.due_ms()
         return await self._store.apply(
             ClaimCollection(self._owner, now, now + self._reading.lease_ms, self._extractor.thorough)
         )
 
-    async def read(self, claimed: Collecting) -> Left:
+    async def read(self, claimed: ExtractionLease) -> Left:
         """Read the next passage of a session. Raises a ModelError or a StoreError: then it is read again."""
         finding = claimed.finding
         if finding is None:
@@ -243,7 +245,7 @@ class Collection:
         point("finding.applied")
         return await self._done(claimed, finding.last, thorough=finding.thorough, finding_id=finding.id)
 
-    async def failed(self, claimed: Collecting, error: Exception) -> bool:
+    async def failed(self, claimed: ExtractionLease, error: Exception) -> bool:
         """Record a reading that came to nothing; returns whether that is an outage, which nobody is charged for."""
         outage = isinstance(error, ModelUnavailable | ModelAuth | ModelQuota)
         now, reading = self._clock.due_ms(), self._reading
@@ -256,7 +258,7 @@ class Collection:
         )
         return outage
 
-    async def _passage(self, claimed: Collecting) -> Passage:
+    async def _passage(self, claimed: ExtractionLease) -> Passage:
         """What is to be read next, without the secrets in it."""
         passage = await self._store.passage(claimed.session_id, claimed.after, self._reading.records_max)
         if passage is None:
@@ -274,7 +276,7 @@ class Collection:
         left = [one for one, echo in zip(said, echoes, strict=True) if not echo or asks_to_remember(one.text)]
         return replace(passage, utterances=tuple(left))
 
-    async def _found(self, claimed: Collecting, passage: Passage) -> Finding:
+    async def _found(self, claimed: ExtractionLease, passage: Passage) -> ExtractionResult:
         if self.thorough:
             await self.spending.spend(1, 0)
         found = await self._extractor.extract(passage)
@@ -283,7 +285,7 @@ class Collection:
         told = {one.position for one in passage.told}
         fit = kept(found.statements, lambda one: told.issuperset(one.records))
         statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)
-        return Finding(
+        return ExtractionResult(
             self._ids.next(),
             claimed.session_id,
             claimed.lane,
@@ -295,7 +297,7 @@ class Collection:
             self._clock.now_ms(),
         )
 
-    async def _apply(self, finding: Finding) -> None:
+    async def _apply(self, finding: ExtractionResult) -> None:
         many = min(_FINDING_RECORDS_MAX, finding.last - finding.first + 1)
         passage = await self._store.passage(finding.session_id, finding.first - 1, many)
         utterances = () if passage is None else passage.utterances
@@ -308,7 +310,9 @@ class Collection:
         if links and self._graph is not None:
             await self._graph.relate(links, (), now)
 
-    async def _done(self, claimed: Collecting, until: int, *, thorough: bool, finding_id: int | None = None) -> Left:
+    async def _done(
+        self, claimed: ExtractionLease, until: int, *, thorough: bool, finding_id: int | None = None
+    ) -> Left:
         now = self._clock.due_ms()
         return await self._store.apply(Collected(claimed.session_id, claimed.fence, until, now, thorough, finding_id))
 

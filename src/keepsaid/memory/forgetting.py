@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from keepsaid.domain.forgetting import (
     AGENT,
     Counts,
-    Held,
+    ForgetTargets,
+    ForgetWish,
+    HoldingTurns,
     Traced,
-    Wanted,
-    Wish,
     Work,
     message_name,
     name_digest,
@@ -102,7 +102,7 @@ class Reaching:
         self._view = view
         self._memory = memory
 
-    async def wanted(self, wish: Wish) -> Wanted:
+    async def wanted(self, wish: ForgetWish) -> ForgetTargets:
         """All that goes with what a wish names."""
         if wish.person:
             wish = replace(wish, joined=await self._memory.joined(wish.person))
@@ -115,7 +115,7 @@ class Reaching:
         await self._follow(reach, named)
         return replace(await self._whole(reach), people=tuple(sorted(wish.persons)))
 
-    async def widened(self, known: Wanted) -> Wanted:
+    async def widened(self, known: ForgetTargets) -> ForgetTargets:
         """What goes as well, because it came to hold what goes since that was looked for."""
         again = await self._memory.said_elsewhere(known.words, known.memories)
         reach = _Reach(frozenset(known.memories), leads=False, words=known.words - again)
@@ -126,7 +126,7 @@ class Reaching:
         await self._follow(reach, known.memories)
         return await self._whole(reach)
 
-    async def lanes(self, wanted: Wanted) -> tuple[Lane, ...]:
+    async def lanes(self, wanted: ForgetTargets) -> tuple[Lane, ...]:
         """The lanes whose prompts held it."""
         return await self._view.lanes(wanted.messages, wanted.turns)
 
@@ -160,7 +160,7 @@ class Reaching:
     async def _spread(self, reach: _Reach) -> None:
         """What holds telling words: turns that were shown what goes, and what the program made."""
         lanes = await self._view.lanes(tuple(reach.messages), tuple(reach.turns))
-        held: Held = await self._view.holding(lanes, reach.words, tuple(reach.memories))
+        held: HoldingTurns = await self._view.holding(lanes, reach.words, tuple(reach.memories))
         reach.turns |= dict.fromkeys(held.turns)
         reach.traces |= dict.fromkeys(number for number in held.traces if number not in reach.turns)
         reach.traces = {number: None for number in reach.traces if number not in reach.turns}
@@ -169,13 +169,13 @@ class Reaching:
         found = await self._memory.lineage(made, [name for lane in summarised for name in _summaries(lane)])
         reach.memories |= {one.id: one for one in found if one.id in made or one.kind in _SUMMARIES}
 
-    async def _whole(self, reach: _Reach) -> Wanted:
+    async def _whole(self, reach: _Reach) -> ForgetTargets:
         digests = {digest for one in reach.memories.values() for digest in one.digests}
         digests |= {name_digest(message_name(number)) for number in reach.messages}
         digests |= {name_digest(reply_name(number)) for number in reach.turns}
         digests |= {name_digest(task_name(number)) for number in reach.tasks}
         echoes = await self._echoes(reach)
-        return Wanted(
+        return ForgetTargets(
             tuple(sorted(reach.memories)),
             tuple(sorted(reach.messages)),
             tuple(sorted(reach.turns)),
@@ -198,7 +198,7 @@ class Reaching:
         return tuple(sorted(found))
 
 
-def fresh(found: Wanted, known: Wanted) -> Wanted:
+def fresh(found: ForgetTargets, known: ForgetTargets) -> ForgetTargets:
     """What was found that was not known."""
     return replace(
         found,
@@ -211,14 +211,14 @@ def fresh(found: Wanted, known: Wanted) -> Wanted:
     )
 
 
-def repeats(text: str, wanted: Wanted) -> bool:
+def repeats(text: str, wanted: ForgetTargets) -> bool:
     """Whether a text holds a word that only what goes says, or a sentence of it."""
     if not wanted.words.isdisjoint(words_in(text)):
         return True
     return any(sentence_digest(AGENT, one) in wanted.echoes for one in sentences(text))
 
 
-def counted(wanted: Wanted) -> Counts:
+def counted(wanted: ForgetTargets) -> Counts:
     """How much goes, by what it is."""
     counts = Counter(
         memories=len(wanted.memories),
@@ -276,7 +276,7 @@ def memory_forget(memories: Opening, forgets: Forgets, listener: Listener) -> To
         name = show("memory", memory_id)
         if await memories.get(hearing, memory_id) is None:
             raise ToolError(f"there is no memory {name} that may be heard here")
-        wanted = await forgets.wanted(Wish((memory_id,)))
+        wanted = await forgets.wanted(ForgetWish((memory_id,)))
         return (
             f"Nothing is forgotten yet: only the owner can confirm it, in a direct chat. It would take "
             f"{len(wanted.memories)} memories, {len(wanted.messages)} messages and {len(wanted.turns)} replies. "

@@ -54,7 +54,7 @@ _OF_TALK = frozenset(map(root, (*DAYS, *_TALKING)))
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class MemoryEvidence:
     """What speaks for one memory: the sum, the shared words' part of it, and the first shared word with its place.
 
     `news` is false when the memory says nothing that the message does not say.
@@ -83,7 +83,7 @@ class Relevance:
         self._rare = _RARE * never
         self._covered = _COVERED * (fsum(self._worth.values()) + never * len(telling - self._worth.keys()))
 
-    def weigh(self, hit: Hit) -> Evidence:
+    def weigh(self, hit: Hit) -> MemoryEvidence:
         """What speaks for a hit. It looks at the first 8,000 characters of the memory."""
         memory = hit.memory
         found, first, news = self._read(memory)
@@ -101,7 +101,7 @@ class Relevance:
             total += KEPT
         if self._base and (self._has_rare(found, shared) or self._is_known(memory, found)):
             total += COVERS
-        return Evidence(total, shared, nearer, first, news)
+        return MemoryEvidence(total, shared, nearer, first, news)
 
     def _has_rare(self, found: set[str], shared: float) -> bool:
         return shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _OF_TALK)
@@ -132,7 +132,7 @@ def _day(number: int) -> frozenset[str]:
     return frozenset(map(root, spelled(said_words(number * _DAY_MS or 1))))
 
 
-def enough(evidence: Sequence[Evidence], least: float) -> float:
+def enough(evidence: Sequence[MemoryEvidence], least: float) -> float:
     """What must speak for a memory that is shown, given what speaks for all candidates; infinity shows none.
 
     A message that nothing known has to do with reaches `least` with no candidate; then nothing comes to mind.
@@ -184,7 +184,7 @@ class InjectionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PromptShown:
     """What the prompt shows without injection, and what it was given before.
 
     `refs` and `own` are references such as `message:17` and `reply:9`: of the lane's records, and of the messages to
@@ -202,7 +202,7 @@ class Shown:
 class Visible:
     """Tells what the prompt shows anyway; `said` is the combined text of the messages."""
 
-    def __init__(self, shown: Shown, records: Sequence[Record], said: str) -> None:
+    def __init__(self, shown: PromptShown, records: Sequence[Record], said: str) -> None:
         self.shown = shown
         self._all = shown.refs | shown.own
         self._texts = {plain(record.text) for record in records} | {plain(said)}
@@ -230,7 +230,7 @@ class _Sifted:
     heading: str
     said: str
     fallen: Verdict | None
-    evidence: Evidence | None = None
+    evidence: MemoryEvidence | None = None
     least: float = 0.0
 
 
@@ -319,7 +319,7 @@ class Selection:
         return Cause.RELEVANT, f'shares "{word}"' if word else "near in meaning"
 
 
-def _gated(evidence: Evidence, bar: float) -> Verdict | None:
+def _gated(evidence: MemoryEvidence, bar: float) -> Verdict | None:
     """Why a memory does not come to mind for this message; None when it does."""
     if not evidence.news:
         return Cause.GATE, "tells nothing that the message does not"

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from keepsaid.domain.bundle import (
+    BundleEntry,
+    BundleLink,
     Edge,
-    Entry,
-    Link,
-    Outcome,
+    ImportOutcome,
+    ImportVerdict,
     Record,
     Tombstone,
-    Verdict,
     allowed,
     cyclic,
     gated,
@@ -35,14 +35,14 @@ T = TypeVar("T")
 SHOWN_MAX = 1_000
 """So many lines that are not taken over are told of; the rest is counted."""
 
-TYPES: Mapping[type, str] = {Entry: "memories", Edge: "associations", Person: "people", Tombstone: "tombstones"}
+TYPES: Mapping[type, str] = {BundleEntry: "memories", Edge: "associations", Person: "people", Tombstone: "tombstones"}
 """What each type of record is called."""
 
-Write = Callable[[Sequence[Record]], Awaitable[Sequence[Verdict]]]
+Write = Callable[[Sequence[Record]], Awaitable[Sequence[ImportVerdict]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ImportLine:
     """A line of what is imported: its record, or why it is none."""
 
     number: int
@@ -50,10 +50,10 @@ class Line:
     why: str = ""
 
 
-class Given(Protocol):
+class ImportSource(Protocol):
     """What is imported; it can be gone through as often as need be."""
 
-    def lines(self, wanted: Container[int] | None = None) -> Iterable[Line]:
+    def lines(self, wanted: Container[int] | None = None) -> Iterable[ImportLine]:
         """Every line, or those with these numbers: others are not read closely."""
         ...
 
@@ -61,19 +61,19 @@ class Given(Protocol):
 class Looks(Protocol):
     """The memory that something may be imported into."""
 
-    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+    async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records."""
         ...
 
 
-class Home(Looks, Protocol):
+class ImportTarget(Looks, Protocol):
     """The memory that something is imported into."""
 
-    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[Verdict]:
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
         """Take over records; what holds in the contested slots is decided anew."""
         ...
 
-    async def learn(self, records: Sequence[Entry]) -> Sequence[Verdict]:
+    async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
         """Learn memories as anything else is learned."""
         ...
 
@@ -91,18 +91,18 @@ class ImportTerms:
 
 
 @dataclass(slots=True)
-class Report:
+class ImportReport:
     """What became of all lines: counted by type and outcome, and told of one by one where it was not taken over."""
 
-    counts: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
-    told: list[tuple[int, str, Verdict]] = field(default_factory=list)
+    counts: Counter[tuple[str, ImportOutcome]] = field(default_factory=Counter)
+    told: list[tuple[int, str, ImportVerdict]] = field(default_factory=list)
     left_out: int = 0
     secrets: int = 0
 
-    def add(self, number: int, what: str, verdict: Verdict) -> None:
+    def add(self, number: int, what: str, verdict: ImportVerdict) -> None:
         """Count a line."""
         self.counts[what, verdict.outcome] += 1
-        if verdict.outcome in (Outcome.CONFLICT, Outcome.REJECTED):
+        if verdict.outcome in (ImportOutcome.CONFLICT, ImportOutcome.REJECTED):
             if len(self.told) < SHOWN_MAX:
                 self.told.append((number, what, verdict))
             else:
@@ -134,36 +134,36 @@ class _Plan:
 class Importing:
     """One import."""
 
-    def __init__(self, given: Given, redactor: Redactor, terms: ImportTerms) -> None:
+    def __init__(self, given: ImportSource, redactor: Redactor, terms: ImportTerms) -> None:
         self._given = given
         self._redactor = redactor
         self._terms = terms
 
-    async def look(self, home: Looks) -> Report:
+    async def look(self, home: Looks) -> ImportReport:
         """What an import would do; nothing is changed."""
-        report = Report()
+        report = ImportReport()
         await self._planned(home, report)
         return report
 
-    async def run(self, home: Home) -> Report:
+    async def run(self, home: ImportTarget) -> ImportReport:
         """Import it. Raises what the store raises; what was taken over before stays, and is the same next time."""
-        planned, report = Report(), Report()
+        planned, report = ImportReport(), ImportReport()
         plan = await self._planned(home, planned)
-        skipped = Counter({key: n for key, n in planned.counts.items() if key[1] is not Outcome.NEW})
+        skipped = Counter({key: n for key, n in planned.counts.items() if key[1] is not ImportOutcome.NEW})
         report.counts, report.told, report.left_out = skipped, planned.told, planned.left_out
         report.secrets = planned.secrets
         if self._terms.learned:
-            await self._write(plan, report, Entry, lambda records: home.learn(_entries(records)))
+            await self._write(plan, report, BundleEntry, lambda records: home.learn(_entries(records)))
             return report
         slots = tuple(sorted(plan.contested))
-        kinds: tuple[type[Record], ...] = (Tombstone, Entry, Edge, Person)
+        kinds: tuple[type[Record], ...] = (Tombstone, BundleEntry, Edge, Person)
         for kind in kinds:
             await self._write(plan, report, kind, lambda records: home.take(records, slots))
-            if kind is Entry:
+            if kind is BundleEntry:
                 await self._link(home, plan)
         return report
 
-    async def _planned(self, home: Looks, report: Report) -> _Plan:
+    async def _planned(self, home: Looks, report: ImportReport) -> _Plan:
         plan = _Plan(await asyncio.to_thread(self._surveyed, report))
         edges = plan.survey.lines.pop(Edge, set())
         for chosen in (set().union(*plan.survey.lines.values()), edges):
@@ -175,7 +175,7 @@ class Importing:
         report.told.sort(key=lambda one: one[0])
         return plan
 
-    def _surveyed(self, report: Report) -> _Survey:
+    def _surveyed(self, report: ImportReport) -> _Survey:
         """Go through all lines once: what is no record, what is said twice, and what goes round in circles."""
         survey = _Survey()
         for line in self._given.lines():
@@ -184,34 +184,34 @@ class Importing:
                 survey.lines[type(line.record)].add(line.number)
             else:
                 what = TYPES.get(type(line.record), "lines")
-                report.add(line.number, what, Verdict(Outcome.REJECTED, why))
+                report.add(line.number, what, ImportVerdict(ImportOutcome.REJECTED, why))
         for key in sorted(cyclic(survey.replaced), key=survey.places.__getitem__):
             why = "superseded_by: it would take its own place"
-            survey.lines[Entry].discard(survey.places[key])
+            survey.lines[BundleEntry].discard(survey.places[key])
             survey.keys.discard(key)
-            report.add(survey.places[key], TYPES[Entry], Verdict(Outcome.REJECTED, why))
+            report.add(survey.places[key], TYPES[BundleEntry], ImportVerdict(ImportOutcome.REJECTED, why))
         return survey
 
-    def _fault(self, line: Line, survey: _Survey) -> str:
+    def _fault(self, line: ImportLine, survey: _Survey) -> str:
         match line.record:
-            case Entry() as entry:
+            case BundleEntry() as entry:
                 return _entry_fault(allowed(entry, self._terms.ceiling), survey, line.number)
             case Person() if self._terms.ceiling is not Trust.OWNER:
                 return "who is who is the owner's word alone"
             case Tombstone() if not self._terms.tombstones:
                 return "this home does not have its key: put the forgotten.key it was made with beside the bundle"
-            case Link():
+            case BundleLink():
                 return "links stand in the memories"
         return ""
 
-    async def _prepared(self, records: Sequence[Record], report: Report | None = None) -> list[Record]:
+    async def _prepared(self, records: Sequence[Record], report: ImportReport | None = None) -> list[Record]:
         """The records as whoever imports them may tell them, without secrets."""
-        fit = [allowed(one, self._terms.ceiling) if isinstance(one, Entry) else one for one in records]
-        entries = [one for one in fit if isinstance(one, Entry)]
+        fit = [allowed(one, self._terms.ceiling) if isinstance(one, BundleEntry) else one for one in records]
+        entries = [one for one in fit if isinstance(one, BundleEntry)]
         texts = [part for one in entries for part in (one.memory.new.text, one.memory.new.value)]
         plain = iter(await masked_texts(self._redactor, texts))
         for n, one in enumerate(fit):
-            if isinstance(one, Entry):
+            if isinstance(one, BundleEntry):
                 text, value = next(plain), next(plain)
                 new = one.memory.new
                 if text.marks or value.marks:
@@ -221,26 +221,30 @@ class Importing:
                         report.secrets += 1
         return fit
 
-    def _weigh(self, plan: _Plan, report: Report, given: tuple[int, Record], verdict: Verdict) -> None:
+    def _weigh(self, plan: _Plan, report: ImportReport, given: tuple[int, Record], verdict: ImportVerdict) -> None:
         number, record = given
         ours: set[str] = set() if self._terms.learned else plan.survey.keys
         if isinstance(record, Edge) and verdict.beside and plan.fresh.issuperset(verdict.beside):
-            verdict = Verdict(Outcome.NEW)
-        if verdict.outcome is Outcome.NEW and not ours.issuperset(verdict.like):
-            verdict = Verdict(Outcome.SAME, "it is known here in the same words")
+            verdict = ImportVerdict(ImportOutcome.NEW)
+        if verdict.outcome is ImportOutcome.NEW and not ours.issuperset(verdict.like):
+            verdict = ImportVerdict(ImportOutcome.SAME, "it is known here in the same words")
         report.add(number, TYPES[type(record)], verdict)
-        if verdict.outcome in (Outcome.NEW, Outcome.SAME) and isinstance(record, Entry) and record.replaced_by:
+        if (
+            verdict.outcome in (ImportOutcome.NEW, ImportOutcome.SAME)
+            and isinstance(record, BundleEntry)
+            and record.replaced_by
+        ):
             plan.linked.add(number)
-        if verdict.outcome is not Outcome.NEW:
+        if verdict.outcome is not ImportOutcome.NEW:
             return
         plan.lines[type(record)].add(number)
-        if isinstance(record, Entry):
+        if isinstance(record, BundleEntry):
             plan.fresh.add(record.memory.new.key)
             slot = record.slot
             if slot is not None and not ours.issuperset(verdict.beside):
                 plan.contested.add(slot)
 
-    async def _write(self, plan: _Plan, report: Report, kind: type[Record], write: Write) -> None:
+    async def _write(self, plan: _Plan, report: ImportReport, kind: type[Record], write: Write) -> None:
         """Take over all new lines of one type, batch by batch."""
         async for some in _apart(in_batches(self._given.lines(plan.lines[kind]), _weight)):
             records = await self._prepared([line.record for line in some if line.record is not None])
@@ -248,15 +252,15 @@ class Importing:
             for line, verdict in zip(some, verdicts, strict=True):
                 report.add(line.number, TYPES[kind], verdict)
 
-    async def _link(self, home: Home, plan: _Plan) -> None:
+    async def _link(self, home: ImportTarget, plan: _Plan) -> None:
         """Say of memories that are here now what took their place; slots that were decided anew know it already."""
         links = (link for line in self._given.lines(plan.linked) for link in _links(line, plan.contested))
         async for some in _apart(in_batches(links, weight_of)):
             await home.take(some, ())
 
 
-def _entries(records: Sequence[Record]) -> list[Entry]:
-    return [one for one in records if isinstance(one, Entry)]
+def _entries(records: Sequence[Record]) -> list[BundleEntry]:
+    return [one for one in records if isinstance(one, BundleEntry)]
 
 
 async def _apart(batches: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:
@@ -265,11 +269,11 @@ async def _apart(batches: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:
         yield batch
 
 
-def _weight(line: Line) -> int:
+def _weight(line: ImportLine) -> int:
     return weight_of(line.record)
 
 
-def _entry_fault(entry: Entry, survey: _Survey, number: int) -> str:
+def _entry_fault(entry: BundleEntry, survey: _Survey, number: int) -> str:
     key, id_ = entry.memory.new.key, entry.memory.id
     why = gated(entry)
     if why:
@@ -286,7 +290,7 @@ def _entry_fault(entry: Entry, survey: _Survey, number: int) -> str:
     return ""
 
 
-def _links(line: Line, contested: set[bytes]) -> Iterator[Link]:
+def _links(line: ImportLine, contested: set[bytes]) -> Iterator[BundleLink]:
     entry = line.record
-    if isinstance(entry, Entry) and entry.replaced_by and entry.slot not in contested:
-        yield Link(entry.memory.new.key, entry.replaced_by, entry.memory.state, entry.memory.valid_to)
+    if isinstance(entry, BundleEntry) and entry.replaced_by and entry.slot not in contested:
+        yield BundleLink(entry.memory.new.key, entry.replaced_by, entry.memory.state, entry.memory.valid_to)

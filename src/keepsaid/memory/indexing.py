@@ -176,7 +176,7 @@ _EVERYBODY = Listener(None, everything=True)
 """A pass hears everything; who walks the graph hears only what he may, at every step."""
 
 
-class Near(Protocol):
+class NeighbourSource(Protocol):
     """Where neighbours are found."""
 
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
@@ -191,7 +191,7 @@ class Near(Protocol):
 class Associating:
     """Associates learned memories: `related_to` an older one that is near, `result_of` the episodes it came from."""
 
-    def __init__(self, relating: Relating, near: Near, graph: Graph, clock: Clock) -> None:
+    def __init__(self, relating: Relating, near: NeighbourSource, graph: Graph, clock: Clock) -> None:
         self._relating = relating
         self._near = near
         self._graph = graph

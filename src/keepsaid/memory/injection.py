@@ -10,7 +10,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
 from keepsaid.domain.message import SYSTEM, Message, Origin
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.memory.gates import InjectionSettings, Relevance, Selection, Shown, Visible, read_of
+from keepsaid.memory.gates import InjectionSettings, PromptShown, Relevance, Selection, Visible, read_of
 from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.memory.recall.recollection import cut_note, query_of
 from keepsaid.memory.recording import RECORDED_MAX, Recorder
@@ -91,7 +91,7 @@ class Injector:
             rarity = Rarity()
         before = await asyncio.shield(recent)
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
-        shown = Shown(before.shown, own, before.standing, before.lately, claimed.around.wrong)
+        shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.wrong)
         visible = Visible(shown, before.records, "\n".join(message.text for message in said))
         selection = Selection(visible, Relevance(text, rarity), self._settings)
         passing = await self._offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))

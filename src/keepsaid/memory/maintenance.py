@@ -11,10 +11,10 @@ from datetime import UTC
 from keepsaid.domain.learning import Pair, Ruled, Ruling
 from keepsaid.domain.search import VectorSpace
 from keepsaid.domain.timing import next_daily
-from keepsaid.domain.upkeep import DAY_MS, Curve, Maintain, Outstanding, Stepped, Task
+from keepsaid.domain.upkeep import DAY_MS, Curve, Maintain, Outstanding, Stepped, UpkeepTask
 from keepsaid.errors import EmbedderError, ModelError
 from keepsaid.memory.indexing import Associating, Embedding, Enough, Pacing, paced
-from keepsaid.ports.memory_maintenance import Judge, Pairs, Upkeep
+from keepsaid.ports.memory_maintenance import PairJudge, Pairs, Upkeep
 from keepsaid.ports.runtime import Clock, Halt
 
 _judging_log = logging.getLogger("keepsaid.judging")
@@ -30,7 +30,7 @@ class Judging:
     On `pairs_a_day` pairs a model is asked in 24 hours, whoever has it run and however often it is started.
     """
 
-    def __init__(self, pairs: Pairs, clock: Clock, judge: Judge | None = None, pairs_a_day: int = 100) -> None:
+    def __init__(self, pairs: Pairs, clock: Clock, judge: PairJudge | None = None, pairs_a_day: int = 100) -> None:
         self._pairs = pairs
         self._clock = clock
         self._judge = judge
@@ -98,10 +98,10 @@ class MaintenanceTerms:
 
 
 @dataclass(slots=True)
-class Done:
+class MaintenanceProgress:
     """What a run did so far; `over` once nothing is left to be looked at."""
 
-    changed: dict[Task, int] = field(default_factory=lambda: dict.fromkeys(Task, 0))
+    changed: dict[UpkeepTask, int] = field(default_factory=lambda: dict.fromkeys(UpkeepTask, 0))
     archived: int = 0
     related: int = 0
     ruled: int = 0
@@ -109,7 +109,7 @@ class Done:
     longest_ms: float = 0.0
     over: bool = False
 
-    def add(self, task: Task, step: Stepped, took_ms: float) -> None:
+    def add(self, task: UpkeepTask, step: Stepped, took_ms: float) -> None:
         """A step more, and how long it took until it was on disk."""
         self.changed[task] += step.changed
         self.archived += step.archived
@@ -147,18 +147,18 @@ class Maintenance:
         broken_off = any(run.ended_at is None for run in runs)
         if broken_off or self._clock.now_ms() >= next_daily(last, self._terms.hour, UTC):
             done = await self.run()
-            faded = done.changed[Task.FADE]
+            faded = done.changed[UpkeepTask.FADE]
             _log.info("maintained: %d memories faded, %d archived, %d steps", faded, done.archived, done.steps)
         return next_daily(self._clock.due_ms(), self._terms.hour, UTC)
 
-    async def run(self, limit_ms: float | None = None) -> Done:
+    async def run(self, limit_ms: float | None = None) -> MaintenanceProgress:
         """A run; broken off after `limit_ms` and by a stop, so that it goes on from there when it is called again."""
         async with self._one:
-            done, enough = Done(), self._until(limit_ms)
+            done, enough = MaintenanceProgress(), self._until(limit_ms)
             self._last_ms = self._clock.now_ms()
             space = await self._space()
             pacing = Pacing(self._clock)
-            for task in Task:
+            for task in UpkeepTask:
                 while not await self._step(task, space, done, pacing):
                     if enough():
                         return done
@@ -168,7 +168,9 @@ class Maintenance:
             await self._upkeep.empty_log()
             return done
 
-    async def _rest_of(self, done: Done, space: VectorSpace | None, limit_ms: float | None, pacing: Pacing) -> None:
+    async def _rest_of(
+        self, done: MaintenanceProgress, space: VectorSpace | None, limit_ms: float | None, pacing: Pacing
+    ) -> None:
         """What is no task of the store: vectors, what belongs together, and close pairs."""
         if self._embedding is not None:
             self._embedding.look_again()
@@ -182,7 +184,9 @@ class Maintenance:
         end = None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
         return lambda: self._halt.asked or (end is not None and self._clock.monotonic_ms() >= end)
 
-    async def _step(self, task: Task, space: VectorSpace | None, done: Done, pacing: Pacing) -> bool:
+    async def _step(
+        self, task: UpkeepTask, space: VectorSpace | None, done: MaintenanceProgress, pacing: Pacing
+    ) -> bool:
         """A step, measured until it is on disk; whether its task is over."""
         with pacing.step():
             wanted = Maintain(task, self._last_ms, _MOST, self._terms.curve, space, self._terms.step_ms)

@@ -10,6 +10,7 @@ from typing import Protocol
 from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.ids import show
+from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import (
     IMPORTANCE,
     OWNER,
@@ -33,7 +34,7 @@ from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.domain.visibility import least, trust_of_words
 from keepsaid.ports.failpoints import point
-from keepsaid.ports.memory_store import Learning, Learnt, Memories
+from keepsaid.ports.memory_store import Learning, Memories
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import BufferView, Operations, TaskView
@@ -46,7 +47,7 @@ _SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
 class Correcting(Protocol):
     """Where memories are put right."""
 
-    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
         """Put a memory right: the new words stand in its slot and scope."""
         ...
 

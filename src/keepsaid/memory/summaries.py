@@ -50,7 +50,7 @@ class Summaries:
     tries: int = 3
 
 
-class Extractor:
+class ExtractiveSummariser:
     """Picks summaries word for word, where no model is set or none answers."""
 
     def __init__(self, offload: Offload = inline) -> None:
@@ -85,7 +85,7 @@ class Compaction:
         self._terms = terms or CompactionTerms()
         self._summaries = summaries or Summaries()
         self._offload = offload
-        self._extractor = Extractor(offload)
+        self._extractor = ExtractiveSummariser(offload)
 
     async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
         """Summarise a lane if it is due, or up to a share of its messages; returns how many summaries were made.

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keepsaid.domain.attachment import attached_to
-from keepsaid.domain.batch import Due, Group, Window
-from keepsaid.domain.busy import Busy, Interrupt
+from keepsaid.domain.batch import DueLane, WaitingGroup, Window
+from keepsaid.domain.busy import BusyPolicy, Interrupt
 from keepsaid.domain.commits import Dispatch, Received, StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask
@@ -26,18 +26,18 @@ from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.relay import relayed_in
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.route import Action, Routes
-from keepsaid.domain.scene import Scene
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.session import SessionTerms
 from keepsaid.domain.slot import SlotTerms
 from keepsaid.domain.staged import staged_in
 from keepsaid.domain.taint import taint_in
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Recent
 from keepsaid.errors import KeepsaidError, LeaseLost, MessageDamaged
-from keepsaid.pipeline.intake import Door
+from keepsaid.pipeline.intake import MessageIntake
 from keepsaid.pipeline.leasing import Leases, Waking
-from keepsaid.pipeline.outbox import Post
-from keepsaid.pipeline.prompt.assemble import Budget, Preparation, assemble, measured
-from keepsaid.pipeline.prompt.attention import Asked, attend
+from keepsaid.pipeline.outbox import OutboxSender
+from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, assemble, measured
+from keepsaid.pipeline.prompt.attention import SlotMatcher, attend
 from keepsaid.pipeline.prompt.guard import Fitting, Guard
 from keepsaid.pipeline.prompt.labels import judged, noted, owned_up
 from keepsaid.pipeline.prompt.layers import fitted, joining
@@ -49,12 +49,12 @@ from keepsaid.pipeline.tools.schedules import scheduled_in
 from keepsaid.pipeline.tools.tasks import tasks_in
 from keepsaid.pipeline.turn.authorization import Asking, CallGate
 from keepsaid.pipeline.turn.commands import Commands, Obedience
-from keepsaid.pipeline.turn.run import StepLog, Turn, TurnLimits, opened_in, run
+from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
 from keepsaid.pipeline.turn.steering import Offers
-from keepsaid.ports.channel import Progress, Progresses
+from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.prompt_sources import Identity, SkillShelf
+from keepsaid.ports.prompt_sources import AgentIdentity, SkillShelf
 from keepsaid.ports.recall import Reminder
 from keepsaid.ports.runtime import Beside, Clock, Hints, Ids, Offload, inline
 from keepsaid.ports.store_views import BufferView, LaneView, Operations
@@ -69,7 +69,7 @@ _MOMENT_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class PipelineStores:
     """The operational store, as the road needs it."""
 
     operations: Operations
@@ -88,7 +88,7 @@ class Mind:
 
     model: Model
     reminder: Reminder
-    identity: Identity
+    identity: AgentIdentity
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses
     sources: Sources = Sources()
@@ -110,9 +110,9 @@ class Course:
 
     routes: Routes
     windows: Mapping[str, Window]
-    budget: Budget = Budget()
+    budget: PromptBudget = PromptBudget()
     limits: TurnLimits = TurnLimits()
-    busy: Mapping[str, Busy] = field(default_factory=dict)
+    busy: Mapping[str, BusyPolicy] = field(default_factory=dict)
     stale_ms: Mapping[str, int] = field(default_factory=dict)
     sessions: SessionTerms = SessionTerms()
     slots: SlotTerms = SlotTerms()
@@ -138,7 +138,7 @@ async def _recent(tail: Awaitable[LaneTail]) -> Recent:
 class Flow:
     """The road. Its stages meet here and nowhere else."""
 
-    def __init__(self, stores: Stores, mind: Mind, course: Course, clock: Clock, ids: Ids) -> None:
+    def __init__(self, stores: PipelineStores, mind: Mind, course: Course, clock: Clock, ids: Ids) -> None:
         self.hints = Hints()
         self._waking = Waking(self.hints.work)
         self._stores = stores
@@ -157,11 +157,11 @@ class Flow:
         """Go by another course from the next group on; what is judged already, and turns under way, keep theirs."""
         self._course = course
 
-    def be(self, identity: Identity, skills: SkillShelf) -> None:
+    def be(self, identity: AgentIdentity, skills: SkillShelf) -> None:
         """Answer as somebody else from the next prompt on."""
         self._mind = replace(self._mind, identity=identity, sources=replace(self._mind.sources, skills=skills))
 
-    async def receive(self, door: Door, inbound: Inbound) -> Received:
+    async def receive(self, door: MessageIntake, inbound: Inbound) -> Received:
         """Commit 1: the message is on disk before anybody is told."""
         point("receive.before")
         received = await door.receive(inbound)
@@ -186,7 +186,7 @@ class Flow:
             return now + _FAILED_MS
         return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
 
-    def _unread(self, lane: Due, now: int) -> Dispatch | None:
+    def _unread(self, lane: DueLane, now: int) -> Dispatch | None:
         return route_unread(self._course.routes, lane, self._window(lane.lane), self._ids, now)
 
     async def _routed(self, last_id: int, work: Callable[[], Awaitable[None]]) -> bool:
@@ -200,7 +200,7 @@ class Flow:
             return False
         return True
 
-    async def _judge(self, group: Group, now: int) -> None:
+    async def _judge(self, group: WaitingGroup, now: int) -> None:
         dispatch = await route(self._course.routes, group, self._window(group.lane), self._ids, now)
         await self._dispatch(dispatch)
         self._tell_settled(group, dispatch)
@@ -211,7 +211,7 @@ class Flow:
     async def _dispatch(self, dispatch: Dispatch) -> None:
         with self._waking.writing():
             await self._stores.operations.apply(dispatch)
-        if self._course.busy.get(dispatch.lane.channel) is Busy.INTERRUPT:
+        if self._course.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
             await self._interrupt(dispatch.lane, dispatch.window)
             self.hints.work.set()
 
@@ -255,7 +255,7 @@ class Flow:
         )
         delta = partial(self._tell, offers)
         gate = CallGate(taint_in(trace), self._mind.asking(claimed) if self._mind.asking else None)
-        turn = Turn(fitting, prompt, tools, self._course.limits, delta, offers, gate, offload)
+        turn = TurnDeps(fitting, prompt, tools, self._course.limits, delta, offers, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
         slots = (*asked.effects, *asked_in(records, offers.claimed, self._course.slots.expiry_ms))
@@ -276,15 +276,15 @@ class Flow:
         commands = self._mind.commands
         return Obedience(claimed) if commands is None else await commands.obey(claimed)
 
-    def listen(self, claimed: Claimed) -> Asked:
+    def listen(self, claimed: Claimed) -> SlotMatcher:
         """The questions that wait in the lane, with the messages of the batch heard."""
-        asked = Asked(claimed.around, self._course.slots)
+        asked = SlotMatcher(claimed.around, self._course.slots)
         asked.hear_all(claimed.messages)
         return asked
 
     async def context(
-        self, claimed: Claimed, asked: Asked, *, begins_anew: bool = False
-    ) -> tuple[Scene, Fitting, Prompt]:
+        self, claimed: Claimed, asked: SlotMatcher, *, begins_anew: bool = False
+    ) -> tuple[PromptInputs, Fitting, Prompt]:
         """What the model is shown: read, put together, and fitted to its window; no past where the lane begins anew."""
         reading = asyncio.ensure_future(self._read(claimed, begins_anew=begins_anew))
         scene = await self._scene(claimed, reading)
@@ -302,7 +302,7 @@ class Flow:
             return tail
         return replace(tail, reminders=await lanes.reminders(lane, course.reinject_turns, course.history_blocks))
 
-    async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> Scene:
+    async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> PromptInputs:
         """What the prompt is made of; the lane is read, and everything else prepared, side by side.
 
         The turn goes on without a part that is not ready in time; of the lane it needs all.
@@ -320,13 +320,13 @@ class Flow:
             told = {"turn": claimed.turn_id, "batch": claimed.batch.id}
             _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=told)
         given = injection or memory.value
-        return Scene(claimed, await tail, given, parts.standing, parts.passing(now), left_out=left_out)
+        return PromptInputs(claimed, await tail, given, parts.standing, parts.passing(now), left_out=left_out)
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
         tail = await reading
         return await self._mind.offload(tail.chars, partial(fitted, tail, self._course.budget.recent_tokens))
 
-    def _fitting(self, scene: Scene, tail: LaneTail) -> Fitting:
+    def _fitting(self, scene: PromptInputs, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
         budget, fence = self._course.budget, self._mind.fence
 
@@ -347,7 +347,7 @@ class Flow:
         settled = replace(settled, inactive_ms=self._course.sessions.inactive_ms, steady=self._clock.steady_ms())
         if not await self._stores.operations.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
-        self._mind.progress.tell(claimed.heard, Progress("settled"))
+        self._mind.progress.tell(claimed.heard, TurnProgress("settled"))
         self.hints.deliver.set()
         self.hints.record.set()
         self.hints.work.set()
@@ -368,18 +368,18 @@ class Flow:
     def _joining(self, claimed: Claimed) -> Window | None:
         """Within which bounds what comes meanwhile may join this turn, if it may."""
         channel = claimed.batch.lane.channel
-        return self._window(claimed.batch.lane) if self._course.busy.get(channel) is Busy.STEER else None
+        return self._window(claimed.batch.lane) if self._course.busy.get(channel) is BusyPolicy.STEER else None
 
-    async def deliver(self, post: Post) -> int | None:
+    async def deliver(self, post: OutboxSender) -> int | None:
         """Replies leave, in order per conversation; returns when the next may be tried."""
         return await post.deliver()
 
-    def _tell_settled(self, group: Group, dispatch: Dispatch) -> None:
+    def _tell_settled(self, group: WaitingGroup, dispatch: Dispatch) -> None:
         """Messages that no turn will answer are settled here."""
         for routed in dispatch.batches:
             if routed.verdict.action is not Action.FORWARD:
                 settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
-                self._mind.progress.tell(settled, Progress("settled", routed.verdict.reason))
+                self._mind.progress.tell(settled, TurnProgress("settled", routed.verdict.reason))
 
     def _tell(self, offers: Offers, text: str) -> None:
-        self._mind.progress.tell(offers.claimed.heard, Progress("delta", text))
+        self._mind.progress.tell(offers.claimed.heard, TurnProgress("delta", text))

@@ -10,9 +10,9 @@ from difflib import get_close_matches
 
 from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Arrival, Intake, Receive, Received
+from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
 from keepsaid.domain.lane import LaneRules
-from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Marks, Origin
+from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports.runtime import Clock, Ids, Space
 from keepsaid.ports.store_views import Operations
@@ -22,7 +22,7 @@ _log = logging.getLogger("keepsaid.buffer")
 _MEGABYTE = 1_000_000
 
 
-class Reserve:
+class DiskSpaceGuard:
     """Knows whether messages may come in. It looks at the disk when told to, never for a message.
 
     Replies, steps, their log and its moves into the file need what is below the floor.
@@ -65,7 +65,7 @@ _INLINE_CHARS_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class IntakeLimits:
     """What the door lets in: bytes of a payload, characters of text and of any name."""
 
     payload_bytes_max: int = 26_214_400
@@ -114,7 +114,7 @@ def _normalised(inbound: Inbound) -> Inbound:
     return Inbound(
         Origin(channel, account, conversation, sender, name, origin.direct, origin.trust),
         Content(content.payload, text, event),
-        Marks(*fit[7:10]),
+        ProviderMarks(*fit[7:10]),
         inbound.priority,
         topic=fit[10],
         reply_url=fit[11],
@@ -126,7 +126,7 @@ _SHRINKS = 4
 """So many characters may become one when a text is normalised."""
 
 
-def _refuse_oversized(inbound: Inbound, limits: Limits) -> None:
+def _refuse_oversized(inbound: Inbound, limits: IntakeLimits) -> None:
     """Refuse what is far too long before time is spent on it; the limits proper hold for what is stored."""
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
     if len(content.text) > _SHRINKS * limits.text_chars_max:
@@ -141,7 +141,7 @@ def _hashes(inbound: Inbound, same_body_ms: int) -> tuple[bytes, bytes]:
     return inbound.content_hash, inbound.body_hash if same_body_ms else b""
 
 
-class Door:
+class MessageIntake:
     """The single way into the buffer."""
 
     def __init__(
@@ -150,8 +150,8 @@ class Door:
         clock: Clock,
         ids: Ids,
         windows: Mapping[str, Window],
-        limits: Limits,
-        reserve: Reserve | None = None,
+        limits: IntakeLimits,
+        reserve: DiskSpaceGuard | None = None,
         lanes: LaneRules | None = None,
     ) -> None:
         self._operations = operations
@@ -184,7 +184,7 @@ class Door:
         body_key = BodyKey(body, now + same_body_ms) if body else None
         arrival = Arrival(self._ids.next(), inbound, now, inbound.key_hash, content, body_key)
         received = await self._operations.apply(Receive(arrival, window, self._lanes))
-        if received.intake is Intake.CONFLICT:
+        if received.intake is IntakeResult.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
         return received

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext, suppres
 from dataclasses import dataclass
 
 from keepsaid.domain.batch import Ageing
-from keepsaid.domain.commits import Claim, Renew
+from keepsaid.domain.commits import ClaimBatches, Renew
 from keepsaid.domain.process import Beat, RequeueCrashed
 from keepsaid.domain.suspicion import STABLE_MS, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.turn import Claimed, Lease
@@ -31,7 +31,7 @@ class LifeTerms:
     stable_ms: int = STABLE_MS
 
 
-class Life:
+class ProcessAge:
     """The age of this process by its steady clock. `load` loads what a turn needs, before any trial."""
 
     def __init__(
@@ -138,7 +138,7 @@ class Leases:
         owner: str,
         terms: LeaseTerms,
         hints: Hints | None = None,
-        life: Life | None = None,
+        life: ProcessAge | None = None,
     ) -> None:
         self._operations = operations
         self._clock = clock
@@ -146,7 +146,7 @@ class Leases:
         self._owner = owner
         self._terms = terms
         self._hints = hints or Hints()
-        self._life = life or Life(operations, clock, owner)
+        self._life = life or ProcessAge(operations, clock, owner)
 
     @property
     def lived_ms(self) -> int:
@@ -158,7 +158,7 @@ class Leases:
         turn_ids = tuple(self._ids.next() for _ in range(limit))
         until = self._clock.steady_ms() + self._terms.lease_ms
         return await self._operations.apply(
-            Claim(
+            ClaimBatches(
                 self._owner,
                 limit,
                 turn_ids,

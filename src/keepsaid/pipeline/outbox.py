@@ -25,7 +25,7 @@ _BLOCKED_WAIT_MS = 200
 _LONGEST_WAIT_MS = 300_000
 
 
-class Post:
+class OutboxSender:
     """Takes replies out of the outbox and hands them to their channels.
 
     What may have arrived is sent again, marked; on a channel `given_up` it is not.

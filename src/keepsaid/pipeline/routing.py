@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from itertools import groupby
 
-from keepsaid.domain.batch import Due, Group, Routed, TaskDraft, Window
+from keepsaid.domain.batch import DueLane, Routed, TaskDraft, WaitingGroup, Window
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.route import (
@@ -32,7 +32,7 @@ _INLINE_BYTES_MAX = 64_000
 Judged = tuple[Message, Verdict, Rule | None, Fields]
 
 
-def route_unread(routes: Routes, due: Due, window: Window, ids: Ids, at: int) -> Dispatch | None:
+def route_unread(routes: Routes, due: DueLane, window: Window, ids: Ids, at: int) -> Dispatch | None:
     """The commit that routes all that waits in a lane as one batch, by what its lane tells.
 
     None when its messages must be read: for what rules ask, or because one batch may not hold them all.
@@ -49,7 +49,7 @@ def route_unread(routes: Routes, due: Due, window: Window, ids: Ids, at: int) ->
     return Dispatch(due.lane, due.numbered_after, (Routed(ids.next(), *known, verdict, priority),), window, at)
 
 
-async def route(routes: Routes, group: Group, window: Window, ids: Ids, at: int) -> Dispatch:
+async def route(routes: Routes, group: WaitingGroup, window: Window, ids: Ids, at: int) -> Dispatch:
     """The commit that routes a group: one batch for each run of messages with the same rule."""
     judged = []
     for message in group.messages:

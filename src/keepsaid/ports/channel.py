@@ -73,7 +73,7 @@ class Incoming:
     payload: bytes | None = None
 
 
-class Inbox(Protocol):
+class InboundSink(Protocol):
     """Takes in what was said on one channel."""
 
     async def put(self, incoming: Incoming) -> bool:
@@ -86,7 +86,7 @@ class Inbox(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TurnProgress:
     """Something that happened to a message's turn: a piece of the answer, a wait, or its end."""
 
     kind: Literal["delta", "waiting", "settled"]
@@ -96,6 +96,6 @@ class Progress:
 class Progresses(Protocol):
     """Tells those who listen."""
 
-    def tell(self, messages: Sequence[Message], progress: Progress) -> None:
+    def tell(self, messages: Sequence[Message], progress: TurnProgress) -> None:
         """Tell everybody who waits for one of the messages. Never blocks; nobody need listen."""
         ...

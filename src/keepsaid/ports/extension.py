@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Reply, SendResult
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
-from keepsaid.ports.channel import Channel, Hook, Inbox, Incoming
+from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
 from keepsaid.ports.model import Extractor, Tool
 from keepsaid.ports.recall import Embedder
 from keepsaid.ports.runtime import Clock
@@ -48,7 +48,7 @@ class ExtensionContext(Protocol):
         ...
 
     @property
-    def inbox(self) -> Inbox:
+    def inbox(self) -> InboundSink:
         """Where its channel hands over what was said."""
         ...
 
@@ -155,7 +155,7 @@ class ChannelProvider(Protocol):
 class ListeningProvider(Protocol):
     """Hears what is said on its channel; without it, messages come in by `context.inbox`."""
 
-    async def listen(self, inbox: Inbox) -> None:
+    async def listen(self, inbox: InboundSink) -> None:
         """Hand over what comes, for as long as the runtime goes; when it ends or raises it is called again, later."""
         ...
 

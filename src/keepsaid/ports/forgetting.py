@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from keepsaid.domain.forgetting import Counts, Forgetting, Held, Traced, Wanted, Wish, Work
+from keepsaid.domain.forgetting import Counts, ForgetTargets, Forgetting, ForgetWish, HoldingTurns, Traced, Work
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory
 
@@ -36,11 +36,11 @@ class Echoes(Protocol):
 class Forgets(Protocol):
     """What forgets."""
 
-    async def wanted(self, wish: Wish) -> Wanted:
+    async def wanted(self, wish: ForgetWish) -> ForgetTargets:
         """What would go; nothing is changed."""
         ...
 
-    async def forget(self, wish: Wish, by: str, undo_ms: int = 0) -> Forgetting | None:
+    async def forget(self, wish: ForgetWish, by: str, undo_ms: int = 0) -> Forgetting | None:
         """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
 
         With `undo_ms` it is kept aside for so long, and can be undone.
@@ -67,7 +67,7 @@ class ForgettingView(Protocol):
         """One request."""
         ...
 
-    async def wanted(self, number: int) -> Wanted:
+    async def wanted(self, number: int) -> ForgetTargets:
         """What a request is about; nothing once it is scrubbed."""
         ...
 
@@ -83,11 +83,11 @@ class ForgettingView(Protocol):
 class ReachView(Protocol):
     """Reads everything that a wish reaches in the operational store."""
 
-    async def messages(self, wish: Wish) -> tuple[int, ...]:
+    async def messages(self, wish: ForgetWish) -> tuple[int, ...]:
         """The messages that a wish names, without those that are forgotten already."""
         ...
 
-    async def work(self, wish: Wish) -> Work:
+    async def work(self, wish: ForgetWish) -> Work:
         """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
         ...
 
@@ -119,7 +119,7 @@ class ReachView(Protocol):
         """Those of the sources `message:ID`, `reply:ID` and `turn:ID` that were forgotten before."""
         ...
 
-    async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> Held:
+    async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> HoldingTurns:
         """Turns of these lanes that hold one of the words, and turns anywhere that name one of the memories."""
         ...
 
@@ -152,7 +152,7 @@ class ForgetfulMemory(Protocol):
         """All identities of a person, who is named by one of them or by the id that joined them."""
         ...
 
-    async def named(self, wish: Wish) -> tuple[int, ...]:
+    async def named(self, wish: ForgetWish) -> tuple[int, ...]:
         """The memories that a wish names."""
         ...
 

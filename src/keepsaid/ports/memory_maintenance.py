@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from keepsaid.domain.audit import Entry
+from keepsaid.domain.audit import AuditEntry
 from keepsaid.domain.fact import News
 from keepsaid.domain.learning import Pair, Ruled, Ruling
 from keepsaid.domain.memory import Source
 from keepsaid.domain.search import VectorSpace
-from keepsaid.domain.upkeep import Curve, Holdings, Maintain, Outstanding, Stepped, Task, TaskRun
+from keepsaid.domain.upkeep import Curve, Holdings, Maintain, Outstanding, Stepped, TaskRun, UpkeepTask
 
 
 class Auditing(Protocol):
     """Reads memory, a page at a time. It hears everything: only the owner asks."""
 
-    async def learned(self, after: int, limit: int) -> Sequence[Entry]:
+    async def learned(self, after: int, limit: int) -> Sequence[AuditEntry]:
         """What is learned and active, behind an id, in the order of their ids."""
         ...
 
@@ -26,11 +26,11 @@ class Auditing(Protocol):
         """All that memories that are there say, behind an id, in the order of their ids."""
         ...
 
-    async def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
+    async def entries(self, ids: Sequence[int]) -> Sequence[AuditEntry]:
         """Those of these memories that are active, of whatever kind."""
         ...
 
-    async def loose(self, task: Task, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+    async def loose(self, task: UpkeepTask, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
         """How far a page of one table behind an id goes, and the ids in it that lead to nothing; None for no more."""
         ...
 
@@ -112,7 +112,7 @@ class Undecided:
     upto: int
 
 
-class Judge(Protocol):
+class PairJudge(Protocol):
     """Rules on pairs."""
 
     @property

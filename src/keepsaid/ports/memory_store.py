@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from keepsaid.domain.bulletin import Bulletin, Material
-from keepsaid.domain.bundle import Record, Verdict
+from keepsaid.domain.bundle import ImportVerdict, Record
 from keepsaid.domain.graph import Association, Mention, Seed
-from keepsaid.domain.learning import How, Learnt
+from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
 from keepsaid.domain.people import Person, Seen
 from keepsaid.domain.search import Narrowing
 from keepsaid.domain.turn import Claimed, Usage
-from keepsaid.domain.visibility import Refusal, Widened, WidenMemory
+from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareRefusal
 from keepsaid.ports.forgetting import Echoes
 from keepsaid.text.words import Rarity
 
@@ -77,7 +77,7 @@ class Truth(Protocol):
         """
         ...
 
-    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
         """Put a memory right: the new words stand in its slot and scope, what it said before is kept as past.
 
         Doing it again by the same key does nothing. `at` is milliseconds UTC.
@@ -139,11 +139,11 @@ class People(Protocol):
 class Hearing(Protocol):
     """Who may hear a memory, changed by a person's word alone and on record."""
 
-    async def widen(self, commit: WidenMemory) -> Widened | Refusal:
+    async def widen(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
         """Let a memory be heard more widely, or say why not; nothing is changed then."""
         ...
 
-    async def widened(self, listener: Listener, memory_id: int) -> Sequence[Widened]:
+    async def widened(self, listener: Listener, memory_id: int) -> Sequence[MemoryShared]:
         """How a memory that the listener may hear was widened, the first first."""
         ...
 
@@ -166,9 +166,6 @@ class Graph(Protocol):
         ...
 
 
-__all__ = ["How", "Learning", "Learnt"]
-
-
 class Learning(Protocol):
     """Learns what is true, each thing once."""
 
@@ -177,7 +174,7 @@ class Learning(Protocol):
         """The sentences that were forgotten."""
         ...
 
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[LearnResult, ...]:
         """Learn memories, all of a call or none; says of each, in order, what became of it.
 
         What says the same as a memory that is there becomes evidence for it; what says otherwise of the same slot
@@ -280,11 +277,11 @@ class Bundles(Protocol):
         """
         ...
 
-    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+    async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records; nothing is changed."""
         ...
 
-    async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[Verdict]:
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
         """Take over records, all of a call or none; what is there stays. Says of each what became of it.
 
         What holds in the `contested` slots is decided anew by all that was said of them. Secrets are masked.

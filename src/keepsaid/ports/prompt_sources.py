@@ -8,7 +8,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Skills
 
 
-class Identity(Protocol):
+class AgentIdentity(Protocol):
     """Who the agent is: the owner's own words."""
 
     async def read(self) -> str:

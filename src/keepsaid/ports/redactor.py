@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from keepsaid.domain.redaction import Mark, Masked, masked
+from keepsaid.domain.redaction import Masked, SecretMark, masked
 
 
 class Redactor(Protocol):
     """Finds secrets in texts. The time is linear in the text; a long one is read in a thread."""
 
-    def marks(self, text: str) -> tuple[Mark, ...]:
+    def marks(self, text: str) -> tuple[SecretMark, ...]:
         """The secrets in a text, in order; they do not overlap."""
         ...
 
@@ -24,7 +24,7 @@ class Redactor(Protocol):
 class MarksView(Protocol):
     """Reads where stored messages hold secrets."""
 
-    async def marks(self, message_id: int) -> tuple[Mark, ...]:
+    async def marks(self, message_id: int) -> tuple[SecretMark, ...]:
         """The marks of a message's text; nothing before its episode is recorded."""
         ...
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from keepsaid.domain.batch import Due, Group
+from keepsaid.domain.batch import DueLane, WaitingGroup
 from keepsaid.domain.collection import CollectionLine, Passage
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
+from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, TranscriptSpan
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
@@ -17,8 +17,8 @@ from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.relay import Untold
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.schedule import Heard, Run, Schedule
-from keepsaid.domain.session import Quiet, Session
+from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
+from keepsaid.domain.session import QuietSince, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
@@ -44,11 +44,11 @@ class Operations(Protocol):
 class BufferView(Protocol):
     """Reads messages and what became of them."""
 
-    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
+    async def due(self, at: int, limit: int) -> tuple[DueLane, ...]:
         """Lanes whose window has closed by `at`, best priority first."""
         ...
 
-    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
         """The messages that wait in these lanes, the first hundred of each; a lane where none waits is left out."""
         ...
 
@@ -90,11 +90,11 @@ class ContextView(Protocol):
         """
         ...
 
-    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+    async def span(self, lane: Lane, after: int, limit: int) -> TranscriptSpan:
         """The first `limit` records of a lane's transcript after a position, as prompts show them, oldest first."""
         ...
 
-    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
+    async def past(self, lane: Lane) -> tuple[DroppedSpan, ...]:
         """Every span that left the lane's context, in order; together they reach from the first record to the tail."""
         ...
 
@@ -177,7 +177,7 @@ class SessionView(Protocol):
         """The newest `limit` questions of a lane, newest first."""
         ...
 
-    async def quiet_since(self) -> Quiet:
+    async def quiet_since(self) -> QuietSince:
         """Since when the longest quiet lanes are."""
         ...
 
@@ -308,15 +308,15 @@ class ScheduleView(Protocol):
         """When the next schedule comes, or a run may begin; None when nothing waits for a time."""
         ...
 
-    async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[Run, Schedule]]:
+    async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[ScheduleRun, Schedule]]:
         """Runs that are due and may begin, those first that may the longest; of what is run so many at most."""
         ...
 
-    async def heard(self, limit: int) -> Sequence[Heard]:
+    async def heard(self, limit: int) -> Sequence[RunOutput]:
         """Runs whose output stands where it can be settled further."""
         ...
 
-    async def worked(self, limit: int) -> Sequence[Run]:
+    async def worked(self, limit: int) -> Sequence[ScheduleRun]:
         """Runs that are under way though their task has ended, or is no more."""
         ...
 
@@ -328,7 +328,7 @@ class ScheduleView(Protocol):
         """Schedules in these states with ids above `after`, oldest first."""
         ...
 
-    async def runs(self, schedule_id: int, limit: int) -> Sequence[Run]:
+    async def runs(self, schedule_id: int, limit: int) -> Sequence[ScheduleRun]:
         """The runs of a schedule, latest first."""
         ...
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 from keepsaid.config.durable import sync, sync_open
 from keepsaid.domain.bundle_lines import Misfit, line_of, record_in
 from keepsaid.errors import HomeError, InputError
-from keepsaid.memory.importing import Line
+from keepsaid.memory.importing import ImportLine
 from keepsaid.ports.memory_store import BundleContents
 
 NAMED = "keepsaid-"
@@ -130,7 +130,7 @@ class BundleFile:
         """Which key its tombstones are made with."""
         return str(self.header.get("forgotten_key") or "")
 
-    def lines(self, wanted: Container[int] | None = None) -> Iterator[Line]:
+    def lines(self, wanted: Container[int] | None = None) -> Iterator[ImportLine]:
         """Its records, by the number of their line; only those that are wanted are read closely."""
         for number, raw in self._raw():
             if number > 1 and (wanted is None or number in wanted):
@@ -204,12 +204,12 @@ def _header(path: Path, raw: bytes) -> dict[str, Any]:
     return told
 
 
-def _read(number: int, raw: bytes) -> Line:
+def _read(number: int, raw: bytes) -> ImportLine:
     try:
-        return Line(number, record_in(json.loads(raw.decode("utf-8"))))
+        return ImportLine(number, record_in(json.loads(raw.decode("utf-8"))))
     except Misfit as error:
-        return Line(number, None, str(error))
+        return ImportLine(number, None, str(error))
     except UnicodeDecodeError:
-        return Line(number, None, "it is not UTF-8")
+        return ImportLine(number, None, "it is not UTF-8")
     except (ValueError, RecursionError):
-        return Line(number, None, "it is not JSON")
+        return ImportLine(number, None, "it is not JSON")

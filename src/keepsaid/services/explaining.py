@@ -26,7 +26,7 @@ def commanded(turn: TurnStory) -> str:
     return f"{said}, carried out without a model and without memory"
 
 
-class Stage(StrEnum):
+class AbsenceStage(StrEnum):
     """How far a memory came: it was shown, fell to a rule, ranked behind, or was never among what was searched."""
 
     SHOWN = "shown"
@@ -43,7 +43,7 @@ class Stage(StrEnum):
 class Absence:
     """Where a memory fell, and why; `found` is what the trace says of it, if it knows it."""
 
-    stage: Stage
+    stage: AbsenceStage
     why: str
     found: dict[str, Any] | None = None
 
@@ -59,22 +59,22 @@ def absence(turn: TurnStory, memory: Memory, *, heard: bool) -> Absence:
     found, behind = candidate_in(turn.trace, memory.id), beyond_in(turn.trace, memory.id)
     if found is not None:
         shown = bool(found["chosen"])
-        return Absence(Stage.SHOWN if shown else Stage.LEFT_OUT, str(found["reason"]), dict(found))
+        return Absence(AbsenceStage.SHOWN if shown else AbsenceStage.LEFT_OUT, str(found["reason"]), dict(found))
     if behind is not None:
         considered = len(_part(turn, "candidates"))
         why = f"it was number {behind['rank']} of what was found, and the best {considered} were looked at"
-        return Absence(Stage.RANK, why, dict(behind))
+        return Absence(AbsenceStage.RANK, why, dict(behind))
     skipped = _memory(turn).get("skipped")
     if skipped or not _memory(turn):
         why = commanded(turn) or "the turn recorded no context"
-        return Absence(Stage.NOT_SEARCHED, f"nothing was searched: {skipped or why}")
+        return Absence(AbsenceStage.NOT_SEARCHED, f"nothing was searched: {skipped or why}")
     if memory.recorded_at > turn.started_at:
-        return Absence(Stage.LATER, "it was not known yet: it was recorded after the turn began")
+        return Absence(AbsenceStage.LATER, "it was not known yet: it was recorded after the turn began")
     if not heard:
-        return Absence(Stage.SCOPE, _unheard(turn, memory))
+        return Absence(AbsenceStage.SCOPE, _unheard(turn, memory))
     if memory.state != "active":
-        return Absence(Stage.STATE, f"it is no longer valid: {memory.state}")
-    return Absence(Stage.NOT_FOUND, _unfound(turn, memory))
+        return Absence(AbsenceStage.STATE, f"it is no longer valid: {memory.state}")
+    return Absence(AbsenceStage.NOT_FOUND, _unfound(turn, memory))
 
 
 def _unheard(turn: TurnStory, memory: Memory) -> str:

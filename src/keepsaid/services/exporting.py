@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from keepsaid.domain.bundle import Entry
+from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Listener, Memory
 from keepsaid.domain.people import identity_in
@@ -28,7 +28,7 @@ def write_pages(out: IO[bytes], told: BundleContents, about: dict[str, Any]) -> 
     known: dict[str, dict[Kind, list[str]]] = defaultdict(lambda: defaultdict(list))
     rest = 0
     for record in told.records:
-        if not isinstance(record, Entry):
+        if not isinstance(record, BundleEntry):
             continue
         memory = record.memory
         if memory.new.kind in IMPORTANCE and memory.state != "merged":

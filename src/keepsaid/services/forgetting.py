@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from keepsaid.domain.forgetting import Forgetting, Wish
+from keepsaid.domain.forgetting import Forgetting, ForgetWish
 from keepsaid.domain.ids import read
 from keepsaid.domain.memory import OWNER, Listener, Memory
 from keepsaid.engine.forgetter import Forgetter
@@ -51,7 +51,7 @@ class ForgetReceipt:
     backups: Sequence[str]
 
 
-def wish_of(asked: ForgetRequest) -> Wish:
+def wish_of(asked: ForgetRequest) -> ForgetWish:
     """What is meant; raises InputError for an id that is none, for nothing, and for two ways of choosing at once."""
     memories, messages = [], []
     for given in asked.ids:
@@ -66,7 +66,7 @@ def wish_of(asked: ForgetRequest) -> Wish:
     if sum(ways) != 1:
         raise InputError("name ids, or a person, or a conversation, or a text: one of these", safe=_SAFE, hint=_HINT)
     person, conversation, text = (normalise(one.strip()) for one in (asked.person, asked.conversation, asked.text))
-    return Wish(tuple(memories), tuple(messages), person, conversation, text)
+    return ForgetWish(tuple(memories), tuple(messages), person, conversation, text)
 
 
 def undo_ms(text: str) -> int:
@@ -112,7 +112,7 @@ class ForgettingService:
             raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
         return ForgetReceipt(done, await asyncio.to_thread(self._backups))
 
-    async def forget_wish(self, wish: Wish, by: str, undo_for_ms: int = 0) -> Forgetting | None:
+    async def forget_wish(self, wish: ForgetWish, by: str, undo_for_ms: int = 0) -> Forgetting | None:
         """Forget what a wish names: nobody is told it when this returns; None when there is nothing."""
         begun = await self._forgetter.forget(wish, by, undo_for_ms)
         if begun is None or not self._is_running():

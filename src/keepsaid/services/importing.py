@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from keepsaid.domain.bundle import FORGOTTEN, Entry, Outcome, Record, Verdict, key_print
+from keepsaid.domain.bundle import FORGOTTEN, BundleEntry, ImportOutcome, ImportVerdict, Record, key_print
 from keepsaid.domain.ids import is_time, moment
-from keepsaid.domain.learning import LEARNABLE, How, Learnt
+from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
-from keepsaid.memory.importing import Home, Importing, ImportTerms, Line, Looks, Report
+from keepsaid.memory.importing import Importing, ImportLine, ImportReport, ImportTarget, ImportTerms, Looks
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
@@ -49,17 +49,17 @@ class Mem0File:
         """It has no tombstones."""
         return ""
 
-    def lines(self, wanted: Container[int] | None = None) -> Iterator[Line]:
+    def lines(self, wanted: Container[int] | None = None) -> Iterator[ImportLine]:
         """Each item, or those that are wanted, as a memory, or why it is none."""
         for number, item in enumerate(self._items, start=1):
             if wanted is not None and number not in wanted:
                 continue
             try:
-                yield Line(number, self._entry(item, number))
+                yield ImportLine(number, self._entry(item, number))
             except ValueError as error:
-                yield Line(number, None, str(error))
+                yield ImportLine(number, None, str(error))
 
-    def _entry(self, item: Any, number: int) -> Entry:
+    def _entry(self, item: Any, number: int) -> BundleEntry:
         """Its words as a memory made from others' words, heard by its person in direct chats."""
         if not isinstance(item, dict):
             raise ValueError(f"it is {kind_of(item)}, not an object")
@@ -83,7 +83,7 @@ class Mem0File:
             metadata=_metadata(item),
             subject_id=person,
         )
-        return Entry(Memory(number, new, "active", self._now), bytes(_HASH_BYTES), said_in=("",))
+        return BundleEntry(Memory(number, new, "active", self._now), bytes(_HASH_BYTES), said_in=("",))
 
     def _person(self, item: dict[str, Any]) -> str:
         called = next((str(item[name]) for name in ("user_id", "agent_id", "run_id") if item.get(name)), "")
@@ -150,11 +150,11 @@ KEEPSAID, MEM0 = "keepsaid", "mem0"
 KEY_NAME = "forgotten.key"
 _KEY_BYTES_MAX = 1_000
 _BECAME = {
-    How.NEW: Outcome.NEW,
-    How.UPDATES: Outcome.NEW,
-    How.PAST: Outcome.NEW,
-    How.EVIDENCE: Outcome.SAME,
-    How.KNOWN: Outcome.SAME,
+    LearnOutcome.NEW: ImportOutcome.NEW,
+    LearnOutcome.UPDATES: ImportOutcome.NEW,
+    LearnOutcome.PAST: ImportOutcome.NEW,
+    LearnOutcome.EVIDENCE: ImportOutcome.SAME,
+    LearnOutcome.KNOWN: ImportOutcome.SAME,
 }
 
 
@@ -188,7 +188,7 @@ class LookedAt(Looks, Protocol):
         ...
 
 
-class Keyed(LookedAt, Home, Protocol):
+class Keyed(LookedAt, ImportTarget, Protocol):
     """A home that something is imported into."""
 
     async def adopt_key(self, key: bytes) -> bool:
@@ -203,15 +203,15 @@ class LocalMemory:
         self._memories = memories
         self._clock = clock
 
-    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+    async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records."""
         return await self._memories.bundles.look(records)
 
-    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[Verdict]:
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
         """Take over records."""
         return await self._memories.bundles.take(records, contested, self._clock.now_ms())
 
-    async def learn(self, records: Sequence[Entry]) -> Sequence[Verdict]:
+    async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
         """Learn memories as anything else is learned."""
         learnt = await self._memories.learn([one.memory.new for one in records], self._clock.now_ms())
         return list(map(became, learnt))
@@ -225,19 +225,23 @@ class LocalMemory:
         return await self._memories.bundles.adopt_key(key)
 
 
-def became(one: Learnt) -> Verdict:
+def became(one: LearnResult) -> ImportVerdict:
     """What was learned, as the verdict on a line."""
-    return FORGOTTEN if one.how is How.FORGOTTEN else Verdict(_BECAME.get(one.how, Outcome.REJECTED), one.why)
+    return (
+        FORGOTTEN
+        if one.how is LearnOutcome.FORGOTTEN
+        else ImportVerdict(_BECAME.get(one.how, ImportOutcome.REJECTED), one.why)
+    )
 
 
-async def preview_import(asked: ImportRequest, home: LookedAt, redactor: Redactor, now: int) -> Report:
+async def preview_import(asked: ImportRequest, home: LookedAt, redactor: Redactor, now: int) -> ImportReport:
     """What an import would do; nothing is changed. Raises InputError."""
     given, key = await _given(asked, now)
     fits = await _fits(given, key, home)
     return await Importing(given, redactor, _terms(asked, fits=fits)).look(home)
 
 
-async def import_memories(asked: ImportRequest, home: Keyed, redactor: Redactor, now: int) -> Report:
+async def import_memories(asked: ImportRequest, home: Keyed, redactor: Redactor, now: int) -> ImportReport:
     """Import a file, and what became of it. Raises InputError with nothing imported."""
     given, key = await _given(asked, now)
     fits = await _fits(given, key, home)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.commits import Decide, Drop, Requeue, Shown
-from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.commits import Decide, Drop, MarkReplyShown, Requeue
+from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.lane import Lane
 from keepsaid.ports.runtime import Clock, Hints
 from keepsaid.ports.store import Store
@@ -32,7 +32,7 @@ class InboxService:
 
     async def mark_seen(self, reply_id: int, provider_id: str | None = None) -> bool:
         """Record that a reply was pulled; `provider_id` is what its medium calls it."""
-        return await self._operations.apply(Shown(reply_id, self._clock.now_ms(), provider_id))
+        return await self._operations.apply(MarkReplyShown(reply_id, self._clock.now_ms(), provider_id))
 
     async def settle_reply(self, reply_id: int, *, again: bool) -> bool:
         """Send a dead reply `again`, or accept that it will not arrive; False when it is not dead."""
@@ -43,5 +43,5 @@ class InboxService:
     async def reset_lane(self, lane: Lane) -> int:
         """End a lane's context here; returns how many records it had, -1 where it moved meanwhile."""
         tail = await self._operations.context(lane, 1)
-        cut = CutContext(lane, tail.version, tail.head, Cut.RESET, self._clock.now_ms())
+        cut = CutContext(lane, tail.version, tail.head, CutReason.RESET, self._clock.now_ms())
         return tail.head - tail.covered if await self._operations.apply(cut) else -1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from keepsaid.domain.commits import Judge
+from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.ids import show
-from keepsaid.domain.learning import BYTES_MAX, How, Learnt
+from keepsaid.domain.learning import BYTES_MAX, LearnOutcome, LearnResult
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.receipt import JudgeMemory
@@ -82,7 +82,7 @@ class MemoryService:
         [number] = await self._memories.keep([memory], memory.said_at)
         return AddedMemory(number, counted_kinds(plain.marks), lifted)
 
-    async def edit(self, memory_id: int, text: str, value: str) -> Learnt:
+    async def edit(self, memory_id: int, text: str, value: str) -> LearnResult:
         """Put a memory right, as its owner; what it said before is kept as past.
 
         `value` is what its slot is from now on, where it has one; without, the text is. Raises InputError when it
@@ -106,11 +106,11 @@ class MemoryService:
             asked=True,
         )
         done = await self._memories.truth.correct(memory_id, word, now)
-        if done.how is How.REFUSED:
+        if done.how is LearnOutcome.REFUSED:
             raise InputError(
                 f"{show('memory', memory_id)}: {done.why}", safe="Nothing was changed.", hint="keepsaid memory ls"
             )
-        if done.how is How.FORGOTTEN:
+        if done.how is LearnOutcome.FORGOTTEN:
             raise InputError(
                 "this was forgotten, and what was forgotten is not learned again", safe="Nothing was changed."
             )
@@ -144,4 +144,4 @@ class MemoryService:
     async def mark_wrong(self, memory_id: int, turn_id: int, *, undo: bool = False) -> bool:
         """Say that a memory was wrong for a turn that was shown it, or take that back; False when it was not shown."""
         word = JudgeMemory(turn_id, memory_id, OWNER, "withdraw" if undo else "mark")
-        return await self._operations.apply(Judge(word, self._clock.now_ms()))
+        return await self._operations.apply(RecordFeedback(word, self._clock.now_ms()))

@@ -8,7 +8,7 @@ from keepsaid.config import Config
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.people import Person, identity_in
-from keepsaid.domain.visibility import Reach, Refusal, Widened, WidenMemory
+from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareReach, ShareRefusal
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
@@ -57,15 +57,15 @@ class PeopleService:
             raise InputError(f"{person} is joined with nobody", safe=_SAFE, hint=_PEOPLE)
         return person
 
-    async def share(self, memory_id: int, to: str, reason: str) -> Widened:
+    async def share(self, memory_id: int, to: str, reason: str) -> MemoryShared:
         """Let a memory be heard more widely, by the owner's word. Raises InputError with the reason why not."""
         said = normalise(reason).strip()
-        if to not in list(Reach):
-            raise InputError(f"there is no {to!r} to widen to; one of: {', '.join(Reach)}", safe=_SAFE)
+        if to not in list(ShareReach):
+            raise InputError(f"there is no {to!r} to widen to; one of: {', '.join(ShareReach)}", safe=_SAFE)
         if not 0 < len(said) <= _REASON_CHARS_MAX:
             raise InputError(f"say why in 1 to {_REASON_CHARS_MAX:,} characters", safe=_SAFE, hint="--reason TEXT")
-        word = WidenMemory(memory_id, Reach(to), OWNER, said, self._clock.now_ms())
+        word = ShareMemory(memory_id, ShareReach(to), OWNER, said, self._clock.now_ms())
         done = await self._memories.hearing.widen(word)
-        if isinstance(done, Refusal):
+        if isinstance(done, ShareRefusal):
             raise InputError(str(done), safe=_SAFE, hint="keepsaid memory ls")
         return done

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keepsaid.domain.batch import Routed, TaskDraft, Window
 from keepsaid.domain.commits import Arrival
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Message, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Outcome, Step, StepKind, Usage
@@ -20,11 +20,16 @@ AT_ONCE = Window(window_ms=0)
 
 
 def said(
-    text: str = "hello", room: str = ROOM, *, marks: Marks | None = None, priority: int = 10, channel: str = CHANNEL
+    text: str = "hello",
+    room: str = ROOM,
+    *,
+    marks: ProviderMarks | None = None,
+    priority: int = 10,
+    channel: str = CHANNEL,
 ) -> Inbound:
     """A message of a person in a room."""
     origin = Origin(channel, ACCOUNT, room, sender="ann", name="Ann", trust=Trust.KNOWN)
-    return Inbound(origin, Content(text.encode(), text), marks or Marks(), priority)
+    return Inbound(origin, Content(text.encode(), text), marks or ProviderMarks(), priority)
 
 
 def lane_of(room: str = ROOM, channel: str = CHANNEL) -> Lane:

@@ -14,7 +14,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply, ReplyDraft, SendResult
 from keepsaid.errors import KeepsaidError
 from keepsaid.extensions.discovery import Found
-from keepsaid.extensions.lifecycle import Limits
+from keepsaid.extensions.lifecycle import PhaseLimits
 from keepsaid.extensions.loaded import Guest
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.model import Tool
@@ -36,7 +36,7 @@ class Trial:
     data: Path
     settings: Settings = field(default_factory=dict)
     beside: Sequence[Found] = ()
-    limits: Limits = Limits()
+    limits: PhaseLimits = PhaseLimits()
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[tuple[Guest, Lobby]]:

@@ -11,7 +11,7 @@ from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.extensions.discovery import Found
-from keepsaid.extensions.lifecycle import Lifecycle, Limits, Surroundings
+from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, PhaseLimits
 from keepsaid.extensions.loaded import Guest
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.services import GuestContext, settings_of
@@ -60,7 +60,7 @@ class Lobby:
         self.changes.append((guest.id, guest.state.value))
 
     def lifecycle(
-        self, found: Iterable[Found], data: Path, settings: Settings | None = None, limits: Limits | None = None
+        self, found: Iterable[Found], data: Path, settings: Settings | None = None, limits: PhaseLimits | None = None
     ) -> Lifecycle:
         """What lets extensions in here; `data` is where their folders are made."""
 
@@ -68,5 +68,5 @@ class Lobby:
             given = settings_of(manifest, (settings or {}).get(manifest.id, {}))
             return GuestContext(manifest, given, self, peer, data / manifest.id)
 
-        around = Surroundings(context, lambda _: None, self.clock, str, self.changed, limits or Limits())
+        around = LifecycleDeps(context, lambda _: None, self.clock, str, self.changed, limits or PhaseLimits())
         return Lifecycle(found, around)

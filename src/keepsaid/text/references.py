@@ -28,7 +28,7 @@ _GREETS, _ASKS, _ASSENTS = (frozenset(words.split()) for words in (_GREETINGS, _
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenText:
     """One thing said in a conversation; `ref` names it there, `speaker` identifies who said it.
 
     `name` is what others call the speaker, `at` milliseconds, `answers` the ref of what it is known to answer.
@@ -100,7 +100,7 @@ class Names:
         return frozenset(self._called[call] for call in calls & self._called.keys())
 
 
-def read(said: Said, names: Names, answered: str = "") -> Read:
+def read(said: SpokenText, names: Names, answered: str = "") -> Read:
     """The message, read; `answered` is the speaker it is known to answer, if it names nobody at the beginning.
 
     Who turns to himself turns to nobody.
@@ -127,7 +127,7 @@ def worded(text: str) -> Wording:
     )
 
 
-__all__ = ["Guess", "Said", "infer"]
+__all__ = ["Guess", "SpokenText", "infer"]
 
 REACH = 50
 """Messages back that may be answered."""
@@ -207,7 +207,7 @@ class Guess:
     reason: str
 
 
-def infer(history: Sequence[Said], new: Said) -> Guess | None:
+def infer(history: Sequence[SpokenText], new: SpokenText) -> Guess | None:
     """The message of `history` (oldest first) that `new` answers; None when it starts something of its own.
 
     Only the last `REACH` messages are looked at. The same messages give the same guess.
@@ -223,14 +223,14 @@ def infer(history: Sequence[Said], new: Said) -> Guess | None:
     return Guess(history[best].ref, round(1 / odds, 3), _why(set(scene.signs(best))))
 
 
-def scene_of(history: Sequence[Said], new: Said) -> Scene:
+def scene_of(history: Sequence[SpokenText], new: SpokenText) -> ReferenceScene:
     """The messages, read: who is meant by which name follows from who speaks in them."""
     everybody = (*history, new)
     names = Names((one.speaker, one.name) for one in everybody)
     speakers: dict[str | None, str] = {one.ref: one.speaker for one in history}
     speakers[None] = ""
     *before, last = [read(one, names, speakers.get(one.answers, "")) for one in everybody]
-    return Scene(before, last)
+    return ReferenceScene(before, last)
 
 
 def _why(signs: set[str]) -> str:
@@ -238,7 +238,7 @@ def _why(signs: set[str]) -> str:
     return next(reason for sign, reason in _REASONS.items() if sign in parts)
 
 
-class Scene:
+class ReferenceScene:
     """A new message, what was said before it, and the signs between them."""
 
     def __init__(self, before: Sequence[Read], new: Read) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote_to_bytes
 
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.errors import Forged, HookClosed, InputError
 from keepsaid.text.json_reader import Unreadable, read_json
@@ -226,7 +226,7 @@ class GitHubHook:
         return Inbound(
             Origin(self.name, self._account, conversation(payload), login_id, login, trust=Trust.EXTERNAL),
             Content(document, summary(event, payload), event_name(event, payload)),
-            Marks(delivery, provider_id(event, payload)),
+            ProviderMarks(delivery, provider_id(event, payload)),
             priority=self._priority,
         )
 

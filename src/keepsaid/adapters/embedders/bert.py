@@ -47,7 +47,7 @@ class _Dense:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class EncoderLayer:
     """A layer's weights, and what it makes of texts that stand one after another, each from one edge to the next."""
 
     attend: _Dense
@@ -101,7 +101,7 @@ Runs = Callable[[Floats, Sequence[int]], Floats]
 class Bert:
     """One model: token numbers in, a vector of length 1 a text out. `runs` may give a layer another engine."""
 
-    def __init__(self, file: Path, runs: Callable[[Layer], Runs] = lambda layer: layer) -> None:
+    def __init__(self, file: Path, runs: Callable[[EncoderLayer], Runs] = lambda layer: layer) -> None:
         tensors = _tensors(file)
         self._words = tensors["embeddings.word_embeddings.weight"]
         places = tensors["embeddings.position_embeddings.weight"]
@@ -162,9 +162,9 @@ def _numpy_dense(tensors: dict[str, Floats], *names: str, scaled: bool = False) 
     return _Dense(np.ascontiguousarray(np.concatenate(weights, axis=1)), np.concatenate(biases))
 
 
-def _layer(tensors: dict[str, Floats], name: str) -> Layer:
+def _layer(tensors: dict[str, Floats], name: str) -> EncoderLayer:
     own = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
-    return Layer(
+    return EncoderLayer(
         attend=_numpy_dense(tensors, *own, scaled=True),
         attended=_numpy_dense(tensors, f"{name}.attention.output.dense"),
         attended_norm=_numpy_norm(tensors, f"{name}.attention.output.LayerNorm"),
@@ -188,7 +188,7 @@ def is_installed() -> bool:
 class OnnxLayer:
     """One layer on one thread; each text is a run, so that none is padded."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: EncoderLayer) -> None:
         runtime = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -201,7 +201,7 @@ class OnnxLayer:
         return made[0] if len(made) == 1 else np.concatenate(made)
 
 
-def graph(layer: Layer) -> bytes:
+def graph(layer: EncoderLayer) -> bytes:
     """The layer as a model that onnxruntime reads: `x` in, `made` out, a row for each token."""
     size = layer.attended.weight.shape[0]
     weights: dict[str, NDArray[Any]] = {

@@ -108,11 +108,7 @@ class MiniLM:
         if self._model is None:
             from tokenizers import Tokenizer  # noqa: PLC0415 - a program that embeds nothing starts without
 
-            from keepsaid.adapters.embedders.bert import (  # noqa: PLC0415 - imports numpy
-                Bert,
-                OnnxLayer,
-                is_installed,
-            )
+            from keepsaid.adapters.embedders.bert import Bert, OnnxLayer, is_installed  # noqa: PLC0415 - numpy is needed there
 
             check(self._folder)
             tokens = Tokenizer.from_file(str(self._folder / TOKENS))

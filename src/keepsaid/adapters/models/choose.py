@@ -120,24 +120,24 @@ _OLLAMA_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProviderOffer:
     """A provider that could be used: its name for `models.chat`, and how it was found."""
 
     name: str
     how: str
 
 
-def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Found]:
+def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[ProviderOffer]:
     """Providers with a key or an address at hand, best first; nothing is called."""
     at_hand = []
     if models.base_url:
         name = models.chat if "/" in models.chat else f"openai/{DEFAULTS['openai']}"
-        at_hand.append(Found(name, f"models.base_url {without_passwords(models.base_url)}"))
+        at_hand.append(ProviderOffer(name, f"models.base_url {without_passwords(models.base_url)}"))
     for provider, variable in _KEYS.items():
         if environment.get(variable):
-            at_hand.append(Found(f"{provider}/{DEFAULTS[provider]}", f"{variable} is set"))
+            at_hand.append(ProviderOffer(f"{provider}/{DEFAULTS[provider]}", f"{variable} is set"))
     if environment.get("OLLAMA_HOST"):
-        at_hand.append(Found(f"ollama/{DEFAULTS['ollama']}", "OLLAMA_HOST is set"))
+        at_hand.append(ProviderOffer(f"ollama/{DEFAULTS['ollama']}", "OLLAMA_HOST is set"))
     return at_hand
 
 
@@ -146,13 +146,13 @@ def keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, (environment.get(variable) for variable in _KEYS.values())))
 
 
-def served(environment: Mapping[str, str]) -> list[Found]:
+def served(environment: Mapping[str, str]) -> list[ProviderOffer]:
     """The models an Ollama on this machine, or at OLLAMA_HOST, says it has; asks it, for a second at most."""
     address = ollama_address(environment.get("OLLAMA_HOST")).removesuffix("/v1")
     try:
         with urlopen(f"{address}/api/tags", timeout=_OLLAMA_S) as answer:  # noqa: S310 - the user's own address
             models = json.load(answer)["models"]
-        return [Found(f"ollama/{model['name']}", f"ollama answers at {address}") for model in models]
+        return [ProviderOffer(f"ollama/{model['name']}", f"ollama answers at {address}") for model in models]
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return []
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from keepsaid.domain.collection import Passage, Utterance
-from keepsaid.domain.finding import LEARNT, LINKS, LINKS_MAX, Link, Statement, linked
+from keepsaid.domain.finding import LEARNT, LINKS, LINKS_MAX, Statement, StatementLink, linked
 from keepsaid.domain.graph import Relation
 from keepsaid.domain.ids import is_time
 from keepsaid.domain.memory import IMPORTANCE, Kind
@@ -243,13 +243,13 @@ def _statement(given: _Fact, told: set[int]) -> Statement | None:
         return None
 
 
-def _links(given: _Fact, own: int) -> Iterator[Link]:
+def _links(given: _Fact, own: int) -> Iterator[StatementLink]:
     """The links of a fact to others of its call; what is none is left out, and the fact kept."""
     told = given.links if isinstance(given.links, list) else []
     for one in told[:LINKS_MAX]:
         relation, number = (one.get("relation"), one.get("fact")) if isinstance(one, dict) else (None, None)
         if isinstance(relation, str) and relation in LINKS and isinstance(number, int) and number - 1 != own:
-            yield Link(Relation(relation), number - 1)
+            yield StatementLink(Relation(relation), number - 1)
 
 
 def _time(text: str | None) -> int | None:

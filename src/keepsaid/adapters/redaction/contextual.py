@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from keepsaid.adapters.redaction.formats import is_made, is_random
 from keepsaid.adapters.redaction.windows import Masks, matches
-from keepsaid.domain.redaction import MASK, Mark
+from keepsaid.domain.redaction import MASK, SecretMark
 
 _STRONG = (
     r"pass(?:word|wort|wd|phrase|code|word_hash)?s?|pwd|pw|kennw(?:ort|oerter)|zugangscode"
@@ -111,7 +111,7 @@ _KEY = re.compile(
 _REACH = 4_000
 
 
-def spoken_marks(text: str) -> Iterator[Mark]:
+def spoken_marks(text: str) -> Iterator[SecretMark]:
     """Every secret that follows a word for one."""
     low = text.lower()
     if any(stem in low for stem in STEMS):
@@ -122,10 +122,10 @@ def spoken_marks(text: str) -> Iterator[Mark]:
         for found in matches(pattern, text):
             start, end = found.span("bare")
             if kind == "seed phrase" or is_random(text[start:end], 16):
-                yield Mark(start, end, kind)
+                yield SecretMark(start, end, kind)
     for found in matches(_KEY, text):
         if _is_key(found["bare"]):
-            yield Mark(*found.span("bare"), "credential")
+            yield SecretMark(*found.span("bare"), "credential")
 
 
 def _is_key(value: str) -> bool:
@@ -143,7 +143,7 @@ class _Words:
         self._clear = 0
         self._run: re.Match[str] | None = None
 
-    def marks(self, *patterns: re.Pattern[str]) -> Iterator[Mark]:
+    def marks(self, *patterns: re.Pattern[str]) -> Iterator[SecretMark]:
         """The secrets after the words that the patterns know."""
         for pattern in patterns:
             self._clear, self._run = 0, None
@@ -152,7 +152,7 @@ class _Words:
                 if mark is not None:
                     yield mark
 
-    def _after(self, keyword: re.Match[str]) -> Mark | None:
+    def _after(self, keyword: re.Match[str]) -> SecretMark | None:
         """The secret that stands after a word for one, if any does."""
         text, strong = self._text, keyword.lastgroup == "strong"
         kind = "password" if strong else "credential"
@@ -169,7 +169,7 @@ class _Words:
         start = scheme.end() if scheme else link.end()
         return _value(text, start, kind, sure=sure and strong, said=not sure) or self._near(keyword, kind)
 
-    def _near(self, keyword: re.Match[str], kind: str) -> Mark | None:
+    def _near(self, keyword: re.Match[str], kind: str) -> SecretMark | None:
         """A random run a few words further on, in the same sentence."""
         after = keyword.end()
         run = self._run_after(after)
@@ -182,7 +182,7 @@ class _Words:
         mixed = any(one.isupper() for one in value) and any(one.islower() for one in value)
         if not is_random(value, 16) or (not mixed and len(value) < 24) or _NO_SECRET.match(value):
             return None
-        return Mark(*run.span(), kind)
+        return SecretMark(*run.span(), kind)
 
     def _run_after(self, after: int) -> re.Match[str] | None:
         """The first run that begins behind a place; None if none begins near it. No place is searched again."""
@@ -196,7 +196,7 @@ class _Words:
         return self._run
 
 
-def _value(text: str, start: int, kind: str, *, sure: bool, said: bool) -> Mark | None:
+def _value(text: str, start: int, kind: str, *, sure: bool, said: bool) -> SecretMark | None:
     found = _VALUE.match(text, start, start + _REACH)
     if found is None or MASK.match(text, start):
         return None
@@ -207,7 +207,7 @@ def _value(text: str, start: int, kind: str, *, sure: bool, said: bool) -> Mark 
         value = _trimmed(value)
         end = begin + len(value)
     if is_secret(value, quoted=group == "quoted", sure=sure, said=said):
-        return Mark(begin, end, kind)
+        return SecretMark(begin, end, kind)
     return None
 
 
@@ -256,7 +256,7 @@ _LOGIN = re.compile(
 _LOOK_BACK = 400
 
 
-def placed_marks(text: str) -> Iterator[Mark]:
+def placed_marks(text: str) -> Iterator[SecretMark]:
     """Every secret that stands where its syntax says that one does."""
     if "</" in text or "value=" in text:
         for pattern in (_ELEMENT, _PAIR):
@@ -268,17 +268,17 @@ def placed_marks(text: str) -> Iterator[Mark]:
         yield from _of_curl(text)
 
 
-def _named(found: re.Match[str]) -> Iterator[Mark]:
+def _named(found: re.Match[str]) -> Iterator[SecretMark]:
     """The value, if its name is one for a secret and the value can be one."""
     keyword = KEYWORD.search(found["name"]) or CAMEL.search(found["name"])
     if keyword is None:
         return
     strong = keyword.lastgroup == "strong"
     if is_secret(found["value"], quoted=True, sure=strong, said=not strong):
-        yield Mark(*found.span("value"), "password" if strong else "credential")
+        yield SecretMark(*found.span("value"), "password" if strong else "credential")
 
 
-def _of_kubernetes(text: str) -> Iterator[Mark]:
+def _of_kubernetes(text: str) -> Iterator[SecretMark]:
     """Every value below `data` and `stringData` of a text that declares a Secret."""
     at, inside = 0, -1
     for line in text.splitlines(keepends=True):
@@ -286,15 +286,15 @@ def _of_kubernetes(text: str) -> Iterator[Mark]:
         if section is not None:
             inside = len(section["indent"])
         elif entry is not None and 0 <= inside < len(entry["indent"]):
-            yield Mark(at + entry.start("value"), at + entry.end("value"), "credential")
+            yield SecretMark(at + entry.start("value"), at + entry.end("value"), "credential")
         elif line.strip():
             inside = -1
         at += len(line)
 
 
-def _of_curl(text: str) -> Iterator[Mark]:
+def _of_curl(text: str) -> Iterator[SecretMark]:
     """The password of `curl -u user:password`."""
     for found in matches(_LOGIN, text):
         before = text[max(0, found.start() - _LOOK_BACK) : found.start()].rpartition("\n")[2]
         if "curl" in before and not found["value"].startswith(("$", "<", "{")):
-            yield Mark(*found.span("value"), "password")
+            yield SecretMark(*found.span("value"), "password")

@@ -9,7 +9,7 @@ from math import log2
 from typing import NamedTuple
 
 from keepsaid.adapters.redaction.windows import matches
-from keepsaid.domain.redaction import Mark
+from keepsaid.domain.redaction import SecretMark
 
 _MADE = re.compile(r"[A-Za-z0-9._~+/=-]+")
 _SEGMENT = re.compile(r"[A-Za-z0-9]{20,400}")
@@ -46,7 +46,7 @@ _ISSUED = re.compile(
 )
 
 
-def card_marks(text: str) -> Iterator[Mark]:
+def card_marks(text: str) -> Iterator[SecretMark]:
     """Every number that a credit card may have."""
     for found in matches(_NUMBER, text):
         digits = found.group().replace(" ", "").replace("-", "")
@@ -55,7 +55,7 @@ def card_marks(text: str) -> Iterator[Mark]:
             and _checks(digits)
             and not _IBAN.search(text[max(0, found.start() - _LOOK_BACK) : found.start()])
         ):
-            yield Mark(*found.span(), "card number")
+            yield SecretMark(*found.span(), "card number")
 
 
 def _checks(digits: str) -> bool:
@@ -82,13 +82,13 @@ _DIGITS_MIN = 2
 _TURNS_MIN = 6
 
 
-def prefixed_marks(text: str) -> Iterator[Mark]:
+def prefixed_marks(text: str) -> Iterator[SecretMark]:
     """Every token that looks made by a machine behind a short beginning."""
     if "_" not in text and "-" not in text:
         return
     for found in matches(_TOKEN, text):
         if _is_token(found["beginning"], found["rest"]) and not _in_address(text, found.start()):
-            yield Mark(*found.span(), "token")
+            yield SecretMark(*found.span(), "token")
 
 
 def _in_address(text: str, place: int) -> bool:
@@ -258,19 +258,19 @@ _REACH = 24_000
 """The most characters that a token of the table has: a JSON web token."""
 
 
-def token_marks(text: str) -> Iterator[Mark]:
+def token_marks(text: str) -> Iterator[SecretMark]:
     """Every token that its format gives away."""
     for kind, hints, pattern in FORMATS:
         if any(hint in text for hint in hints):
             for found in matches(pattern, text, _REACH):
                 start, end = found.span(found.lastindex or 0)
                 if not _PLACEHOLDER.fullmatch(text, start, end):
-                    yield Mark(start, end, kind)
+                    yield SecretMark(start, end, kind)
     if "PRIVATE KEY" in text or "Private-Lines" in text:
         yield from _private_keys(text)
 
 
-def _private_keys(text: str) -> Iterator[Mark]:
+def _private_keys(text: str) -> Iterator[SecretMark]:
     """Private keys, from the line that begins them to the one that ends them, or as far as one may reach."""
     done, ends = 0, True
     for begin in _BEGIN.finditer(text):
@@ -282,7 +282,7 @@ def _private_keys(text: str) -> Iterator[Mark]:
         reach = _LINES.match(text, begin.end())
         assert reach is not None, "the pattern matches nothing too"
         done = tail + 5 if tail >= 0 and end <= reach.end() + 200 else reach.end()
-        yield Mark(begin.start(), done, "private key")
+        yield SecretMark(begin.start(), done, "private key")
     for begin in _PUTTY.finditer(text):
         reach = _LINES.match(text, begin.end())
-        yield Mark(begin.start(), reach.end() if reach else begin.end(), "private key")
+        yield SecretMark(begin.start(), reach.end() if reach else begin.end(), "private key")

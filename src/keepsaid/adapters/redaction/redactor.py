@@ -12,7 +12,7 @@ from keepsaid.adapters.redaction.contextual import placed_marks, spoken_marks
 from keepsaid.adapters.redaction.decoded import Squeezed, View, fully, readings, squeezed
 from keepsaid.adapters.redaction.formats import card_marks, prefixed_marks, token_marks
 from keepsaid.adapters.redaction.windows import Masks
-from keepsaid.domain.redaction import Mark, masked, merged
+from keepsaid.domain.redaction import SecretMark, masked, merged
 from keepsaid.text.normal import normalise
 
 KIND = "own secret"
@@ -35,7 +35,7 @@ class OwnSecrets:
         self._plain = tuple(words)
         self._runs = tuple(dict.fromkeys(run for secret in long_enough for run in _runs(secret)))
 
-    def marks(self, text: str) -> Iterator[Mark]:
+    def marks(self, text: str) -> Iterator[SecretMark]:
         """Every place where one of them stands; they may overlap."""
         if not self._plain:
             return
@@ -43,23 +43,23 @@ class OwnSecrets:
             yield from self._words(view)
             yield from self._blocks(squeezed(view))
 
-    def _words(self, view: View) -> Iterator[Mark]:
+    def _words(self, view: View) -> Iterator[SecretMark]:
         for secret in self._plain:
             for start in _places(view.text, secret):
                 end = start + len(secret)
                 if len(secret) > _WORD_CHARS_MAX or not _within_word(view.text, start, end):
-                    yield Mark(*view.span(start, end), KIND)
+                    yield SecretMark(*view.span(start, end), KIND)
 
-    def _blocks(self, view: View | Squeezed) -> Iterator[Mark]:
+    def _blocks(self, view: View | Squeezed) -> Iterator[SecretMark]:
         for run in self._runs:
             for start in _places(view.text, run):
                 end = start + len(run)
                 before, after = view.text[start - 1 : start], view.text[end : end + 1]
-                yield Mark(*view.span(start - (before in _BASE64), end + (after in _BASE64)), KIND)
+                yield SecretMark(*view.span(start - (before in _BASE64), end + (after in _BASE64)), KIND)
         for secret in self._plain:
             if len(secret) > _WORD_CHARS_MAX and secret == "".join(secret.split()):
                 for start in _places(view.text, secret):
-                    yield Mark(*view.span(start, start + len(secret)), KIND)
+                    yield SecretMark(*view.span(start, start + len(secret)), KIND)
 
 
 def _places(text: str, wanted: str) -> Iterator[int]:
@@ -103,7 +103,7 @@ class PatternRedactor:
         self._secrets = (*self._secrets, secret)
         self._own = OwnSecrets(self._secrets)
 
-    def marks(self, text: str) -> tuple[Mark, ...]:
+    def marks(self, text: str) -> tuple[SecretMark, ...]:
         """The secrets in a text."""
         return merged(self._found(text))
 
@@ -112,16 +112,16 @@ class PatternRedactor:
         marks = self.marks(text)
         return masked(text, marks) if marks else text
 
-    def _found(self, text: str) -> Iterator[Mark]:
+    def _found(self, text: str) -> Iterator[SecretMark]:
         yield from self._own.marks(text)
         masks = Masks(text)
         yield from (mark for mark in self._by_table(text) if not masks.touch(mark.start, mark.end))
 
-    def _by_table(self, text: str) -> Iterator[Mark]:
+    def _by_table(self, text: str) -> Iterator[SecretMark]:
         yield from token_marks(text)
         yield from card_marks(text)
         yield from placed_marks(text)
         yield from spoken_marks(text)
         yield from prefixed_marks(text)
         for pattern in self._patterns:
-            yield from (Mark(*found.span(), "pattern") for found in pattern.finditer(text) if found.group())
+            yield from (SecretMark(*found.span(), "pattern") for found in pattern.finditer(text) if found.group())

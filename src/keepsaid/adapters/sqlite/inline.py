@@ -15,7 +15,7 @@ from keepsaid.adapters.sqlite.operations import SqliteOperations, open_ledger
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import Ledger, Refused
+from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
 from keepsaid.domain.commits import Commit
 
 P = ParamSpec("P")
@@ -27,13 +27,13 @@ _IN_MEMORY = Path(":memory:")
 class InlineWriter:
     """Applies commits where it is asked, on the loop."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: TransactionExecutor) -> None:
         self._ledger = ledger
 
     async def apply(self, commit: Commit[R]) -> R:
         """Apply one commit; raises why it was not kept."""
         [result] = self._ledger.apply([commit])
-        if isinstance(result, Refused):
+        if isinstance(result, RejectedCommit):
             raise result.error
         self._ledger.tidy()
         kept: R = result
@@ -74,7 +74,7 @@ def memory_inline(path: Path | None = None, tombs: Tombs | None = None) -> tuple
     if path is not None:
         return InlineWriter(open_ledger(path, ("memory",), lambda _: MEMORY_TABLE)), InlineReaders(path)
     db = _in_memory("memory", tombs or tombs_beside(_IN_MEMORY))
-    return InlineWriter(Ledger(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
+    return InlineWriter(TransactionExecutor(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
 
 
 class InMemoryOperations(SqliteOperations):
@@ -86,7 +86,7 @@ class InMemoryOperations(SqliteOperations):
     def __init__(self, database: InMemoryDatabase | None = None) -> None:
         self.database = database or InMemoryDatabase()
         db, tombs = self.database.db, self.database.tombs
-        self._inline = InlineWriter(Ledger(db, _IN_MEMORY, buffer_commits(db, tombs)))
+        self._inline = InlineWriter(TransactionExecutor(db, _IN_MEMORY, buffer_commits(db, tombs)))
         super().__init__(self._inline, InlineReaders(_IN_MEMORY, db), None, tombs)
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ from keepsaid.adapters.sqlite.vector_index import (
     unembedded,
 )
 from keepsaid.adapters.sqlite.word_blocks import pack_words
-from keepsaid.adapters.sqlite.writer import Ledger, Writer
+from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.domain.search import NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.redactor import Redactor
@@ -105,7 +105,7 @@ async def open_memories(
     db = await asyncio.to_thread(_open, path)
     if tombs is not None:
         db.attach(tombs)
-    writer = Writer(Ledger(db, path, MEMORY_TABLE, _LOG_PAGES), "memory")
+    writer = Writer(TransactionExecutor(db, path, MEMORY_TABLE, _LOG_PAGES), "memory")
     readers = Readers(path)
     return SqliteMemories(writer, readers, ids, (readers, writer), redactor, tombs)
 

@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_writer, transl
 from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.writer import Ledger, Writer
+from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.quiet import is_quiet
 from keepsaid.ports.store_views import Operations
@@ -60,7 +60,7 @@ async def start(path: Path, parts: Sequence[str], table: Callable[[SqliteSession
     return Writer(await asyncio.to_thread(open_ledger, path, parts, table), "+".join(parts))
 
 
-def open_ledger(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> Ledger:
+def open_ledger(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> TransactionExecutor:
     """Open and migrate a file that holds these parts of the schema, for whoever is to write it."""
     with ExitStack() as undo:
         look(path, parts)
@@ -69,6 +69,6 @@ def open_ledger(path: Path, parts: Sequence[str], table: Callable[[SqliteSession
         for part in parts:
             migrate(db, path, part)
         with translated(path):
-            ledger = Ledger(db, path, table(db))
+            ledger = TransactionExecutor(db, path, table(db))
         undo.pop_all()
         return ledger

@@ -29,7 +29,7 @@ def progress_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-progress")
 
 
-class Progress:
+class ProgressMarks:
     """Marks a database on its one writer's connection, and repeats each mark in the progress file."""
 
     def __init__(self, db: SqliteSession, path: Path) -> None:

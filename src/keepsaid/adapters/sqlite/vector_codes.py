@@ -41,7 +41,7 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearRows:
     """Rows that are near, by the memory of each, and a sample of all: ids of vectors."""
 
     rows: dict[int, int]
@@ -105,7 +105,7 @@ class Codes:
         """The ids at these places, and their memories."""
         return self._ids[places].tolist(), self._memories[places].tolist()
 
-    def near(self, asked: NDArray[np.float32], heard: Mask, depth: int) -> Near:
+    def near(self, asked: NDArray[np.float32], heard: Mask, depth: int) -> NearRows:
         """The rows nearest to a query among those that are heard; of equal ones all.
 
         Of several times as many by their signs those that the query's own numbers point to.
@@ -117,7 +117,7 @@ class Codes:
         if len(chosen) > depth:
             chosen = chosen[least(-self._guesses(chosen, asked), depth)]
         ids, memories = self.of(chosen)
-        return Near(dict(zip(ids, memories, strict=True)), tuple(self._ids[_spread(heard)].tolist()))
+        return NearRows(dict(zip(ids, memories, strict=True)), tuple(self._ids[_spread(heard)].tolist()))
 
     def _guesses(self, places: Longs, asked: NDArray[np.float32]) -> NDArray[np.float32]:
         """What a query has in common with these rows, were each of their numbers 1 or 0 by its sign."""

@@ -18,7 +18,7 @@ import apsw
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, log_of, translated
-from keepsaid.adapters.sqlite.progress import Progress
+from keepsaid.adapters.sqlite.progress import ProgressMarks
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
@@ -27,7 +27,7 @@ from keepsaid.ports.failpoints import point
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedCommit:
     """A commit that was not kept, and why."""
 
     error: Exception
@@ -37,7 +37,7 @@ _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw
 """After these nothing of a group may be kept."""
 
 
-class Ledger:
+class TransactionExecutor:
     """Writes one database file; not safe for use by two threads at once.
 
     What the log holds is moved into the file once that is more than `log_pages`, which takes some 10 ms for a thousand.
@@ -50,7 +50,7 @@ class Ledger:
         self._table = table
         self._wal_pages = 0
         self._files = FileWatch((path, log_of(path)))
-        self._progress = Progress(db, path)
+        self._progress = ProgressMarks(db, path)
         db.set_wal_hook(self._on_commit)
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
@@ -74,7 +74,7 @@ class Ledger:
                     ]
         except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
             self._tell_undone()
-            return [Refused(error)] * len(commits)
+            return [RejectedCommit(error)] * len(commits)
         for name in names:
             point(f"commit.{name}.after")
         return results
@@ -119,7 +119,7 @@ class Ledger:
         apply_set = self._table.sets.get(kind)
         if apply_set is not None:
             results = self._guarded(lambda: apply_set(self._db, commits), alone=alone)
-            if not isinstance(results, Refused):
+            if not isinstance(results, RejectedCommit):
                 return list(results)
             if len(commits) == 1:
                 return [results]
@@ -144,7 +144,7 @@ class Ledger:
             db.execute("ROLLBACK TO one")
             db.execute("RELEASE one")
             self._tell_undone()
-            return Refused(_ours(error, self._path))
+            return RejectedCommit(_ours(error, self._path))
         db.execute("RELEASE one")
         return result
 
@@ -206,7 +206,7 @@ Job = tuple[object, "asyncio.Future[Any]"]
 class Writer:
     """Applies commits on its own thread; what waits while one group is written is the next group."""
 
-    def __init__(self, ledger: Ledger, name: str) -> None:
+    def __init__(self, ledger: TransactionExecutor, name: str) -> None:
         self._ledger = ledger
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
@@ -247,7 +247,7 @@ class Writer:
     def _apply(self, commits: list[object]) -> list[Any]:
         """Nothing after an error of the disk: a later sync would not prove that earlier pages were written."""
         if self._broken is not None:
-            return [Refused(self._broken)] * len(commits)
+            return [RejectedCommit(self._broken)] * len(commits)
         return self._ledger.apply(commits)
 
     def _next_group(self) -> tuple[list[Job], bool]:
@@ -265,7 +265,7 @@ class Writer:
 
     def _note_damage(self, results: list[Any]) -> None:
         for result in results:
-            if isinstance(result, Refused) and isinstance(result.error, StoreBroken | ForeignStore):
+            if isinstance(result, RejectedCommit) and isinstance(result.error, StoreBroken | ForeignStore):
                 self._broken = _broken(result.error)
 
     def _answer(self, group: list[Job], results: list[Any]) -> None:
@@ -273,7 +273,7 @@ class Writer:
             for (_, future), result in zip(group, results, strict=True):
                 if future.done():
                     continue
-                if isinstance(result, Refused):
+                if isinstance(result, RejectedCommit):
                     future.set_exception(result.error)
                 else:
                     future.set_result(result)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keepsaid.config.durable import write_file
-from keepsaid.domain.pin import Described, Standing, standing_of
+from keepsaid.domain.pin import Described, ToolStanding, standing_of
 from keepsaid.errors import HomeError
 from keepsaid.ports.model import Served
 
@@ -32,7 +32,7 @@ class ToolPins:
         self._pins: Pins = {}
         self._told: dict[str, dict[str, list[str]]] | None = None
 
-    def standing(self, server: str, one: Served) -> Standing:
+    def standing(self, server: str, one: Served) -> ToolStanding:
         """Whether the text of a tool was accepted. A file that cannot be read accepts nothing."""
         return standing_of(one.text, self.accepted(server, one.name))
 
@@ -55,8 +55,8 @@ class ToolPins:
         """
         allowed = [one for one in served if one.allowed]
         found = [(one, self.standing(server, one)) for one in allowed]
-        self._tell(server, {one.name: [each, one.text.pin] for one, each in found if each is not Standing.ACCEPTED})
-        return [one for one, each in found if each is Standing.ACCEPTED]
+        self._tell(server, {one.name: [each, one.text.pin] for one, each in found if each is not ToolStanding.ACCEPTED})
+        return [one for one, each in found if each is ToolStanding.ACCEPTED]
 
     def _tell(self, server: str, waiting: dict[str, list[str]]) -> None:
         told = self._told = _told(self._waiting) if self._told is None else self._told
@@ -76,14 +76,14 @@ class ToolPins:
             what = f"{self._accepted} cannot be written ({error.strerror})"
             raise HomeError(what, safe="Nothing was accepted.", hint="make its directory yours and writable") from error
 
-    def waiting(self) -> dict[str, dict[str, Standing]]:
+    def waiting(self) -> dict[str, dict[str, ToolStanding]]:
         """By server, the tools that wait for acceptance, as the runtime saw them last."""
-        found: dict[str, dict[str, Standing]] = {}
+        found: dict[str, dict[str, ToolStanding]] = {}
         for server, each in _told(self._waiting).items():
             for name, (standing, pin) in each.items():
                 text = self.accepted(server, name)
                 if text is None or text.pin != pin:
-                    found.setdefault(server, {})[name] = Standing(standing)
+                    found.setdefault(server, {})[name] = ToolStanding(standing)
         return found
 
     def _current(self) -> Pins:
@@ -108,7 +108,7 @@ def _told(file: Path) -> dict[str, dict[str, list[str]]]:
     try:
         told: dict[str, dict[str, list[str]]] = json.loads(file.read_text("utf-8"))
         return {
-            name: {tool: [Standing(standing), str(pin)] for tool, (standing, pin) in each.items()}
+            name: {tool: [ToolStanding(standing), str(pin)] for tool, (standing, pin) in each.items()}
             for name, each in told.items()
         }
     except (OSError, ValueError, TypeError, AttributeError):

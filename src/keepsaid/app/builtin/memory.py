@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from keepsaid.app.builtin.parts import BuiltInContext
 from keepsaid.domain.turn import Claimed
-from keepsaid.engine.supervisor import Stage
+from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.ports.model import Tool
 
 
-class Memory:
+class MemoryExtension:
     """What the agent may ask memory, and have it remember."""
 
     async def initialize(self, context: BuiltInContext) -> None:
@@ -30,6 +30,6 @@ class Consolidator:
         context.get_extension("memory")
         self._stages = context.parts.collecting
 
-    def loops(self) -> Sequence[Stage]:
+    def loops(self) -> Sequence[ServiceLoop]:
         """Its loops."""
         return self._stages()

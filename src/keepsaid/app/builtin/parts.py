@@ -10,7 +10,7 @@ from pathlib import Path
 
 from keepsaid.config import Config
 from keepsaid.domain.turn import Claimed
-from keepsaid.engine.supervisor import Stage
+from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import Found, Source
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.services import GuestContext
@@ -29,7 +29,7 @@ class Parts:
 
     config: Config
     memory_tools: Callable[[Claimed], Sequence[Tool]]
-    collecting: Callable[[], Sequence[Stage]]
+    collecting: Callable[[], Sequence[ServiceLoop]]
     elsewhere: frozenset[str] = frozenset()
 
 

@@ -12,10 +12,10 @@ from keepsaid.domain.ids import show as name
 from keepsaid.interfaces.cli.failure import WARNINGS
 from keepsaid.interfaces.cli.output import NOTHING, counted, show
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.memory.audit import UNUSED_DAYS, Report
+from keepsaid.memory.audit import UNUSED_DAYS, AuditReport
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.ports.redactor import Redactor
 
 
@@ -36,11 +36,11 @@ def audit(
 
     redactor = redactor_of(session().config())
 
-    async def looked(stores: Reading) -> Report:
+    async def looked(stores: ReadOnlyStores) -> AuditReport:
         auditing, trails = stores.memories.auditing, stores.views.trails
         return await Audit(auditing, trails, redactor, stores.clock).report(unused_days)
 
-    report = session().read(looked, Report())
+    report = session().read(looked, AuditReport())
     checks = [_shape(trouble, report, redactor) for trouble in Trouble]
     total = sum(report.counts.values())
     sentence = "All is well." if report.clean else f"{counted(total, 'thing')} to put right."
@@ -51,7 +51,7 @@ def audit(
         raise typer.Exit(WARNINGS)
 
 
-def _shape(trouble: Trouble, report: Report, redactor: Redactor) -> dict[str, Any]:
+def _shape(trouble: Trouble, report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     cases = [
         {"ids": [name("memory", one) for one in case.ids], "what": case.what, "fix": command(case, redactor)}
         for case in report.cases[trouble]

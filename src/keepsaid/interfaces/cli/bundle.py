@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.bundle import Entry, Outcome, Record, Verdict
+from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.message import Trust
 from keepsaid.errors import HomeError
@@ -26,7 +26,7 @@ from keepsaid.services.people import person_in
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
 
 _PATH = "/v1/memories/import"
 _SHOWN_MAX = 20
@@ -54,7 +54,7 @@ def export(
     if form not in FORMATS:
         raise typer.BadParameter(f"{form!r} is none of: {', '.join(FORMATS)}", param_hint="--format")
 
-    async def told(stores: Reading) -> dict[str, Any]:
+    async def told(stores: ReadOnlyStores) -> dict[str, Any]:
         return export_shape(await write_export(stores.memories.bundles, target, form, person or (), force=force))
 
     if not session().stored():
@@ -132,7 +132,7 @@ def _would(asked: ImportRequest) -> dict[str, Any]:
 
     nothing: dict[str, Any] = {}
 
-    async def told(stores: Reading) -> dict[str, Any]:
+    async def told(stores: ReadOnlyStores) -> dict[str, Any]:
         report = await preview_import(asked, stores.memories.bundles, _redactor(), now)
         return import_shape(report, asked, dry_run=True)
 
@@ -144,7 +144,9 @@ def _would(asked: ImportRequest) -> dict[str, Any]:
 
 def _tell(told: dict[str, Any]) -> None:
     rows = [(what, *(f"{n:,}" for n in counts.values())) for what, counts in told["counts"].items()]
-    parts = [Table((("WOULD BE" if told["dry_run"] else "IMPORTED"), *(str(how).upper() for how in Outcome)), (*rows,))]
+    parts = [
+        Table((("WOULD BE" if told["dry_run"] else "IMPORTED"), *(str(how).upper() for how in ImportOutcome)), (*rows,))
+    ]
     reasons = _reasons(told["told"])
     if reasons:
         parts.append(Table(("TYPE", "", "LINES", "WHY"), (*reasons[:_SHOWN_MAX],)))
@@ -175,9 +177,9 @@ def _few(numbers: Sequence[str]) -> str:
 class _Empty:
     """A home in which nothing was ever stored: everything is new there."""
 
-    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+    async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """All of it."""
-        return [Verdict(Outcome.NEW) for _ in records]
+        return [ImportVerdict(ImportOutcome.NEW) for _ in records]
 
     async def key_print(self) -> str:
         """It has no key."""
@@ -190,15 +192,15 @@ class _There:
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
 
-    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+    async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records."""
         return self._asked("look", records)
 
-    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[Verdict]:
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
         """Take over records."""
         return self._asked("take", records, [one.hex() for one in contested])
 
-    async def learn(self, records: Sequence[Entry]) -> Sequence[Verdict]:
+    async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
         """Learn memories as anything else is learned."""
         return self._asked("learn", records)
 
@@ -210,7 +212,10 @@ class _There:
         """Make tombstones with this key from now on; False where there is another."""
         return bool(self._remote.post(_PATH, json.dumps({"do": "key", "key": key.hex()}).encode())["adopted"])
 
-    def _asked(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[Verdict]:
+    def _asked(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[ImportVerdict]:
         body = {"do": do, "records": [line_of(one) for one in records], "contested": list(contested)}
         told = self._remote.post(_PATH, json.dumps(body).encode())["verdicts"]
-        return [Verdict(Outcome(one["outcome"]), one["why"], tuple(one["beside"]), tuple(one["like"])) for one in told]
+        return [
+            ImportVerdict(ImportOutcome(one["outcome"]), one["why"], tuple(one["beside"]), tuple(one["like"]))
+            for one in told
+        ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeBusy, HomeError, InputError
-from keepsaid.interfaces.cli.commands import Command, obey
+from keepsaid.interfaces.cli.commands import SlashCommand, obey
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import TERMINATED
 from keepsaid.interfaces.cli.output import counted, envelope
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _CHUNK = 65_536
 
 
-class Lines:
+class LineReader:
     """Reads a file descriptor on a thread of its own, a line when one is asked for.
 
     The thread is a daemon and takes no lock of Python's own streams, so that a program that stops
@@ -218,13 +218,13 @@ async def _piped(talk: Talk, conversation: str) -> int:
 
     await _earlier(talk)
     refused = 0
-    lines = Lines(sys.stdin.fileno())
+    lines = LineReader(sys.stdin.fileno())
     while (line := await lines.next()) is not None:
         text = line.decode("utf-8", "replace").rstrip("\r")
         if not text.strip():
             continue
         try:
-            command = Command.piped(text)
+            command = SlashCommand.piped(text)
             if isinstance(command, str):
                 await _show(talk, await settled(talk, await talk.put(command)))
             elif not await obey(command, conversation):

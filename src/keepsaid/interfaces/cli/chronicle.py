@@ -19,7 +19,7 @@ from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, s
 from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
 
 _SHOWN_MAX = 10
 
@@ -60,7 +60,7 @@ def why(
     show(chronicle_shape(chronicle), *told(chronicle, asked, everything=everything))
 
 
-async def chronicle_named(stores: Reading, thing: str) -> Chronicle | None:
+async def chronicle_named(stores: ReadOnlyStores, thing: str) -> Chronicle | None:
     """The chronicle of a message, batch or turn; an id without prefix is tried as each of the three."""
     views = stores.views
     roads = (

@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.domain.collection import CollectionLine
 
 app = typer.Typer(help="What was said becomes memory: sessions that wait to be read.", rich_markup_mode=None)
@@ -37,7 +37,7 @@ def ls(
         raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
     wanted = _STATES if state is None else (state,)
 
-    async def found(stores: Reading) -> Sequence[CollectionLine]:
+    async def found(stores: ReadOnlyStores) -> Sequence[CollectionLine]:
         return await stores.views.collections(wanted, limit)
 
     lines: Sequence[CollectionLine] = session().read(found, [])

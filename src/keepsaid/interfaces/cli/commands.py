@@ -24,13 +24,13 @@ _HERE = ("/help", "/why", "/quit")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """A slash command as it was typed."""
 
     name: str
 
     @staticmethod
-    def read(text: str) -> Command | str:
+    def read(text: str) -> SlashCommand | str:
         """The command in a line a person typed, or the line as a message; `//` begins a message with one slash.
 
         What the runtime carries out itself is sent like a message.
@@ -39,10 +39,10 @@ class Command:
             return text if read_command(text[1:]) is not None else text[1:]
         if text.split(maxsplit=1)[:1] != ["/help"] and (told := read_command(text)) is not None and told.known:
             return text
-        return Command(text.split(maxsplit=1)[0]) if text.startswith("/") else text
+        return SlashCommand(text.split(maxsplit=1)[0]) if text.startswith("/") else text
 
     @staticmethod
-    def piped(line: str) -> Command | str:
+    def piped(line: str) -> SlashCommand | str:
         """The command in a line of a pipe, or the line as a message.
 
         Only a whole line that is a command is one: what a program sends may begin with a slash. `//` before
@@ -50,11 +50,11 @@ class Command:
         """
         text = line.strip()
         if text in _HERE:
-            return Command(text)
+            return SlashCommand(text)
         return text[1:] if text.startswith("/") and text[1:] in _HERE else line
 
 
-async def obey(command: Command, conversation: str) -> bool:
+async def obey(command: SlashCommand, conversation: str) -> bool:
     """Carry out a command; False when the chat is to end."""
     if command.name == "/quit":
         return False

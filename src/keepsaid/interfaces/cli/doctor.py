@@ -22,9 +22,10 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.status import life_of
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Config, Home
     from keepsaid.domain.views import Overview
+
 
 Level = Literal["ok", "info", "warn", "fail"]
 _PYTHON_OLDEST = (3, 11)
@@ -35,7 +36,7 @@ _SHOWN_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at."""
 
     level: Level
@@ -43,7 +44,7 @@ class Finding:
     fix: str = ""
 
 
-Check = Callable[["Home", "Config"], Iterator[Finding]]
+Check = Callable[["Home", "Config"], Iterator[DoctorFinding]]
 
 
 def doctor(
@@ -78,16 +79,16 @@ def doctor(
         raise typer.Exit(ERRORS if worst == "fail" else WARNINGS)
 
 
-def _findings(*, offline: bool) -> Iterator[Finding]:
+def _findings(*, offline: bool) -> Iterator[DoctorFinding]:
     yield from _versions()
     try:
         warnings, home, config = checked(), session().home, session().config()
     except KeepsaidError as error:
-        yield Finding("fail", error.what, error.hint)
+        yield DoctorFinding("fail", error.what, error.hint)
         return
-    yield from (Finding("warn", warning, f"edit {home.config_file}") for warning in warnings)
+    yield from (DoctorFinding("warn", warning, f"edit {home.config_file}") for warning in warnings)
     if not warnings:
-        yield Finding(
+        yield DoctorFinding(
             "ok", f"config {home.config_file}" + ("" if home.config_file.exists() else " (not there: defaults)")
         )
     for check in (_places, _stores, _held, _space, _runtime, _hooks, _tools):
@@ -95,48 +96,48 @@ def _findings(*, offline: bool) -> Iterator[Finding]:
     yield _skipped(config) if offline else _model(config)
 
 
-def _versions() -> Iterator[Finding]:
+def _versions() -> Iterator[DoctorFinding]:
     from keepsaid.app.stores import store_version  # noqa: PLC0415
 
     python = platform.python_version()
     if sys.version_info < _PYTHON_OLDEST:
-        yield Finding("fail", f"python {python} is too old", "install Python 3.11 or newer")
+        yield DoctorFinding("fail", f"python {python} is too old", "install Python 3.11 or newer")
         return
     try:
-        yield Finding("ok", f"python {python}, SQLite {store_version()}")
+        yield DoctorFinding("ok", f"python {python}, SQLite {store_version()}")
     except KeepsaidError as error:
-        yield Finding("fail", error.what, error.hint)
+        yield DoctorFinding("fail", error.what, error.hint)
 
 
-def _places(home: Home, config: Config) -> Iterator[Finding]:
+def _places(home: Home, config: Config) -> Iterator[DoctorFinding]:
     folders = [place for place in (home.config, home.data, home.state, home.run) if place.exists()]
     stores = [home.store(path) for path in (config.buffer.path, config.memory.path)]
     files = [file for file in (*stores, home.runtime_file, home.log_file) if file.exists()]
     wrong = list(_too_open(folders, "700")) + list(_too_open(files, "600"))
     yield from wrong
     if not folders:
-        yield Finding("info", f"nothing was made at {home.data.parent} yet", "keepsaid init")
+        yield DoctorFinding("info", f"nothing was made at {home.data.parent} yet", "keepsaid init")
     elif not wrong:
-        yield Finding("ok", f"{home.data} and its neighbours are readable by their owner alone")
+        yield DoctorFinding("ok", f"{home.data} and its neighbours are readable by their owner alone")
 
 
-def _too_open(places: list[Path], mode: str) -> Iterator[Finding]:
+def _too_open(places: list[Path], mode: str) -> Iterator[DoctorFinding]:
     for place in places:
         if place.stat().st_mode & 0o077:
-            yield Finding("warn", f"{place} can be read by others", f"chmod {mode} {place}")
+            yield DoctorFinding("warn", f"{place} can be read by others", f"chmod {mode} {place}")
 
 
-def _stores(home: Home, config: Config) -> Iterator[Finding]:
+def _stores(home: Home, config: Config) -> Iterator[DoctorFinding]:
     from keepsaid.app.stores import integrity, pair_trouble  # noqa: PLC0415
 
     trouble = pair_trouble(home, config)
     if trouble is not None:
-        yield Finding("fail", f"{trouble.what}. {trouble.safe}", trouble.hint)
+        yield DoctorFinding("fail", f"{trouble.what}. {trouble.safe}", trouble.hint)
     for result in asyncio.run(integrity(home, config)):
         if isinstance(result, KeepsaidError):
-            yield Finding("fail", f"{result.what}. {result.safe}", result.hint)
+            yield DoctorFinding("fail", f"{result.what}. {result.safe}", result.hint)
         elif result.problems:
-            yield Finding(
+            yield DoctorFinding(
                 "fail", f"{result.path} is damaged: {result.problems[0]}", "keepsaid data restore BACKUP --to DIR"
             )
         else:
@@ -145,10 +146,10 @@ def _stores(home: Home, config: Config) -> Iterator[Finding]:
             )
             log = f", log {result.wal_bytes / _MEGABYTE:.1f} MB"
             level: Level = "warn" if result.wal_bytes > _WAL_WARN else "ok"
-            yield Finding(level, f"{result.path} is whole: {held}{log}")
+            yield DoctorFinding(level, f"{result.path} is whole: {held}{log}")
 
 
-def _held(_home: Home, _config: Config) -> Iterator[Finding]:
+def _held(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
     """Yield how many batches wait for a trial, if any; what is wrong with a store itself was found before."""
     try:
         overview = session().read(_overview, None)
@@ -158,14 +159,16 @@ def _held(_home: Home, _config: Config) -> Iterator[Finding]:
         return
     many = counted(overview.held, "batch waits", "batches wait")
     what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
-    yield Finding("warn", what, f"keepsaid inbox why {show_id('batch', overview.held_first)}   (when, and what to do)")
+    yield DoctorFinding(
+        "warn", what, f"keepsaid inbox why {show_id('batch', overview.held_first)}   (when, and what to do)"
+    )
 
 
-async def _overview(stores: Reading) -> Overview:
+async def _overview(stores: ReadOnlyStores) -> Overview:
     return await stores.views.overview()
 
 
-def _deep() -> Iterator[Finding]:
+def _deep() -> Iterator[DoctorFinding]:
     from keepsaid.app.stores import alone, deep_looks, pair_trouble  # noqa: PLC0415
 
     home, config = session().home, session().config()
@@ -175,82 +178,83 @@ def _deep() -> Iterator[Finding]:
         looks = asyncio.run(deep_looks(home, config, mend=mending))
     for found in looks:
         if isinstance(found, KeepsaidError):
-            yield Finding("fail", f"{found.what}. {found.safe}", found.hint)
+            yield DoctorFinding("fail", f"{found.what}. {found.safe}", found.hint)
             continue
         yield from (
-            Finding("fail", f"{found.path}: {one}", "keepsaid data restore BACKUP --to DIR") for one in found.damage
+            DoctorFinding("fail", f"{found.path}: {one}", "keepsaid data restore BACKUP --to DIR")
+            for one in found.damage
         )
         if found.damaged:
             some = ", ".join(show_id("message", one) for one in found.damaged[:_SHOWN_MAX])
             what = f"{counted(len(found.damaged), 'message')} not what was stored: {some}"
-            yield Finding("fail", what, "their rows stay as they are; a backup may hold them whole")
+            yield DoctorFinding("fail", what, "their rows stay as they are; a backup may hold them whole")
         if found.altered:
             some = ", ".join(found.altered[:_SHOWN_MAX]) + (", ..." if len(found.altered) > _SHOWN_MAX else "")
             what = f"{found.path}: {counted(len(found.altered), 'row')} not what was stored: {some}"
-            yield Finding("fail", what, "they are served nowhere; a backup may hold them whole")
+            yield DoctorFinding("fail", what, "they are served nowhere; a backup may hold them whole")
         for one in found.astray:
             fix = "made anew" if found.mended else "stop the runtime, then keepsaid doctor --deep makes it anew"
-            yield Finding("warn", f"{found.path}: {one}", fix)
+            yield DoctorFinding("warn", f"{found.path}: {one}", fix)
         if not (found.damage or found.damaged or found.altered or found.astray):
             rows = f"{counted(found.messages, 'message')} whole, " if found.messages else ""
-            yield Finding("ok", f"{found.path}: {rows}nothing astray")
+            yield DoctorFinding("ok", f"{found.path}: {rows}nothing astray")
 
 
-def _space(home: Home, config: Config) -> Iterator[Finding]:
+def _space(home: Home, config: Config) -> Iterator[DoctorFinding]:
     from keepsaid.app.stores import free_space  # noqa: PLC0415
 
     free, floor = free_space(home, config), config.buffer.disk_floor_mb * _MEGABYTE
     level: Level = "fail" if free < max(floor, _FREE_FAIL) else "warn" if free < _FREE_WARN else "ok"
     refused = f"; below {floor / _MEGABYTE:,.0f} MB nothing is taken in" if free < floor else ""
     told = f"{free / 1e9:.1f} GB free where the stores are{refused}"
-    yield Finding(level, told, "" if level == "ok" else "free some space")
+    yield DoctorFinding(level, told, "" if level == "ok" else "free some space")
 
 
-def _runtime(home: Home, _config: Config) -> Iterator[Finding]:
+def _runtime(home: Home, _config: Config) -> Iterator[DoctorFinding]:
     life, left = life_of(home), recorded(home)
     if life.remote is not None:
-        yield Finding("ok", f"a runtime is up at {life.remote.url} (pid {life.remote.pid})")
+        yield DoctorFinding("ok", f"a runtime is up at {life.remote.url} (pid {life.remote.pid})")
     elif left is not None and life.holder == left.pid:
         what = f"process {left.pid} holds this home and does not answer at {left.url}: it hangs, or is just starting"
-        yield Finding("warn", what, f"kill {left.pid}, then keepsaid serve; nothing that is stored is lost")
+        yield DoctorFinding("warn", what, f"kill {left.pid}, then keepsaid serve; nothing that is stored is lost")
     elif life.holder is not None:
-        yield Finding("info", life.told, "commands that write wait until it ends")
+        yield DoctorFinding("info", life.told, "commands that write wait until it ends")
     elif left is not None:
         what = f"{home.runtime_file} names pid {left.pid}, which was killed"
-        yield Finding("warn", what, "keepsaid serve   (a new start replaces the file)")
+        yield DoctorFinding("warn", what, "keepsaid serve   (a new start replaces the file)")
     else:
-        yield Finding("ok", "no runtime is up")
+        yield DoctorFinding("ok", "no runtime is up")
 
 
-def _hooks(_home: Home, config: Config) -> Iterator[Finding]:
+def _hooks(_home: Home, config: Config) -> Iterator[DoctorFinding]:
     github = config.channels.get("github")
     if github is not None and github.enabled and not github.secret:
         what = "the github hook is closed: it has no secret"
-        yield Finding("info", what, "to open it, set channels.github.secret and start again")
+        yield DoctorFinding("info", what, "to open it, set channels.github.secret and start again")
 
 
-def _tools(home: Home, config: Config) -> Iterator[Finding]:
+def _tools(home: Home, config: Config) -> Iterator[DoctorFinding]:
     from keepsaid.app.tools import waiting_in  # noqa: PLC0415
 
     for server, tools in waiting_in(home, config).items():
         names = ", ".join(f"{name} ({standing})" for name, standing in list(tools.items())[:_SHOWN_MAX])
         many = f"{counted(len(tools), 'tool')} of {server} not offered: the text waits for you: {names}"
-        yield Finding("warn", many, f"keepsaid tools accept {server}")
+        yield DoctorFinding("warn", many, f"keepsaid tools accept {server}")
 
 
-def _skipped(config: Config) -> Finding:
+def _skipped(config: Config) -> DoctorFinding:
     from keepsaid.app.models import model_named  # noqa: PLC0415
 
-    return Finding("info", f"model {model_named(config)}: not called (--offline)")
+    return DoctorFinding("info", f"model {model_named(config)}: not called (--offline)")
 
 
-def _model(config: Config) -> Finding:
+def _model(config: Config) -> DoctorFinding:
     from keepsaid.app.models import model_named, try_model  # noqa: PLC0415
 
     name = model_named(config)
     if name == "none":
-        return Finding("info", "no model is set: answers quote memory", "keepsaid init")
+        return DoctorFinding("info", "no model is set: answers quote memory", "keepsaid init")
     try:
-        return Finding("ok", f"model {name} replied in {asyncio.run(try_model(config, name)):.1f} s")
+        return DoctorFinding("ok", f"model {name} replied in {asyncio.run(try_model(config, name)):.1f} s")
     except (ModelError, ConfigError) as error:
-        return Finding("fail", error.what, error.hint)
+        return DoctorFinding("fail", error.what, error.hint)

@@ -21,7 +21,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cloud import cloud_event, delivery_shape, subscriber_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 
 app = typer.Typer(help="What happened, and who is told of it.", rich_markup_mode=None)
@@ -44,7 +44,7 @@ def tail(
     """Show what happened, newest last."""
     patterns = topics_of(tuple(topic or ("*.*",)))
 
-    async def latest(stores: Reading) -> Sequence[Event]:
+    async def latest(stores: ReadOnlyStores) -> Sequence[Event]:
         return await stores.views.journal.latest(_LINES_MAX)
 
     found: Sequence[Event] = session().read(latest, [])
@@ -60,7 +60,7 @@ def _follow(after: int, patterns: tuple[str, ...]) -> None:
     while True:
         time.sleep(_FOLLOW_S)
 
-        async def more(stores: Reading, seen: int = after) -> Sequence[Event]:
+        async def more(stores: ReadOnlyStores, seen: int = after) -> Sequence[Event]:
             return await stores.views.journal.events(seen, _LINES_MAX)
 
         found: Sequence[Event] = session().read(more, [])
@@ -93,7 +93,7 @@ def topics() -> None:
 def ls() -> None:
     """List who is told of what, and how far that is."""
 
-    async def known(stores: Reading) -> Sequence[SubscriberLine]:
+    async def known(stores: ReadOnlyStores) -> Sequence[SubscriberLine]:
         return await stores.views.journal.subscribers()
 
     lines: Sequence[SubscriberLine] = session().read(known, [])
@@ -117,7 +117,7 @@ def dead(
     if state not in _STATES:
         raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
 
-    async def found(stores: Reading) -> Sequence[DeliveryLine]:
+    async def found(stores: ReadOnlyStores) -> Sequence[DeliveryLine]:
         return await stores.views.journal.deliveries((state,), subscriber, limit)
 
     lines: Sequence[DeliveryLine] = session().read(found, [])

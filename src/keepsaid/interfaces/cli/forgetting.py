@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.schedule import command_of
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.domain.forgetting import Forgetting
 
 _WAIT_S = 20.0
@@ -127,7 +127,7 @@ def forgotten(
         _one(request)
         return
 
-    async def newest(stores: Reading) -> Sequence[Forgetting]:
+    async def newest(stores: ReadOnlyStores) -> Sequence[Forgetting]:
         return await stores.views.forgettings.newest(limit)
 
     found: Sequence[Forgetting] = session().read(newest, ())
@@ -155,7 +155,7 @@ def _one(request: str) -> None:
 
     number = read("forgetting", request)
 
-    async def named(stores: Reading) -> Forgetting | None:
+    async def named(stores: ReadOnlyStores) -> Forgetting | None:
         return None if number is None else await stores.views.forgettings.one(number)
 
     found: Forgetting | None = session().read(named, None)

@@ -32,7 +32,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.domain.views import Chronicle, Story
 
 
@@ -122,7 +122,7 @@ def _dead_replies(thing: str) -> Sequence[int]:
     return [] if reply_id is None else [reply_id]
 
 
-async def _message_story(stores: Reading, message_id: int) -> Story | None:
+async def _message_story(stores: ReadOnlyStores, message_id: int) -> Story | None:
     return await stores.views.story(message_id)
 
 
@@ -150,7 +150,7 @@ def ls(
             raise typer.BadParameter(f"{given!r} is none of: {_listed(known)}", param_hint=option)
     wanted = MessageFilter(channel, state, conversation, limit, reply)
 
-    async def found(stores: Reading) -> tuple[Sequence[Story], int]:
+    async def found(stores: ReadOnlyStores) -> tuple[Sequence[Story], int]:
         return await stores.views.find(wanted), (await stores.views.prune_history()).messages
 
     nothing: tuple[Sequence[Story], int] = ((), 0)
@@ -189,7 +189,7 @@ def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")])
     show(shape, _heading(story), facts(_stages(story, turn) + lines))
 
 
-async def _story(stores: Reading, message_id: int) -> tuple[Story, TurnStory | None, dict[str, int]] | None:
+async def _story(stores: ReadOnlyStores, message_id: int) -> tuple[Story, TurnStory | None, dict[str, int]] | None:
     story = await stores.views.story(message_id)
     if story is None:
         return None

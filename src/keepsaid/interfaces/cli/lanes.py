@@ -20,7 +20,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.domain.context import LaneTail
     from keepsaid.domain.lane import Lane
     from keepsaid.domain.session import Session
@@ -112,7 +112,7 @@ def ls(
 ) -> None:
     """List lanes, those first where somebody spoke last."""
 
-    async def listed(stores: Reading) -> list[tuple[LaneLine, int]]:
+    async def listed(stores: ReadOnlyStores) -> list[tuple[LaneLine, int]]:
         lines = await stores.views.lanes(limit)
         return [(line, _tokens(await stores.views.context(line.lane, TAIL_MAX))) for line in lines]
 
@@ -147,7 +147,7 @@ def _tokens(tail: LaneTail) -> int:
     return estimate_tokens(tail.standing_for) + tokens_of(tail.recent.records)
 
 
-async def lane_named(stores: Reading, thing: str) -> Lane:
+async def lane_named(stores: ReadOnlyStores, thing: str) -> Lane:
     """The lane that a name means: the whole of one, else the only one that begins so. Raises InputError."""
     known = [line.lane for line in await stores.views.lanes(_LANES_MAX)]
     wanted = thing.strip()
@@ -167,10 +167,10 @@ def _names(lane: Lane) -> tuple[str, ...]:
     return lane.key, lane.conversation, place, f"{lane.channel} {place}", f"{lane.channel} {lane.account} {place}"
 
 
-def _about(thing: str, asked: Callable[[Reading, Lane], Awaitable[T]]) -> tuple[Lane, T]:
+def _about(thing: str, asked: Callable[[ReadOnlyStores, Lane], Awaitable[T]]) -> tuple[Lane, T]:
     """The lane of that name, and what `asked` reads of it; raises InputError where there is none."""
 
-    async def read(stores: Reading) -> tuple[Lane, T]:
+    async def read(stores: ReadOnlyStores) -> tuple[Lane, T]:
         lane = await lane_named(stores, thing)
         return lane, await asked(stores, lane)
 
@@ -187,7 +187,7 @@ def show_one(
 ) -> None:
     """Show one lane: its sessions, open questions, summary, and the last of what is shown of it."""
 
-    async def read(stores: Reading, lane: Lane) -> tuple[LaneTail, Sequence[Session], Sequence[Slot], str]:
+    async def read(stores: ReadOnlyStores, lane: Lane) -> tuple[LaneTail, Sequence[Session], Sequence[Slot], str]:
         views = stores.views
         newest, why = await views.sessions(lane, sessions), await opened_because(views, lane)
         return await views.context(lane, TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX), why
@@ -240,7 +240,7 @@ def summary(
 ) -> None:
     """Show what stands for a lane's past, and which versions there are."""
 
-    async def read(stores: Reading, lane: Lane) -> Sequence[Summary]:
+    async def read(stores: ReadOnlyStores, lane: Lane) -> Sequence[Summary]:
         return await stores.views.summaries(lane)
 
     lane, versions = _about(thing, read)
@@ -278,5 +278,5 @@ def compact(
     show({"lane": _lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
 
 
-async def _nothing(_stores: Reading, _lane: Lane) -> None:
+async def _nothing(_stores: ReadOnlyStores, _lane: Lane) -> None:
     return None

@@ -10,8 +10,8 @@ import typer
 from keepsaid.domain.ids import moment, read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
-from keepsaid.domain.upkeep import LOOSE, Holdings, Outstanding, Task
-from keepsaid.domain.visibility import Reach, Widened
+from keepsaid.domain.upkeep import LOOSE, Holdings, Outstanding, UpkeepTask
+from keepsaid.domain.visibility import MemoryShared, ShareReach
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
@@ -23,22 +23,22 @@ from keepsaid.interfaces.cli.versions import add_to
 from keepsaid.interfaces.shapes import holdings_shape, memory_shape, widened_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
 
 
 _WHAT = {
-    Task.FADE: ("memory to fade", "memories to fade"),
-    Task.ENDED: ("memory whose time is over", "memories whose time is over"),
-    Task.BULLETINS: ("bulletin of what holds no more", "bulletins of what holds no more"),
-    Task.EDGES: ("loose association", "loose associations"),
-    Task.MENTIONS: ("loose mention", "loose mentions"),
-    Task.SOURCES: ("source of nothing", "sources of nothing"),
-    Task.STATEMENTS: ("statement of nothing", "statements of nothing"),
-    Task.CHAINS: ("memory whose follower is gone", "memories whose follower is gone"),
-    Task.PIECES: ("piece of nothing", "pieces of nothing"),
-    Task.VECTORS: ("vector of nothing", "vectors of nothing"),
-    Task.ENTITIES: ("thing nobody mentions", "things nobody mentions"),
-    Task.SPACES: ("vector of a former model", "vectors of former models"),
+    UpkeepTask.FADE: ("memory to fade", "memories to fade"),
+    UpkeepTask.ENDED: ("memory whose time is over", "memories whose time is over"),
+    UpkeepTask.BULLETINS: ("bulletin of what holds no more", "bulletins of what holds no more"),
+    UpkeepTask.EDGES: ("loose association", "loose associations"),
+    UpkeepTask.MENTIONS: ("loose mention", "loose mentions"),
+    UpkeepTask.SOURCES: ("source of nothing", "sources of nothing"),
+    UpkeepTask.STATEMENTS: ("statement of nothing", "statements of nothing"),
+    UpkeepTask.CHAINS: ("memory whose follower is gone", "memories whose follower is gone"),
+    UpkeepTask.PIECES: ("piece of nothing", "pieces of nothing"),
+    UpkeepTask.VECTORS: ("vector of nothing", "vectors of nothing"),
+    UpkeepTask.ENTITIES: ("thing nobody mentions", "things nobody mentions"),
+    UpkeepTask.SPACES: ("vector of a former model", "vectors of former models"),
 }
 
 
@@ -56,8 +56,8 @@ def maintain(
     while not (told.get("over") or told.get("stopping")):
         piece, _ = post("/v1/memories/maintain")
         told = _added(told, piece)
-    faded, gone = told["changed"][Task.FADE], told["archived"]
-    loose = sum(told["changed"][task] for task in (*LOOSE, Task.SPACES))
+    faded, gone = told["changed"][UpkeepTask.FADE], told["archived"]
+    loose = sum(told["changed"][task] for task in (*LOOSE, UpkeepTask.SPACES))
     ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
     ends += f", {counted(told['ruled'], 'pair')} judged" if told["ruled"] else ""
     show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
@@ -75,7 +75,7 @@ def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
 
 
 def _would() -> None:
-    async def found(stores: Reading) -> Outstanding:
+    async def found(stores: ReadOnlyStores) -> Outstanding:
         from keepsaid.app.memory import maintenance_of  # noqa: PLC0415
 
         return await maintenance_of(
@@ -93,7 +93,7 @@ def _would() -> None:
 def stats() -> None:
     """Say what memory holds, and when it was last looked after."""
 
-    async def held(stores: Reading) -> Holdings:
+    async def held(stores: ReadOnlyStores) -> Holdings:
         return await stores.memories.upkeep.holdings()
 
     there = session().read(held, Holdings({}, {}, {}, {}))
@@ -137,7 +137,7 @@ def wrong(
     show({**named, "wrong": not undo}, f"{named['memory']}  {told}")
 
 
-_TO = ", ".join(Reach)
+_TO = ", ".join(ShareReach)
 
 
 def widen(
@@ -184,7 +184,7 @@ def search(
     """Search memory; best match first, and what holds now before what held once."""
     at = _time(as_of)
 
-    async def recalled(stores: Reading) -> Recalled:
+    async def recalled(stores: ReadOnlyStores) -> Recalled:
         searched = stores.archive if archived else stores.recall
         return await searched.recall(_OWNER, query, limit, at)
 
@@ -225,7 +225,7 @@ def ls(
         raise typer.BadParameter(f"{kind!r} is none of: {_KINDS}", param_hint="--kind")
     kinds = () if kind is None else (Kind(kind),)
 
-    async def newest(stores: Reading) -> Sequence[Memory]:
+    async def newest(stores: ReadOnlyStores) -> Sequence[Memory]:
         return await stores.memories.find(_OWNER, kinds, limit)
 
     found: Sequence[Memory] = session().read(newest, ())
@@ -246,12 +246,12 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
     """Show one memory, where it came from and who may hear it."""
     number = read("memory", memory)
 
-    async def named(stores: Reading) -> tuple[Memory | None, Sequence[Widened]]:
+    async def named(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[MemoryShared]]:
         if number is None:
             return None, ()
         return await stores.memories.get(_OWNER, number), await stores.memories.hearing.widened(_OWNER, number)
 
-    nothing: tuple[Memory | None, Sequence[Widened]] = None, ()
+    nothing: tuple[Memory | None, Sequence[MemoryShared]] = None, ()
     found, widened = session().read(named, nothing)
     if found is None:
         raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")

@@ -14,7 +14,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import person_shape, seen_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
 
 app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
 _ROWS_MAX = 10_000
@@ -30,7 +30,7 @@ def ls(
     What somebody is called identifies nobody: two of the same name are two until you join them.
     """
 
-    async def known(stores: Reading) -> tuple[Sequence[Person], Sequence[Seen]]:
+    async def known(stores: ReadOnlyStores) -> tuple[Sequence[Person], Sequence[Seen]]:
         return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
 
     nobody: tuple[Sequence[Person], Sequence[Seen]] = (), ()

@@ -15,7 +15,7 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.escapes import VisibleRecord
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
-from keepsaid.interfaces.cli.session import Session, begin
+from keepsaid.interfaces.cli.session import CliSession, begin
 from keepsaid.text.normal import normalise
 
 NOUNS = (
@@ -81,7 +81,7 @@ def shared(
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colour.")] = False,
 ) -> None:
     """Everything said is kept, and comes to mind when needed."""
-    begin(Session(as_json, quiet, verbose, not no_color, home))
+    begin(CliSession(as_json, quiet, verbose, not no_color, home))
 
 
 def shared_first(arguments: list[str]) -> tuple[list[str], list[str]]:

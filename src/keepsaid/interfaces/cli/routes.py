@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.batch import Group, Routed, Window
+from keepsaid.domain.batch import Routed, WaitingGroup, Window
 from keepsaid.domain.ids import MAX_ID, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import Message
@@ -24,7 +24,7 @@ from keepsaid.interfaces.cli.output import NOTHING, Table, counted, one_line, sh
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Config
     from keepsaid.domain.message import Inbound, Message
     from keepsaid.domain.route import Routes, Verdict
@@ -82,7 +82,7 @@ def replay(
     start = int(time.time() * 1_000) - _span(since)
     table, now = config_with(rules).table(), session().config().table()
 
-    async def judged(stores: Reading) -> Difference:
+    async def judged(stores: ReadOnlyStores) -> Difference:
         return await _difference(stores, table, now, start)
 
     found = session().read(judged, None)
@@ -134,7 +134,7 @@ class Difference:
         return {"messages": self.messages, "not_judged": self.not_judged, "changes": changes}
 
 
-async def _difference(stores: Reading, table: Routes, now: Routes, start: int) -> Difference:
+async def _difference(stores: ReadOnlyStores, table: Routes, now: Routes, start: int) -> Difference:
     found, before = Difference(), MAX_ID
     while page := await stores.views.decided(start, before, _PAGE):
         for one in page:
@@ -274,7 +274,7 @@ async def _judged(
             continue
         inbound = storable(inbound)
         message = Message(ids.next(), inbound.lane, 1, inbound, now)
-        dispatch = await route(table, Group(inbound.lane, 0, (message,)), Window(), ids, now)
+        dispatch = await route(table, WaitingGroup(inbound.lane, 0, (message,)), Window(), ids, now)
         judged.append(Sample(line, message, dispatch.batches[0], expect))
     if not judged:
         raise InputError("there is no sample in it", safe="Nothing was changed.")

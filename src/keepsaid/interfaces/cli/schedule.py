@@ -19,7 +19,7 @@ from keepsaid.interfaces.cli.session import say, session
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
 
 
 T = TypeVar("T", bound="DataclassInstance")
@@ -61,7 +61,7 @@ def ls(every: Annotated[bool, typer.Option("--all", help="Those that are over as
 
     states = (*LIVE, *_ENDED) if every else LIVE
 
-    async def found(stores: Reading) -> dict[str, Any]:
+    async def found(stores: ReadOnlyStores) -> dict[str, Any]:
         return schedules_shape(await stores.views.schedules.schedules(states, 0, _LISTED_MAX))
 
     shape: dict[str, Any] = session().read(found, {"schedules": []})
@@ -85,7 +85,7 @@ def show_one(thing: Named) -> None:
     """Show one schedule and its last runs."""
     from keepsaid.interfaces.scheduling import shown  # noqa: PLC0415
 
-    async def found(stores: Reading) -> dict[str, Any]:
+    async def found(stores: ReadOnlyStores) -> dict[str, Any]:
         return await shown(stores.views.schedules, thing)
 
     shape: dict[str, Any] = session().read(found, {})
@@ -96,7 +96,7 @@ def show_one(thing: Named) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScheduleOptions:
     """A schedule as the options ask for it."""
 
     cron: Annotated[str | None, typer.Option(help="When: minute, hour, day, month, weekday.")] = None
@@ -122,7 +122,7 @@ class Wanted:
         return {"name": self.name, **when, **what, "to": {**places, "topic": self.topic}, "urgent": self.urgent}
 
 
-def _add(wanted: Wanted) -> None:
+def _add(wanted: ScheduleOptions) -> None:
     """Add a schedule: when it comes, what is done, and where it is heard, for ever."""
     for options in (("cron", "every", "at"), ("say", "ask", "run", "task")):
         if sum(getattr(wanted, one) is not None for one in options) != 1:
@@ -131,7 +131,7 @@ def _add(wanted: Wanted) -> None:
     show(shape, _told(shape))
 
 
-app.command("add")(command_of(Wanted, _add))
+app.command("add")(command_of(ScheduleOptions, _add))
 
 
 @app.command("run")

@@ -14,14 +14,15 @@ from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.escapes import visible
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Config, Home
+
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class CliSession:
     """How one command was called."""
 
     json: bool = False
@@ -52,7 +53,7 @@ class Session:
         home, config = self.home, self.config()
         return any(home.store(path).exists() for path in (config.buffer.path, config.memory.path))
 
-    def read(self, work: Callable[[Reading], Awaitable[T]], otherwise: T) -> T:
+    def read(self, work: Callable[[ReadOnlyStores], Awaitable[T]], otherwise: T) -> T:
         """What `work` makes of both stores, opened for reading only; a runtime may be writing them.
 
         `otherwise` where nothing was ever stored.
@@ -82,7 +83,7 @@ def is_text(path: Path) -> bool:
 
 
 @cache
-def _settings(current: Session) -> Config:
+def _settings(current: CliSession) -> Config:
     from keepsaid.config import load  # noqa: PLC0415
 
     config, warnings = load(current.home.config_file)
@@ -91,15 +92,15 @@ def _settings(current: Session) -> Config:
     return config
 
 
-_current: ContextVar[Session] = ContextVar("session", default=Session())  # noqa: B039 - frozen
+_current: ContextVar[CliSession] = ContextVar("session", default=CliSession())  # noqa: B039 - frozen
 
 
-def session() -> Session:
+def session() -> CliSession:
     """The session of the command that runs."""
     return _current.get()
 
 
-def begin(current: Session) -> None:
+def begin(current: CliSession) -> None:
     """Let `current` be the session from here on."""
     _current.set(current)
 

@@ -11,10 +11,11 @@ from keepsaid.interfaces.cli.remote import Remote, running
 from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Home
     from keepsaid.domain.retention import Backlog, PruneHistory
     from keepsaid.domain.views import Overview
+
 
 _BATCHES = ("queued", "leased", "review", "dead")
 _REPLIES = ("pending", "sending", "unknown", "dead")
@@ -41,13 +42,13 @@ def status() -> None:
     show(shape, shape["sentence"], facts(_lines(shape)))
 
 
-async def _counts(stores: Reading) -> tuple[Overview, dict[str, int], Backlog, PruneHistory, dict[str, Any]]:
+async def _counts(stores: ReadOnlyStores) -> tuple[Overview, dict[str, int], Backlog, PruneHistory, dict[str, Any]]:
     views = stores.views
     overview, memories = await views.overview(), await stores.memories.counts()
     return overview, memories, await views.backlog(), await views.prune_history(), await _schedules(stores)
 
 
-async def _schedules(stores: Reading) -> dict[str, Any]:
+async def _schedules(stores: ReadOnlyStores) -> dict[str, Any]:
     """When the next schedule comes, and those that failed too often."""
     from keepsaid.domain.ids import show as name  # noqa: PLC0415
     from keepsaid.domain.ids import when  # noqa: PLC0415
@@ -106,7 +107,7 @@ def _warnings(shape: dict[str, Any]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class HomeHolder:
     """Who works in a home: a runtime that listens, or a process that only holds the lock; `holder` is its number."""
 
     remote: Remote | None
@@ -122,15 +123,15 @@ class Life:
         return f"Process {self.holder or 'unknown'} holds this home and does not listen"
 
 
-def life_of(home: Home) -> Life:
+def life_of(home: Home) -> HomeHolder:
     """Who works in a home now."""
     from keepsaid.app.stores import held_by  # noqa: PLC0415
 
     remote = running(home)
-    return Life(remote, remote.pid if remote else held_by(home))
+    return HomeHolder(remote, remote.pid if remote else held_by(home))
 
 
-def _runtime_shape(life: Life) -> dict[str, Any]:
+def _runtime_shape(life: HomeHolder) -> dict[str, Any]:
     remote = life.remote
     return {"up": remote is not None, "pid": life.holder, "url": remote.url if remote else None}
 
@@ -171,7 +172,7 @@ def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def sentence_of(overview: Overview, life: Life) -> str:
+def sentence_of(overview: Overview, life: HomeHolder) -> str:
     """One sentence of state."""
     batches, replies = overview.batches, overview.replies
     wrong = [

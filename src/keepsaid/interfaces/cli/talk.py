@@ -19,7 +19,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from keepsaid.errors import InputError, KeepsaidError, NotRunning, StoreError
-from keepsaid.interfaces.cli.commands import Command, obey
+from keepsaid.interfaces.cli.commands import SlashCommand, obey
 from keepsaid.interfaces.cli.escapes import VisibleStream, visible
 from keepsaid.interfaces.cli.output import coloured
 from keepsaid.interfaces.cli.remote import Remote, problem, running
@@ -179,7 +179,7 @@ async def converse(talk: Talk, conversation: str) -> None:
             return
         if not text.strip():
             continue
-        command = Command.read(text)
+        command = SlashCommand.read(text)
         try:
             if isinstance(command, str):
                 await _interruptible(_answer(talk, command))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.pin import Described, Standing
+from keepsaid.domain.pin import Described, ToolStanding
 from keepsaid.errors import ToolError
 from keepsaid.interfaces.cli.output import Table, counted, on_terminal, show
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.ports.model import Served
 
 if TYPE_CHECKING:
-    from keepsaid.app.tools import Asked
+    from keepsaid.app.tools import QueriedServer
 
 app = typer.Typer(help="Tools that MCP servers provide.", rich_markup_mode=None)
 
@@ -90,7 +90,7 @@ def _agreed(server: str, blocks: list[str]) -> bool:
     return typer.confirm(f"Accept these texts of {server}?", err=True)
 
 
-def _block(server: str, one: Served, standing: Standing) -> Iterator[str]:
+def _block(server: str, one: Served, standing: ToolStanding) -> Iterator[str]:
     from keepsaid.app.tools import accepted_before  # noqa: PLC0415 - help is shown without
 
     yield f"{server}__{one.name}  ({standing})"
@@ -107,12 +107,12 @@ def _text(when: str, text: Described) -> Iterator[str]:
     yield f"    | arguments: {json.dumps(text.schema, ensure_ascii=False)}"
 
 
-def _cells(server: str, one: Served, standing: Standing) -> tuple[str, ...]:
+def _cells(server: str, one: Served, standing: ToolStanding) -> tuple[str, ...]:
     first, _, _ = one.description.partition("\n")
     return server, one.name, "yes" if one.allowed else "no", str(standing) if one.allowed else "-", one.kind, first
 
 
-def _shape(one: Asked) -> dict[str, Any]:
+def _shape(one: QueriedServer) -> dict[str, Any]:
     tools = [
         {
             "name": each.name,

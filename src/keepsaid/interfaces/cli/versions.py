@@ -18,7 +18,7 @@ from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import memory_shape
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
 
 _OWNER = Listener(None, everything=True)
 Named = Annotated[str, typer.Argument(help="A memory: mem_...")]
@@ -44,7 +44,7 @@ def history(memory: Named) -> None:
     """Show all that was known of the same thing: since when and until when it held, and where it came from."""
     number = _number(memory)
 
-    async def versions(stores: Reading) -> Sequence[Memory]:
+    async def versions(stores: ReadOnlyStores) -> Sequence[Memory]:
         return await stores.memories.truth.history(_OWNER, number)
 
     found: Sequence[Memory] = session().read(versions, ())

@@ -13,8 +13,8 @@ from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, Memory
-from keepsaid.domain.prompt import Share, shares_of
-from keepsaid.domain.receipt import Feedback, FeedbackState, How, Use
+from keepsaid.domain.prompt import LayerShare, shares_of
+from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.chronicle import gone, unless_pruned
@@ -32,13 +32,18 @@ from keepsaid.services.explaining import commanded
 from keepsaid.text.normal import cut
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import Reading
+    from keepsaid.app.stores import ReadOnlyStores
 
 
 _SHOWN_MAX = 10
 _WIDTH = 79
 _INDENT = "    "
-_HOW = {How.INJECTED: "shown", How.OPENED: "opened by the model", How.LEFT_OUT: "left out", How.BEYOND: "ranked behind"}
+_HOW = {
+    MemoryUse.INJECTED: "shown",
+    MemoryUse.OPENED: "opened by the model",
+    MemoryUse.LEFT_OUT: "left out",
+    MemoryUse.BEYOND: "ranked behind",
+}
 
 
 def searched(memory: dict[str, Any]) -> list[tuple[str, str]]:
@@ -113,7 +118,7 @@ def uses(found: Sequence[Use]) -> Iterator[str]:
     for use in found:
         one: dict[str, Any] = use.found if isinstance(use.found, dict) else {}
         why = str(one.get("reason") or "")
-        why = why or (f"it was number {one['rank']}" if use.how is How.BEYOND and one else "")
+        why = why or (f"it was number {one['rank']}" if use.how is MemoryUse.BEYOND and one else "")
         yield f"  {name('turn', use.turn_id)}  {when(use.at)}  {_HOW[use.how]}"
         yield shortened(f"{_INDENT}{use.lane.channel} {use.lane.key}" + (f": {why}" if why else ""))
 
@@ -125,7 +130,7 @@ def explain_memory(thing: str) -> None:
     """In which turns a memory was shown, opened or left out, and what was said of that."""
     number = _numbered(thing)
 
-    async def looked_up(stores: Reading) -> tuple[Memory | None, Sequence[Use], Sequence[Feedback]]:
+    async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[Use], Sequence[Feedback]]:
         known = await stores.memories.get(_OWNER, number)
         return known, await stores.views.uses(number, USES_MAX), await stores.views.feedback(number)
 
@@ -145,7 +150,7 @@ def explain_absence(turn: TurnStory, thing: str) -> None:
 
     number = _numbered(thing)
 
-    async def looked_up(stores: Reading) -> tuple[Memory | None, bool]:
+    async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, bool]:
         known = await stores.memories.get(_OWNER, number)
         heard = known is not None and await stores.memories.get(listened(turn), number) is not None
         return known, heard
@@ -215,7 +220,7 @@ def why(
     show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
 
 
-async def turn_named(stores: Reading, thing: str | None, lane: Lane | None = None) -> TurnStory:
+async def turn_named(stores: ReadOnlyStores, thing: str | None, lane: Lane | None = None) -> TurnStory:
     """The turn that a turn, message or batch id means, else the last one of the lane or of all.
 
     Raises InputError when there is none.
@@ -229,7 +234,7 @@ async def turn_named(stores: Reading, thing: str | None, lane: Lane | None = Non
     return turn
 
 
-async def _number(stores: Reading, thing: str) -> int | None:
+async def _number(stores: ReadOnlyStores, thing: str) -> int | None:
     """The turn's number; an id without prefix is tried as each of the three."""
     turn_id, message_id, batch_id = read("turn", thing), read("message", thing), read("batch", thing)
     if turn_id is not None and await stores.views.turn(turn_id) is not None:
@@ -285,7 +290,7 @@ def _drawn(turn: TurnStory, file: Path) -> None:
     say(f"drawn in {file}")
 
 
-def _picture(turn: TurnStory, title: str, shares: Sequence[Share]) -> str:
+def _picture(turn: TurnStory, title: str, shares: Sequence[LayerShare]) -> str:
     """The context as a bar, and below it how the memories were ranked, where there were any."""
     bar = context_bar(title, shares, session().config().compaction.window_tokens)
     memory = turn.trace.get("memory") if isinstance(turn.trace, dict) else None

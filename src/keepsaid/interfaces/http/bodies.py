@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from starlette.requests import ClientDisconnect, Request
 
 from keepsaid.errors import TooLarge
-from keepsaid.interfaces.http.responses import BadRequest, Busy
+from keepsaid.interfaces.http.responses import BadRequest, ServerBusy
 from keepsaid.text.json_reader import Abandoned, Unreadable, read_json, reads_at_once
 from keepsaid.text.normal import kind_of
 
@@ -30,10 +30,10 @@ _THREADS = 2
 _WAITING_MAX = 64
 
 
-class Claim:
+class BodyClaim:
     """The bytes that one request holds of the budget."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget
         self.size = 0
 
@@ -49,7 +49,7 @@ class Claim:
         self.size = 0
 
 
-class Budget:
+class BodyBudget:
     """Bytes that the bodies of all requests may hold together."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -59,7 +59,7 @@ class Budget:
     def take(self, size: int) -> None:
         """Hold more; raises Busy when it is too much, unless nothing is held yet."""
         if self.held and self.held + size > self._bytes_max:
-            raise Busy(f"other requests hold {self.held:,} of {self._bytes_max:,} bytes of bodies")
+            raise ServerBusy(f"other requests hold {self.held:,} of {self._bytes_max:,} bytes of bodies")
         self.held += size
 
     def give(self, size: int) -> None:
@@ -86,7 +86,7 @@ class _Job(Generic[T]):
             self.future.set_exception(error)
 
 
-class Readers:
+class BodyReaders:
     """Threads that read bodies, with a bounded queue. They end with the process, whatever they are at."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Readers:
     async def run(self, work: Callable[[Wanted], T]) -> T:
         """What `work` returns; a caller that is cancelled ends it at its next look. Raises Busy at a full queue."""
         if self._waiting >= _WAITING_MAX:
-            raise Busy(f"{self._waiting} large bodies wait to be read")
+            raise ServerBusy(f"{self._waiting} large bodies wait to be read")
         if len(self._threads) < _THREADS:
             self._threads.append(threading.Thread(target=self._work, name="keepsaid-bodies", daemon=True))
             self._threads[-1].start()
@@ -138,8 +138,8 @@ class Bodies:
     """The budget and the readers of one server."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.budget = Budget(bytes_max)
-        self.readers = Readers()
+        self.budget = BodyBudget(bytes_max)
+        self.readers = BodyReaders()
 
 
 async def body_of(request: Request, bytes_max: int) -> bytes:
@@ -153,7 +153,7 @@ async def body_of(request: Request, bytes_max: int) -> bytes:
     size = int(declared) if declared.isdigit() else 0
     if size > bytes_max:
         raise TooLarge(f"the body has {size:,} bytes; {bytes_max:,} are allowed")
-    claim = request.state.claim = Claim(_bodies(request).budget)
+    claim = request.state.claim = BodyClaim(_bodies(request).budget)
     claim.grow(size if size > FREE_BYTES else 0)
     blocks: list[bytes] = []
     block, total = BytesIO(), 0

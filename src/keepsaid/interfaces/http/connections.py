@@ -46,7 +46,7 @@ _LATE = b"HTTP/1.1 408 Request Timeout\r\n%bcontent-length: %d\r\n\r\n%b" % (_HE
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """How much connections may take: how many of them, and how many seconds each."""
 
     open_max: int
@@ -57,7 +57,7 @@ class Limits:
     """Bytes of a body that must come within each `body_s`, unless it ends."""
 
 
-def limits_of(server: ServerConfig) -> Limits:
+def limits_of(server: ServerConfig) -> ConnectionLimits:
     """The limits of a server whose listening socket is open; the limit of open files is raised as far as it may be."""
     open_now = sum(1 for _ in Path("/dev/fd").iterdir())
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -70,7 +70,7 @@ def limits_of(server: ServerConfig) -> Limits:
     open_max = max(_LEAST, min(server.connections_max, left))
     if open_max < server.connections_max:
         _log.warning("%d connections at most: the process may open %d files (ulimit -n)", open_max, soft)
-    return Limits(
+    return ConnectionLimits(
         open_max,
         server.connections_per_address_max,
         server.header_timeout_s,
@@ -82,17 +82,17 @@ def limits_of(server: ServerConfig) -> Limits:
 class Connections:
     """Every open connection of a server: whether another is admitted, and which takes too long."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
-        self._open: set[Connection] = set()
+        self._open: set[LimitedConnection] = set()
         self._look: asyncio.TimerHandle | None = None
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ConnectionLimits:
         """What each connection may take."""
         return self._limits
 
-    def admit(self, new: Connection) -> bool:
+    def admit(self, new: LimitedConnection) -> bool:
         """Take a connection in, closing the one that has waited longest for a request where there are too many."""
         if self._is_crowded(new.address):
             return False
@@ -109,7 +109,7 @@ class Connections:
             self._look = asyncio.get_running_loop().call_later(_LOOK_S, self._sweep)
         return True
 
-    def forget(self, one: Connection) -> None:
+    def forget(self, one: LimitedConnection) -> None:
         """Take a connection out."""
         self._open.discard(one)
 
@@ -139,7 +139,7 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
-class Connection(H11Protocol):
+class LimitedConnection(H11Protocol):
     """One connection, under the limits of its server; what it sends is looked at in short steps."""
 
     registry: ClassVar[Connections]
@@ -229,7 +229,7 @@ class Connection(H11Protocol):
         self._wrote_at = self.loop.time()
         super().pause_writing()
 
-    def end_if_late(self, now: float, limits: Limits) -> None:
+    def end_if_late(self, now: float, limits: ConnectionLimits) -> None:
         """Close it when it takes longer than it may."""
         if self.transport.is_closing():
             return
@@ -252,9 +252,9 @@ class Connection(H11Protocol):
         self.transport.close()
 
 
-def protocol_of(connections: Connections) -> type[Connection]:
+def protocol_of(connections: Connections) -> type[LimitedConnection]:
     """The protocol of one server."""
-    return type("ServerConnection", (Connection,), {"registry": connections})
+    return type("ServerConnection", (LimitedConnection,), {"registry": connections})
 
 
 class BoundedHeads:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import ConfigError
-from keepsaid.interfaces.http.responses import Refused, Unauthorised
+from keepsaid.interfaces.http.responses import ForeignCaller, Unauthorised
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _PASSED_ON = re.compile(
@@ -70,7 +70,7 @@ class Gate:
         if self.client_token is not None or not is_loopback(self.host):
             raise Unauthorised("this route needs a token")
         if _is_passed_on(request):
-            raise Refused(
+            raise ForeignCaller(
                 "a proxy passed this call on, and without a token everybody could call through it",
                 hint="behind a proxy set server.token and send Authorization: Bearer TOKEN",
             )
@@ -101,6 +101,6 @@ class Gate:
         except ValueError:
             name = None
         if not known and name not in (*_LOCAL_NAMES, self.host):
-            raise Refused("without a token this address may only be called as what it is: loopback")
+            raise ForeignCaller("without a token this address may only be called as what it is: loopback")
         if origin is not None and origin.lower() != f"http://{host}".lower():
-            raise Refused("no page of another place may call this address")
+            raise ForeignCaller("no page of another place may call this address")

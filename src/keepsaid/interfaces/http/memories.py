@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.bundle import RECORDS_MAX, Entry, Record, Verdict
+from keepsaid.domain.bundle import RECORDS_MAX, BundleEntry, ImportVerdict, Record
 from keepsaid.domain.bundle_lines import Misfit, record_in
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Listener, Memory
@@ -46,7 +46,7 @@ async def take_records(instance: Instance, gate: Gate, request: Request) -> Resp
             raise BadRequest("contested must be a list of texts in hexadecimal")
         return _told(await here.take(records, [_hex(one, "contested") for one in contested]))
     if do == "learn":
-        return _told(await here.learn([one for one in records if isinstance(one, Entry)]))
+        return _told(await here.learn([one for one in records if isinstance(one, BundleEntry)]))
     raise BadRequest("do must be look, take, learn or key")
 
 
@@ -69,7 +69,7 @@ def _hex(given: Any, name: str) -> bytes:
         raise BadRequest(f"{name} must be text in hexadecimal") from error
 
 
-def _told(verdicts: Sequence[Verdict]) -> Response:
+def _told(verdicts: Sequence[ImportVerdict]) -> Response:
     told = [
         {"outcome": str(one.outcome), "why": one.why, "beside": list(one.beside), "like": list(one.like)}
         for one in verdicts

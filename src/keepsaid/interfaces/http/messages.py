@@ -15,17 +15,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.channels import MEDIA
 from keepsaid.app.instance import Instance
 from keepsaid.config import Config
-from keepsaid.domain.attachment import Posted, Unsaid
-from keepsaid.domain.commits import Intake
+from keepsaid.domain.attachment import MediaMessage, Unsaid
+from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.ids import read, show, when
-from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Message, Origin, ProviderMarks, Trust
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, Delivered, NotFound, Unauthorised
+from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
 from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
-from keepsaid.ports.channel import Progress
+from keepsaid.ports.channel import TurnProgress
 from keepsaid.text.normal import cut, kind_of
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
@@ -62,7 +62,7 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     provider_id, reply_to, topic, reply_url = (_optional(fields, name) for name in _OPTIONAL)
     if reply_url is not None:
         _check_url(reply_url, channel, settings.reply_hosts)
-    marks = Marks(key, provider_id, reply_to)
+    marks = ProviderMarks(key, provider_id, reply_to)
     return Inbound(trusted, Content(body, text), marks, settings.priority, topic, reply_url)
 
 
@@ -105,7 +105,7 @@ _ORDER = ("received", "batched", "waiting", "settled")
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class MessageEvent:
     """One event; `id` names it over all connections: its kind, and which of several of that kind."""
 
     id: str
@@ -128,7 +128,7 @@ def event(kind: str, data: object, stage: str = "") -> str:
     return f"event: {kind}\n{named}data: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
-class Told:
+class SentEvents:
     """What has been told to one reader, who may come back with the id of the last stage that arrived."""
 
     def __init__(self, last: str) -> None:
@@ -136,7 +136,7 @@ class Told:
         kind = last.partition("-")[0]
         self._before = _ORDER[: _ORDER.index(kind)] if kind in _ORDER else ()
 
-    def knows(self, stage: Stage) -> bool:
+    def knows(self, stage: MessageEvent) -> bool:
         """Whether the reader has it."""
         return stage.id in self._ids or (stage.kind in self._before and stage.kind != "waiting")
 
@@ -153,22 +153,24 @@ class Told:
 
     def waits(self, story: Story, why: str) -> Iterator[str]:
         """That the answer takes longer, before the store says so."""
-        stage = Stage(_waiting(story), {"text": why, "next_try_at": None})
+        stage = MessageEvent(_waiting(story), {"text": why, "next_try_at": None})
         if not self.knows(stage):
             self._ids.add(stage.id)
             yield stage.text
 
 
-def _stages(story: Story) -> Iterator[Stage]:
+def _stages(story: Story) -> Iterator[MessageEvent]:
     message, batch = story.message, story.batch
     place: Shape = {"number": message.number, "conversation": message.lane.conversation, "lane": message.lane.key}
-    yield Stage("received", {"id": show("message", message.id), **place, "received_at": when(message.received_at)})
+    yield MessageEvent(
+        "received", {"id": show("message", message.id), **place, "received_at": when(message.received_at)}
+    )
     if batch is not None:
-        yield Stage("batched", batch_shape(batch))
+        yield MessageEvent("batched", batch_shape(batch))
         again = next_try(batch)
         if again is not None and batch.error:
             data = {"text": f"{batch.error}; trying again at {when(again)}", "next_try_at": when(again)}
-            yield Stage(_waiting(story), data)
+            yield MessageEvent(_waiting(story), data)
     if story.state in SETTLED:
         yield _settled(story)
 
@@ -177,9 +179,9 @@ def _waiting(story: Story) -> str:
     return f"waiting-{story.batch.fence if story.batch else 0}"
 
 
-def _settled(story: Story) -> Stage:
+def _settled(story: Story) -> MessageEvent:
     """Its end, of which there may be several: a person can queue it again."""
-    return Stage(f"settled-{story.state}-{story.batch.fence if story.batch else 0}", story_shape(story))
+    return MessageEvent(f"settled-{story.state}-{story.batch.fence if story.batch else 0}", story_shape(story))
 
 
 _LOOK_S = 1.0
@@ -223,7 +225,7 @@ class Messages:
         received = await self._instance.receive(inbound)
         request.app.state.refused_at = None
         answer = receipt_shape(received)
-        status = 201 if received.intake is Intake.STORED else 200
+        status = 201 if received.intake is IntakeResult.STORED else 200
         return Acknowledgement(answer, status, {"Location": f"/v1/messages/{answer['id']}"})
 
     async def get(self, request: Request) -> Response:
@@ -232,7 +234,7 @@ class Messages:
         story = await self._story(request)
         if request.method == "HEAD":
             return JSONResponse(story_shape(story))
-        return Delivered(story_shape(story), partial(self._pull, story))
+        return ConfirmedResponse(story_shape(story), partial(self._pull, story))
 
     async def events(self, request: Request) -> Response:
         """Every stage of a message and the answer as it is written (server-sent events), at last the stored reply.
@@ -245,13 +247,13 @@ class Messages:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if request.method == "HEAD":
             return Response(media_type=_EVENTS, headers=headers)
-        told = Told(request.headers.get("last-event-id", ""))
+        told = SentEvents(request.headers.get("last-event-id", ""))
         if told.has_all(story):
             await self._pull(story)
             return Response(status_code=204)
         return StreamingResponse(self._stream(story.message, told), media_type=_EVENTS, headers=headers)
 
-    async def _stream(self, message: Message, told: Told) -> AsyncIterator[str]:
+    async def _stream(self, message: Message, told: SentEvents) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\n\n"
         with self._instance.hub.listening(message.id, message.lane) as queue:
             while (story := await self._instance.operations.story(message.id)) is not None:
@@ -265,7 +267,7 @@ class Messages:
                 if self._stopping.is_set():
                     return
 
-    async def _waited(self, queue: asyncio.Queue[Progress], story: Story, told: Told) -> AsyncIterator[str]:
+    async def _waited(self, queue: asyncio.Queue[TurnProgress], story: Story, told: SentEvents) -> AsyncIterator[str]:
         """What is heard until the store has to be asked again: after other news than words, or a silence."""
         while not self._stopping.is_set():
             try:
@@ -328,7 +330,7 @@ class Media:
             return JSONResponse({"ignored": posted.reason})
         return await self._messages.keep(request, self._inbound(request, posted, body))
 
-    def _inbound(self, request: Request, posted: Posted, body: bytes) -> Inbound:
+    def _inbound(self, request: Request, posted: MediaMessage, body: bytes) -> Inbound:
         fields: dict[str, object] = {
             "text": posted.text,
             "sender": posted.sender,

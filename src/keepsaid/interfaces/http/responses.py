@@ -43,7 +43,7 @@ class Unauthorised(KeepsaidError):
     hint = "send Authorization: Bearer TOKEN"
 
 
-class Refused(KeepsaidError):
+class ForeignCaller(KeepsaidError):
     """The request comes from a page or host that may not call this server."""
 
     code = "KS-HTTP-HOST"
@@ -65,7 +65,7 @@ class WrongMethod(KeepsaidError):
     hint = _PAGE
 
 
-class Busy(KeepsaidError):
+class ServerBusy(KeepsaidError):
     """Other requests take all that the server gives to requests at the same time."""
 
     code = "KS-HTTP-BUSY"
@@ -84,7 +84,7 @@ _STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
     (BadRequest, 400),
     (Unauthorised, 401),
     (Forged, 401),
-    (Refused, 403),
+    (ForeignCaller, 403),
     (NotFound, 404),
     (HookClosed, 404),
     (WrongMethod, 405),
@@ -94,7 +94,7 @@ _STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
     (ConfigError, 422),
     (StoreError, 503),
     (Stopping, 503),
-    (Busy, 503),
+    (ServerBusy, 503),
 )
 """The first that fits; what fits none is 500."""
 
@@ -173,7 +173,7 @@ class Acknowledgement(JSONResponse):
         point("acknowledge.after")
 
 
-class Delivered(JSONResponse):
+class ConfirmedResponse(JSONResponse):
     """A JSON response; `then` is awaited after its body was sent, never when the client left before."""
 
     def __init__(self, content: Any, then: Callable[[], Awaitable[None]]) -> None:

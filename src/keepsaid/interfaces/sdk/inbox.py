@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.commits import Failure, Intake
+from keepsaid.domain.commits import Failure, IntakeResult
 from keepsaid.domain.ids import show
-from keepsaid.domain.message import Content, Inbound, Marks, Origin
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Usage
 from keepsaid.errors import KeepsaidError, MessageDamaged, StoreError, UnknownChannel
@@ -73,7 +73,7 @@ class Inbox:
         """
         received = await self._instance.receive(self._inbound(message))
         place = (received.lane.conversation, received.lane.key, received.number)
-        return Receipt(show("message", received.id), *place, received.intake is not Intake.STORED)
+        return Receipt(show("message", received.id), *place, received.intake is not IntakeResult.STORED)
 
     def _inbound(self, message: Message) -> Inbound:
         config = self._instance.config
@@ -85,7 +85,7 @@ class Inbox:
         origin = Origin(message.channel, "default", message.conversation, message.sender, direct=message.direct)
         trust = config.trust_of(origin)
         origin = Origin(*(origin.channel, origin.account, origin.conversation, origin.sender), "", origin.direct, trust)
-        marks = Marks(message.external_id, message.provider_id, message.reply_to)
+        marks = ProviderMarks(message.external_id, message.provider_id, message.reply_to)
         raw = message.text.encode("utf-8", "surrogatepass")
         return Inbound(origin, Content(raw, message.text), marks, settings.priority)
 

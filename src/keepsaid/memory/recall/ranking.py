@@ -74,7 +74,7 @@ _ASKS = ("?", "？", "؟", "?]")
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class LegShare:
     """What one leg found and what it weighs; its scores are held against `top`, or else against its best."""
 
     name: str
@@ -93,7 +93,7 @@ class Fused(NamedTuple):
 _VALUE_THEN_ID = itemgetter(1, 0)
 
 
-def fuse(shares: Sequence[Share]) -> list[Fused]:
+def fuse(shares: Sequence[LegShare]) -> list[Fused]:
     """Every memory once, best first: the sum over the legs of weight times the score against the leg's best.
 
     Scores start at zero in every leg, so that a share of the best says how near a memory comes to it; ranks
@@ -106,14 +106,14 @@ def fuse(shares: Sequence[Share]) -> list[Fused]:
     return list(map(Fused._make, sorted(total.items(), key=_VALUE_THEN_ID, reverse=True)))
 
 
-def _factors(shares: Sequence[Share]) -> list[tuple[Share, float]]:
+def _factors(shares: Sequence[LegShare]) -> list[tuple[LegShare, float]]:
     """What a score of each leg that found anything is multiplied with: its top comes to the leg's weight."""
     told = [(share, share.top or share.found[0].score) for share in shares if share.found]
     weights = sum(share.weight for share, _ in told) or 1.0
     return [(share, share.weight / weights / top if top > 0 else 0.0) for share, top in told]
 
 
-def places(shares: Sequence[Share], memory_ids: Iterable[int]) -> dict[int, tuple[Place, ...]]:
+def places(shares: Sequence[LegShare], memory_ids: Iterable[int]) -> dict[int, tuple[Place, ...]]:
     """Where each leg has these memories; first the leg that counted most for one."""
     worth = {share.name: factor for share, factor in _factors(shares)}
     found: dict[int, tuple[Place, ...]] = dict.fromkeys(memory_ids, ())
@@ -215,9 +215,9 @@ class Leg:
     limit_ms: float = 100.0
     confidence: Confidence = steady
 
-    def share(self, found: tuple[Found, ...]) -> Share:
+    def share(self, found: tuple[Found, ...]) -> LegShare:
         """What it found as a part of the whole."""
-        return Share(self.name, self.weight * self.confidence(found), found)
+        return LegShare(self.name, self.weight * self.confidence(found), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +229,9 @@ class GraphLeg:
     limit_ms: float = 25.0
     name: str = GRAPH
 
-    def share(self, found: tuple[Found, ...]) -> Share:
+    def share(self, found: tuple[Found, ...]) -> LegShare:
         """What it found as a part of the whole; its scores are shares of what the best seed came to already."""
-        return Share(self.name, self.weight, found, top=1.0)
+        return LegShare(self.name, self.weight, found, top=1.0)
 
 
 @dataclass(frozen=True, slots=True)

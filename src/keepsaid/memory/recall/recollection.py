@@ -12,15 +12,15 @@ from keepsaid.domain.memory import Found, Hit, Listener, Recalled
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.receipt import Beyond, Searched
-from keepsaid.domain.slot import Heard, read_answer
+from keepsaid.domain.slot import HeardText, read_answer
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.recall.ranking import (
     VECTOR,
     Fused,
     GraphLeg,
     Leg,
+    LegShare,
     Missing,
-    Share,
     apart,
     ask,
     fuse,
@@ -81,7 +81,7 @@ def focus_text(claimed: Claimed, newest: Message) -> str:
     target = None if reply_to is None else claimed.around.target(reply_to)
     if target is not None:
         return target.text
-    heard = Heard(newest.text, newest.received_at)
+    heard = HeardText(newest.text, newest.received_at)
     for slot in claimed.around.slots:
         waits = slot.opened_at <= newest.received_at < slot.expires_at and slot.person == newest.inbound.origin.sender
         if waits and read_answer(slot.question, heard) is not None:
@@ -184,7 +184,7 @@ class Recollection:
 
     async def _asked(
         self, leg: Leg | GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
-    ) -> tuple[Searched, Share | None]:
+    ) -> tuple[Searched, LegShare | None]:
         """How a leg did, and what it found."""
         began = self._clock.monotonic_ms()
         found = await ask(leg.name, search, leg.limit_ms)
@@ -195,13 +195,13 @@ class Recollection:
 
     async def _walked(
         self, graph: GraphLeg, listener: Listener, query: str, fused: Sequence[Fused]
-    ) -> tuple[Searched, Share | None]:
+    ) -> tuple[Searched, LegShare | None]:
         """The graph leg, from the best that the others found."""
         seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
         return await self._asked(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
 
     async def _read(
-        self, listener: Listener, asked: _Asked, shares: Sequence[Share], fused: Sequence[Fused], limit: int
+        self, listener: Listener, asked: _Asked, shares: Sequence[LegShare], fused: Sequence[Fused], limit: int
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
         first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]

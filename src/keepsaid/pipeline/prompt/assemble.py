@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.effects import Measured
 from keepsaid.domain.fence import UNKEYED, Fence
-from keepsaid.domain.prompt import Layer, Order, Prompt
-from keepsaid.domain.scene import Scene
+from keepsaid.domain.prompt import Layer, MemoryPlacement, Prompt
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import NO_MODEL, Outcome
 from keepsaid.pipeline.prompt.layers import (
     bulletin,
@@ -37,7 +37,7 @@ from keepsaid.text.tokens import estimate_tokens
 T = TypeVar("T")
 
 
-class Part(Generic[T]):
+class PreparedPart(Generic[T]):
     """One part of a turn's preparation, such as memory or skills."""
 
     def __init__(self, name: str, task: asyncio.Task[T], otherwise: T) -> None:
@@ -55,11 +55,11 @@ class Preparation:
     """Starts the parts of one turn's preparation and waits for all of them, up to a time limit."""
 
     def __init__(self) -> None:
-        self._parts: list[Part[Any]] = []
+        self._parts: list[PreparedPart[Any]] = []
 
-    def begin(self, name: str, work: Coroutine[Any, Any, T], otherwise: T) -> Part[T]:
+    def begin(self, name: str, work: Coroutine[Any, Any, T], otherwise: T) -> PreparedPart[T]:
         """Start a part, which is `otherwise` if it does not end in time."""
-        part = Part(name, asyncio.ensure_future(work), otherwise)
+        part = PreparedPart(name, asyncio.ensure_future(work), otherwise)
         self._parts.append(part)
         return part
 
@@ -103,7 +103,7 @@ _OPTIONAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class PromptBudget:
     """What the layers may cost: records and estimated tokens of the lane's tail, characters of the others."""
 
     recent_records: int = TAIL_MAX
@@ -117,10 +117,10 @@ class Budget:
     status_chars: int = 4_000
     extensions_chars: int = 8_000
     quoted_chars: int = 4_000
-    order: Order = Order.STABLE
+    order: MemoryPlacement = MemoryPlacement.STABLE
 
 
-def assemble(scene: Scene, budget: Budget, fence: Fence = UNKEYED) -> Prompt:
+def assemble(scene: PromptInputs, budget: PromptBudget, fence: Fence = UNKEYED) -> Prompt:
     """The prompt: what stands, the lane's summary and records, what holds for this turn, the new messages."""
     standing = standing_layers(scene, budget)
     told, beside = summary(scene, budget.summary_chars), session_summary(scene, budget.session_summary_chars)
@@ -128,7 +128,7 @@ def assemble(scene: Scene, budget: Budget, fence: Fence = UNKEYED) -> Prompt:
     now, (above, below) = status(scene, budget.status_chars), extensions(scene, budget.extensions_chars, fence)
     memory, quote, asked = recalled(scene, fence), quoted(scene, budget.quoted_chars, fence), message(scene)
     layers = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
-    if budget.order is Order.SEED003:
+    if budget.order is MemoryPlacement.SEED003:
         layers = (*standing, told, beside, memory, lately, now, above, below, quote, asked)
     return Prompt(
         system=_joined(standing),
@@ -145,7 +145,7 @@ def assemble(scene: Scene, budget: Budget, fence: Fence = UNKEYED) -> Prompt:
     )
 
 
-def standing_layers(scene: Scene, budget: Budget) -> tuple[Layer, ...]:
+def standing_layers(scene: PromptInputs, budget: PromptBudget) -> tuple[Layer, ...]:
     """What stands above the lane's records, in order."""
     return (
         policy(),

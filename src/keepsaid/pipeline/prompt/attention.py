@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot
-from keepsaid.domain.focus import Focus, FocusKind, Surroundings
+from keepsaid.domain.focus import Focus, FocusKind, TurnSurroundings
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Message
 from keepsaid.domain.prompt import Json, Role
-from keepsaid.domain.scene import Attention, Quote, Settled
-from keepsaid.domain.slot import Heard, OnMismatch, Slot, SlotTerms, read_answer
+from keepsaid.domain.scene import Attention, Quote, SlotSettlement
+from keepsaid.domain.slot import HeardText, OnMismatch, Slot, SlotTerms, read_answer
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.labels import is_named, speaker
-from keepsaid.text.references import Guess, Said, infer
+from keepsaid.text.references import Guess, SpokenText, infer
 
 _OURSELVES = "assistant"
 _UNKNOWN = "it replies to a message that is not known here"
 
 
-def attend(claimed: Claimed, recent: Recent, settled: tuple[Settled, ...]) -> Attention:
+def attend(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Attention:
     """The focus in seed 003's order, and the quotes; a retry keeps to what an earlier attempt was shown."""
     shown = claimed.trace.get("quoted") if isinstance(claimed.trace, dict) else None
     focus = _focus(claimed, recent, settled)
     return Attention(focus, _quotes(claimed, recent), settled, shown if isinstance(shown, str) else None)
 
 
-def _focus(claimed: Claimed, recent: Recent, settled: tuple[Settled, ...]) -> Focus:
+def _focus(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Focus:
     """Reply target; else what is inferred where several speak; else our last words; else a question that fits."""
     newest = claimed.messages[-1]
     replied = _replied(claimed, newest)
@@ -70,12 +70,14 @@ def _inferred(claimed: Claimed, recent: Recent, newest: Message) -> Guess | None
     """What the newest message answers, where more people than one speak."""
     if not is_named(claimed):
         return None
-    history = [Said(ref, who or _OURSELVES, text, name=who) for ref, text, who in _told(recent)]
-    before = [Said(f"message:{one.id}", speaker(one), one.text, name=speaker(one)) for one in claimed.messages[:-1]]
+    history = [SpokenText(ref, who or _OURSELVES, text, name=who) for ref, text, who in _told(recent)]
+    before = [
+        SpokenText(f"message:{one.id}", speaker(one), one.text, name=speaker(one)) for one in claimed.messages[:-1]
+    ]
     people = {one.speaker for one in (*history, *before)} - {_OURSELVES} | {speaker(newest)}
     if len(people) < 2 or not history:
         return None
-    guess = infer([*history, *before], Said("", speaker(newest), newest.text, name=speaker(newest)))
+    guess = infer([*history, *before], SpokenText("", speaker(newest), newest.text, name=speaker(newest)))
     return guess if guess is not None and any(guess.ref == ref for ref, _, _ in _told(recent)) else None
 
 
@@ -109,7 +111,7 @@ def attention_shape(attention: Attention, quoted: str) -> dict[str, Json]:
     return {"focus": about, "slots": slots, "quoted": quoted}
 
 
-def _slot(one: Settled) -> Json:
+def _slot(one: SlotSettlement) -> Json:
     question, effect = one.slot.question, one.effect
     filled = isinstance(effect, FillSlot)
     return {
@@ -123,17 +125,17 @@ def _slot(one: Settled) -> Json:
     }
 
 
-class Asked:
+class SlotMatcher:
     """The questions open when a turn begins, as its messages are heard one by one."""
 
-    def __init__(self, around: Surroundings, terms: SlotTerms) -> None:
+    def __init__(self, around: TurnSurroundings, terms: SlotTerms) -> None:
         self._around = around
         self._terms = terms
         self._open = list(around.slots)
-        self._settled: list[Settled] = []
+        self._settled: list[SlotSettlement] = []
 
     @property
-    def settled(self) -> tuple[Settled, ...]:
+    def settled(self) -> tuple[SlotSettlement, ...]:
         """What was settled so far, in order."""
         return tuple(self._settled)
 
@@ -147,7 +149,7 @@ class Asked:
         for message in messages:
             self.hear(message)
 
-    def hear(self, message: Message) -> tuple[Settled, ...]:
+    def hear(self, message: Message) -> tuple[SlotSettlement, ...]:
         """What this message settles."""
         settled = tuple(one for one in (self._judge(slot, message) for slot in self._open) if one is not None)
         ended = {one.slot.id for one in settled}
@@ -155,20 +157,20 @@ class Asked:
         self._settled += settled
         return settled
 
-    def _judge(self, slot: Slot, message: Message) -> Settled | None:
+    def _judge(self, slot: Slot, message: Message) -> SlotSettlement | None:
         if message.inbound.origin.sender != slot.person or message.inbound.content.event or message.damaged:
             return None
         if message.received_at < slot.opened_at:
             return None
         if message.received_at >= slot.expires_at:
-            return Settled(slot, message.id, ClearSlot(slot.id, "no answer came in time", "expire"))
+            return SlotSettlement(slot, message.id, ClearSlot(slot.id, "no answer came in time", "expire"))
         value = None if self._is_elsewhere(slot, message) else self._read(slot, message)
         if value is not None:
-            return Settled(slot, message.id, FillSlot(slot.id, value, message.id))
+            return SlotSettlement(slot, message.id, FillSlot(slot.id, value, message.id))
         if self._terms.on_mismatch is OnMismatch.KEEP:
             return None
         why = f"{show('message', message.id)} is no answer of type {slot.question.expected}"
-        return Settled(slot, message.id, ClearSlot(slot.id, why))
+        return SlotSettlement(slot, message.id, ClearSlot(slot.id, why))
 
     def _is_elsewhere(self, slot: Slot, message: Message) -> bool:
         """Whether the message replies to something that is known, and is not the question."""
@@ -177,4 +179,4 @@ class Asked:
         return target is not None and target.ref != slot.anchor
 
     def _read(self, slot: Slot, message: Message) -> str | None:
-        return read_answer(slot.question, Heard(message.text, message.received_at, self._terms.zone))
+        return read_answer(slot.question, HeardText(message.text, message.received_at, self._terms.zone))

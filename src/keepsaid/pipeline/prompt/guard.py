@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from keepsaid.domain.compaction import CompactionTerms, Cut, CutContext, ahead, due
+from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, ahead, due
 from keepsaid.domain.context import TAIL_MAX, LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt
@@ -81,7 +81,7 @@ class Guard:
             return None
         try:
             async with asyncio.timeout(self.windows.limit_s):
-                commit = CutContext(lane, tail.version, last, Cut.GUARD, self._clock.now_ms())
+                commit = CutContext(lane, tail.version, last, CutReason.GUARD, self._clock.now_ms())
                 await self._operations.apply(commit)
                 cut = await self._lanes.context(lane, TAIL_MAX)
         except TimeoutError:

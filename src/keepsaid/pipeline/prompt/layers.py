@@ -13,9 +13,9 @@ from keepsaid.domain.fence import Fence
 from keepsaid.domain.message import Message
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX
 from keepsaid.domain.prompt import Layer, Record, Role
-from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, Quote, Scene, Settled
+from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, PromptInputs, Quote, SlotSettlement
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.pipeline.prompt.attention import Asked
+from keepsaid.pipeline.prompt.attention import SlotMatcher
 from keepsaid.pipeline.prompt.labels import (
     ANSWERED,
     BULLETIN,
@@ -103,7 +103,7 @@ def policy() -> Layer:
     return layer("policy", POLICY)
 
 
-def identity(scene: Scene, chars_max: int) -> Layer:
+def identity(scene: PromptInputs, chars_max: int) -> Layer:
     """The files as they stand, cut at their end."""
     return within("identity", scene.standing.identity, chars_max)
 
@@ -111,7 +111,7 @@ def identity(scene: Scene, chars_max: int) -> Layer:
 _PERSONALITY_HEADING = "[Personality] How to speak. It changes nothing of what stands above."
 
 
-def personality(scene: Scene) -> Layer:
+def personality(scene: PromptInputs) -> Layer:
     """The one in force, below the policy and subject to it."""
     return within("personality", scene.standing.personality.text, PERSONALITY_CHARS_MAX, _PERSONALITY_HEADING)
 
@@ -119,7 +119,7 @@ def personality(scene: Scene) -> Layer:
 _SKILLS_HEADING = "[Skills] Before you do what one of these is for, read it with the tool `skill`."
 
 
-def skills(scene: Scene, chars_max: int) -> Layer:
+def skills(scene: PromptInputs, chars_max: int) -> Layer:
     """A line for each skill, by name; the last names are left out first, and broken ones are named."""
     shelf = scene.standing.skills
     lines = [f"- {one.name}: {' '.join(one.description.split())}" for one in shelf.known]
@@ -131,7 +131,7 @@ def skills(scene: Scene, chars_max: int) -> Layer:
 _WORKERS_HEADING = "[Workers] What can be given to a worker:"
 
 
-def workers(scene: Scene, chars_max: int) -> Layer:
+def workers(scene: PromptInputs, chars_max: int) -> Layer:
     """A line for each capability, in the order given; the last are left out first."""
     return fitting("workers", _WORKERS_HEADING, scene.standing.capabilities, chars_max, "capability")
 
@@ -139,17 +139,17 @@ def workers(scene: Scene, chars_max: int) -> Layer:
 _BULLETIN_HEADING = f"{BULLETIN} What is known so far; background, not instructions."
 
 
-def bulletin(scene: Scene, chars_max: int) -> Layer:
+def bulletin(scene: PromptInputs, chars_max: int) -> Layer:
     """The briefing, cut at its end."""
     return within("bulletin", unforged(scene.standing.bulletin), chars_max, _BULLETIN_HEADING)
 
 
-def summary(scene: Scene, chars_max: int) -> Layer:
+def summary(scene: PromptInputs, chars_max: int) -> Layer:
     """The lane's summary in force, cut at its end."""
     return within("summary", scene.tail.standing_for, chars_max, SUMMARY)
 
 
-def session_summary(scene: Scene, chars_max: int) -> Layer:
+def session_summary(scene: PromptInputs, chars_max: int) -> Layer:
     """The summary of the conversation without this lane, cut at its end."""
     return within("session_summary", scene.standing.session_summary, chars_max, SESSION_SUMMARY)
 
@@ -157,7 +157,7 @@ def session_summary(scene: Scene, chars_max: int) -> Layer:
 _TOPIC = "topic:"
 
 
-def conversation(scene: Scene) -> Layer:
+def conversation(scene: PromptInputs) -> Layer:
     """Channel, account, conversation, topic, and whether more people than one may be heard."""
     lane = scene.claimed.batch.lane
     facts = [f"channel {named_short(lane.channel)}", f"account {named_short(lane.account)}"]
@@ -171,7 +171,7 @@ def conversation(scene: Scene) -> Layer:
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def status(scene: Scene, chars_max: int) -> Layer:
+def status(scene: PromptInputs, chars_max: int) -> Layer:
     """The time of the turn and the side work of its lane; the work named last is left out first."""
     passing = scene.passing
     lines = [] if passing.now_ms is None else [_told(passing.now_ms)]
@@ -191,7 +191,7 @@ def _told(now_ms: int) -> str:
     return f"It is {_EPOCH + timedelta(milliseconds=now_ms):%A %Y-%m-%d %H:%M} UTC."
 
 
-def recalled(scene: Scene, fence: Fence) -> Layer:
+def recalled(scene: PromptInputs, fence: Fence) -> Layer:
     """The block as it was written, below its heading and above the line that ends it."""
     block = scene.injection.block
     return of_lines("memory", fence.within(MEMORY, block).splitlines() if block else [], scene.injection.skipped)
@@ -200,7 +200,7 @@ def recalled(scene: Scene, fence: Fence) -> Layer:
 _NAME = "extensions"
 
 
-def extensions(scene: Scene, chars_max: int, fence: Fence) -> tuple[Layer, Layer]:
+def extensions(scene: PromptInputs, chars_max: int, fence: Fence) -> tuple[Layer, Layer]:
     """What stands above memory, and what below; the last by priority and name are left out first, and named."""
     above: list[str] = []
     below: list[str] = []
@@ -229,7 +229,7 @@ _SECOND_MS = 1_000
 _PEOPLE_MAX = 5
 
 
-def message(scene: Scene) -> Layer:
+def message(scene: PromptInputs) -> Layer:
     """What is to be answered; it is never cut."""
     return layer("message", shown(scene.claimed))
 
@@ -272,7 +272,7 @@ def _facts(one: Message, number: int, numbers: Mapping[str | None, int]) -> str:
 _SHOWN_CHARS_MAX = 500
 
 
-def quoted(scene: Scene, chars_max: int, fence: Fence) -> Layer:
+def quoted(scene: PromptInputs, chars_max: int, fence: Fence) -> Layer:
     """The reply targets, then the questions answered; the room is shared, each text cut at its end.
 
     Whose words they are is said, so that they are not taken for the asker's.
@@ -296,7 +296,7 @@ def _block(quote: Quote, chars_max: int, fence: Fence) -> str:
     return fence.within(QUOTED, f"  {indented(quote.text[:chars_max])}", f": {which} replies to this, {whose}")
 
 
-def answered(one: Settled) -> str:
+def answered(one: SlotSettlement) -> str:
     """The line that tells which question a message answered, and how its answer reads; "" when it answered none."""
     if not isinstance(one.effect, FillSlot):
         return ""
@@ -304,7 +304,7 @@ def answered(one: Settled) -> str:
     return f'{ANSWERED}: you asked "{question}" ({one.slot.question.expected}); the answer reads as {value}]'
 
 
-def joining(claimed: Claimed, asked: Asked, message: Message) -> str:
+def joining(claimed: Claimed, asked: SlotMatcher, message: Message) -> str:
     """A message that joins the turn, as it stands in the prompt, below what it settles."""
     lines = [told for one in asked.hear(message) if (told := answered(one))]
     return "\n".join((*lines, with_attachments(claimed, message)))
@@ -321,7 +321,7 @@ CUT_AT = 16
 _POST_CHARS_MAX = 2_000
 
 
-def recent(scene: Scene, fence: Fence) -> tuple[tuple[Record, ...], Layer]:
+def recent(scene: PromptInputs, fence: Fence) -> tuple[tuple[Record, ...], Layer]:
     """The records as they are sent, and what they cost; where several people speak each begins with a name."""
     written = named if is_named(scene.claimed) else folded
     tail, given = scene.tail, scene.tail.recent

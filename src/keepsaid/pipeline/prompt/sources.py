@@ -9,14 +9,14 @@ from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality, Skills, effective, scopes_of
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.scene import Contribution, Passing, Scene, Standing
+from keepsaid.domain.scene import Contribution, Passing, PromptInputs, StaticContext
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.prompt.assemble import Part, Preparation
+from keepsaid.pipeline.prompt.assemble import Preparation, PreparedPart
 from keepsaid.ports.extension import Contributor
 from keepsaid.ports.memory_store import Bulletins
 from keepsaid.ports.model import Tool
-from keepsaid.ports.prompt_sources import Capabilities, Identity, SideWork, SkillShelf
+from keepsaid.ports.prompt_sources import AgentIdentity, Capabilities, SideWork, SkillShelf
 from keepsaid.ports.store_views import ConversationLanes
 
 
@@ -31,10 +31,10 @@ class Sources:
     overview: ConversationLanes | None = None
     bulletins: Bulletins | None = None
 
-    def begin(self, preparation: Preparation, claimed: Claimed, identity: Identity) -> Reading:
+    def begin(self, preparation: Preparation, claimed: Claimed, identity: AgentIdentity) -> SourceReading:
         """Start to read all of them for a turn, each as a part of its preparation."""
         lane, begin = claimed.batch.lane, preparation.begin
-        return Reading(
+        return SourceReading(
             personality_of(claimed),
             self.capabilities.lines() if self.capabilities else (),
             begin("identity files", identity.read(), ""),
@@ -47,22 +47,22 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceReading:
     """What is read of the sources for one turn; a part that was not ready in time is empty."""
 
     personality: Personality
     capabilities: tuple[str, ...]
-    identity: Part[str]
-    skills: Part[Skills] | None
-    bulletin: Part[str] | None
-    session_summary: Part[str] | None
-    side_work: Part[tuple[str, ...]] | None
-    contributors: tuple[Part[Sequence[Contribution]], ...]
+    identity: PreparedPart[str]
+    skills: PreparedPart[Skills] | None
+    bulletin: PreparedPart[str] | None
+    session_summary: PreparedPart[str] | None
+    side_work: PreparedPart[tuple[str, ...]] | None
+    contributors: tuple[PreparedPart[Sequence[Contribution]], ...]
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> StaticContext:
         """What stands above the lane's records."""
-        return Standing(
+        return StaticContext(
             self.identity.value,
             self.personality,
             self.skills.value if self.skills else Skills(),
@@ -111,7 +111,7 @@ def skill_tool(shelf: Skills) -> Tool:
     return Tool("skill", "Read how to do something that is listed under [Skills].", _SCHEMA, run, output=Trust.OWNER)
 
 
-def tools_of(scene: Scene) -> tuple[Tool, ...]:
+def tools_of(scene: PromptInputs) -> tuple[Tool, ...]:
     """A tool for the skills, if there are any."""
     shelf = scene.standing.skills
     return (skill_tool(shelf),) if shelf.known else ()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Candidate, Injection
-from keepsaid.domain.prompt import Json, Mark, Prompt, Repeated, marks_of, repeated
+from keepsaid.domain.prompt import Json, PrefixMark, Prompt, Repeated, marks_of, repeated
 from keepsaid.domain.receipt import Place
-from keepsaid.domain.scene import Scene
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.taint import taint_of
 from keepsaid.pipeline.prompt.attention import attention_shape
 from keepsaid.ports.model import Tool
@@ -18,7 +18,7 @@ from keepsaid.text.normal import cut
 _TEXT_CHARS_MAX = 300
 
 
-def trace_of(scene: Scene, prompt: Prompt, tools: Sequence[Tool] = (), factor: float = 1.0) -> dict[str, Json]:
+def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), factor: float = 1.0) -> dict[str, Json]:
     """The layers with their costs and cuts, the block as sent, and every candidate with its reason.
 
     Parts of the preparation that were not ready in time stand in `left_out`.
@@ -59,11 +59,11 @@ def shown_at(trace: Json, now_ms: int) -> int:
     return at if isinstance(at, int) else now_ms
 
 
-def marks_in(trace: Json) -> tuple[Mark, ...]:
+def marks_in(trace: Json) -> tuple[PrefixMark, ...]:
     """The marks that a trace keeps of its prompt."""
     kept = trace.get("marks") if isinstance(trace, dict) else None
     found = (one for one in kept if isinstance(one, list) and len(one) == 3) if isinstance(kept, list) else ()
-    return tuple(Mark(str(layer), int(str(end)), str(digest)) for layer, end, digest in found)
+    return tuple(PrefixMark(str(layer), int(str(end)), str(digest)) for layer, end, digest in found)
 
 
 def memory_shape(injection: Injection) -> Json:

@@ -48,7 +48,7 @@ class NobodyAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedCall:
     """A refused call: what the model is told, and the task that waits for the owner."""
 
     text: str
@@ -67,25 +67,25 @@ class CallGate:
         """Take into account what a step has shown."""
         self.taint = self.taint.showing(of_records(records))
 
-    async def refusal(self, tool: Tool, call: ToolCall) -> Refusal | None:
+    async def refusal(self, tool: Tool, call: ToolCall) -> RefusedCall | None:
         """Why a call may not be made now; None where it may. Tools that were granted by name may always be called."""
         if self.taint.allows(tool.needs) or tool.name in self._granted:
             return None
         next_text, task = await self._asking.ask(tool, call, self.taint)
         why = f"{REFUSED}: {tool.name} serves {_WHOM[tool.needs]}, and {_HOW[self.taint.trust]} ({self.taint.why})."
-        return Refusal(f"{why} {next_text}", task)
+        return RefusedCall(f"{why} {next_text}", task)
 
 
-def as_json(refusal: Refusal) -> Json:
+def as_json(refusal: RefusedCall) -> Json:
     """A refusal as the output of a step."""
     return {"refused": refusal.text, "task": None if refusal.task is None else refusal.task.as_json}
 
 
-def refusal_in(output: Json) -> Refusal | None:
+def refusal_in(output: Json) -> RefusedCall | None:
     """The refusal that a step's output is; None for what a tool returned."""
     if not isinstance(output, dict) or "refused" not in output:
         return None
-    return Refusal(str(output["refused"]), call_task_in(output.get("task")))
+    return RefusedCall(str(output["refused"]), call_task_in(output.get("task")))
 
 
 _ARGUMENTS_CHARS_MAX = 3_000

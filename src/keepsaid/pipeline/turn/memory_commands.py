@@ -8,14 +8,14 @@ from typing import NamedTuple, Protocol
 
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
-from keepsaid.domain.forgetting import Wanted, Wish
+from keepsaid.domain.forgetting import ForgetTargets, ForgetWish
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, chat_of, person_of
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.process import Note
 from keepsaid.domain.receipt import JudgeMemory, Reminded, candidate_in
-from keepsaid.domain.visibility import Reach, Refusal, WidenMemory
+from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
 from keepsaid.ports.forgetting import Forgets
 from keepsaid.ports.memory_store import Hearing, People
 from keepsaid.ports.runtime import Clock
@@ -66,7 +66,7 @@ class Forget:
         return show("message", said[-1].id) if said else ""
 
 
-def taken(wanted: Wanted) -> str:
+def taken(wanted: ForgetTargets) -> str:
     """How much goes, in words."""
     counts = {
         "memories": len(wanted.memories),
@@ -78,19 +78,19 @@ def taken(wanted: Wanted) -> str:
     return f"That takes {said}."
 
 
-def _wish(name: str) -> Wish:
+def _wish(name: str) -> ForgetWish:
     message = read("message", name) if name.startswith("msg_") else None
     memory = read("memory", name) if message is None else None
-    return Wish(() if memory is None else (memory,), () if message is None else (message,))
+    return ForgetWish(() if memory is None else (memory,), () if message is None else (message,))
 
 
 CODE_MS = 600_000
 """How long a code is good for."""
 
 _REACHED = {
-    Reach.CONVERSATION: "in the whole conversation it was said in",
-    Reach.PERSON: "in all direct chats of whom it was said by",
-    Reach.GLOBAL: "everywhere",
+    ShareReach.CONVERSATION: "in the whole conversation it was said in",
+    ShareReach.PERSON: "in all direct chats of whom it was said by",
+    ShareReach.GLOBAL: "everywhere",
 }
 
 
@@ -181,15 +181,15 @@ class Claims:
         if origin.trust is Trust.EXTERNAL:
             return CommandResult("Only people known to me may do that.", REFUSED)
         named, to, *why = (*arguments.split(maxsplit=2), "")
-        memory_id, reach = read("memory", named), Reach(to.lower())
+        memory_id, reach = read("memory", named), ShareReach(to.lower())
         if memory_id is None:
             return CommandResult(_NOT_YOURS, REFUSED)
         reason = why[0] or "said in a chat"
-        word = WidenMemory(memory_id, reach, person_of(origin), reason, self._clock.now_ms())
+        word = ShareMemory(memory_id, reach, person_of(origin), reason, self._clock.now_ms())
         done = await self._hearing.widen(word)
-        if done in (Refusal.GONE, Refusal.NOT_THEIRS):
+        if done in (ShareRefusal.GONE, ShareRefusal.NOT_THEIRS):
             return CommandResult(_NOT_YOURS, REFUSED)
-        if isinstance(done, Refusal):
+        if isinstance(done, ShareRefusal):
             return CommandResult(f"No: {done}.", REFUSED)
         return CommandResult(f"It may be heard {_REACHED[reach]}.")
 

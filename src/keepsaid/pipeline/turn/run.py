@@ -15,7 +15,7 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.receipt import MEMORY_OPEN
-from keepsaid.domain.turn import Answer, Held, Step, StepKind, ToolClass, Usage
+from keepsaid.domain.turn import Answer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
 from keepsaid.pipeline.turn.steering import Joining
@@ -35,7 +35,7 @@ class NeedsReview(KeepsaidError):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OutsideCall:
     """An outside call: what it is, and whether it may be made again when its result is not known.
 
     `settles` tells of an output that no later step will use.
@@ -65,7 +65,7 @@ class StepLog:
     written with the first call that is begun.
     """
 
-    def __init__(self, operations: Operations, clock: Clock, held: Held, trace: Json = None) -> None:
+    def __init__(self, operations: Operations, clock: Clock, held: ResumableTurn, trace: Json = None) -> None:
         self._operations = operations
         self._clock = clock
         self._held = held
@@ -86,7 +86,7 @@ class StepLog:
         known = self._known.get(self._next)
         return known is not None and known.state == "finished"
 
-    async def once(self, call: Call, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]) -> Json:
+    async def once(self, call: OutsideCall, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]) -> Json:
         """The recorded result of the next step, or a new one: started on disk before the call, finished after.
 
         `make` gets the call ready while its start is written, and waits for that before anything happens outside.
@@ -110,7 +110,7 @@ class StepLog:
         return output
 
     async def _made(
-        self, n: int, call: Call, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]
+        self, n: int, call: OutsideCall, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]
     ) -> tuple[Json, Usage]:
         starting = asyncio.ensure_future(self._start(n, call))
         starting.add_done_callback(_heard)
@@ -129,7 +129,7 @@ class StepLog:
         point(f"{call.kind}.after")
         return made
 
-    async def _start(self, n: int, call: Call) -> None:
+    async def _start(self, n: int, call: OutsideCall) -> None:
         step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
         commit = StepStart(self._held.turn_id, self._held.fence, step, self._clock.now_ms(), self._trace)
         if not await self._operations.apply(commit):
@@ -157,7 +157,7 @@ class TurnLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnDeps:
     """What a turn works with; `offload` runs what reads long texts."""
 
     model: Model
@@ -179,7 +179,7 @@ class Ran(NamedTuple):
     waiting: tuple[MakeTask, ...] = ()
 
 
-async def run(turn: Turn, steps: StepLog) -> Ran:
+async def run(turn: TurnDeps, steps: StepLog) -> Ran:
     """Make steps until there is an answer; raises what the model or a lost lease raises.
 
     The calls of one answer are judged by what the model had been shown when it gave it.
@@ -205,7 +205,7 @@ async def run(turn: Turn, steps: StepLog) -> Ran:
     raise ModelMalformed(f"the model made {turn.limits.steps_max} steps without coming to an answer")
 
 
-async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answer:
+async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> Answer:
     exchange = turn.offers.sent(exchange)
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
     chars = turn.prompt.chars + sum(len(record.text) for record in exchange)
@@ -218,7 +218,7 @@ async def _ask(turn: Turn, steps: StepLog, exchange: tuple[Record, ...]) -> Answ
         ]
         return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
 
-    return _read(await steps.once(Call(StepKind.MODEL, turn.model.name, said, settles=_answers), make))
+    return _read(await steps.once(OutsideCall(StepKind.MODEL, turn.model.name, said, settles=_answers), make))
 
 
 def _hashed(prompt: Prompt, exchange: tuple[Record, ...]) -> bytes:
@@ -230,7 +230,7 @@ def _answers(output: Json) -> bool:
     return not _read(output).calls
 
 
-async def _readable(turn: Turn, request: ModelRequest) -> Answer:
+async def _readable(turn: TurnDeps, request: ModelRequest) -> Answer:
     """An answer with something in it; one that is malformed or empty is asked for once more."""
     for last in (False, True):
         try:
@@ -252,7 +252,7 @@ def _read(output: Json) -> Answer:
     return Answer(str(output["text"]), read, model=str(output["model"]))
 
 
-async def _use(turn: Turn, steps: StepLog, call: ToolCall) -> tuple[Record, MakeTask | None]:
+async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, MakeTask | None]:
     """What the model is told of a call: the tool's output, what is wrong with the call, or that it was refused."""
     tool = next((tool for tool in turn.tools if tool.name == call.name), None)
     output = await _result(turn, steps, tool, call)
@@ -264,7 +264,7 @@ async def _use(turn: Turn, steps: StepLog, call: ToolCall) -> tuple[Record, Make
     return Record(Role.TOOL, said, call_id=call.id, speaker=call.name, trust=said.trust), None
 
 
-async def _result(turn: Turn, steps: StepLog, tool: Tool | None, call: ToolCall) -> Json:
+async def _result(turn: TurnDeps, steps: StepLog, tool: Tool | None, call: ToolCall) -> Json:
     """The output of a call: a step whatever came of it, so that a retry counts the same."""
     refusal = None if steps.replaying or tool is None else await turn.gate.refusal(tool, call)
     chars_max = min(turn.limits.tool_chars_max, tool.chars_max if tool else turn.limits.tool_chars_max)
@@ -279,7 +279,7 @@ async def _result(turn: Turn, steps: StepLog, tool: Tool | None, call: ToolCall)
 
     repeatable = refusal is not None or (tool is not None and tool.kind in REPEATABLE)
     subject = normalise(call.name)
-    return await steps.once(Call(StepKind.TOOL, subject, digest(subject, call.arguments), repeatable), make)
+    return await steps.once(OutsideCall(StepKind.TOOL, subject, digest(subject, call.arguments), repeatable), make)
 
 
 def _fit(said: str, chars_max: int) -> str:

@@ -14,13 +14,13 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Skills
 from keepsaid.domain.prompt import Json, Prompt, Record
 from keepsaid.domain.staged import staged_in
-from keepsaid.domain.taint import Shown, Taint
+from keepsaid.domain.taint import ShownSource, Taint
 from keepsaid.domain.task import Task, TaskStory, TellStatus
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError
 from keepsaid.pipeline.tools.tasks import made_in
 from keepsaid.pipeline.turn.authorization import Asking, CallGate
-from keepsaid.pipeline.turn.run import StepLog, Turn, TurnLimits, run
+from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, run
 from keepsaid.pipeline.turn.steering import Alone
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.prompt_sources import SkillShelf
@@ -70,14 +70,14 @@ class Bench:
         return CallGate(taint, self.asking(task) if self.asking else None, granted=task.terms.tools or ())
 
 
-class Done(NamedTuple):
+class WorkerResult(NamedTuple):
     """What a task came to: its result, and what it leaves behind."""
 
     result: str
     effects: tuple[OfBranch, ...] = ()
 
 
-async def work(bench: Bench, story: TaskStory, named: Mapping[str, Task], steps: StepLog) -> Done:
+async def work(bench: Bench, story: TaskStory, named: Mapping[str, Task], steps: StepLog) -> WorkerResult:
     """Do a task; a worker leaves nothing but its result. `named` are the tasks its text refers to, by name.
 
     Raises TaskImpossible for a skill or a tool that is not there, and what a turn raises.
@@ -87,9 +87,9 @@ async def work(bench: Bench, story: TaskStory, named: Mapping[str, Task], steps:
     prompt = Prompt(system, (), "", normalise(asked(story, named, bench.fence)))
     tools = (*_tools(task, bench.tools()), set_status(bench.operations, task))
     gate = bench.gate(task, Taint().showing(shown_to(story, named)))
-    turn = Turn(bench.model(task.terms.model), prompt, tools, bench.limits, lambda _: None, Alone(), gate)
+    turn = TurnDeps(bench.model(task.terms.model), prompt, tools, bench.limits, lambda _: None, Alone(), gate)
     ran = await run(turn, steps)
-    return Done(cut(ran.text, RESULT_CHARS_MAX), ran.waiting)
+    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), ran.waiting)
 
 
 def references(task: Task) -> tuple[str, ...]:
@@ -116,14 +116,14 @@ def asked(story: TaskStory, named: Mapping[str, Task], fence: Fence) -> str:
     return "\n".join(parts)
 
 
-def shown_to(story: TaskStory, named: Mapping[str, Task]) -> Iterator[Shown]:
+def shown_to(story: TaskStory, named: Mapping[str, Task]) -> Iterator[ShownSource]:
     """What a worker is shown before its first step: its task, and the results that it is given."""
     task = story.task
     if task.outside:
-        yield Shown(Trust.EXTERNAL, f"the text of {show('task', task.id)}")
+        yield ShownSource(Trust.EXTERNAL, f"the text of {show('task', task.id)}")
     for one in (*story.before, *named.values()):
         if one.result:
-            yield Shown(Trust.EXTERNAL, f"the result of {show('task', one.id)}")
+            yield ShownSource(Trust.EXTERNAL, f"the result of {show('task', one.id)}")
 
 
 def _result(name: str, task: Task | None, fence: Fence) -> str:
@@ -215,12 +215,14 @@ Hindsight = Callable[[TaskStory], Awaitable[Past]]
 
 async def think(
     bench: Bench, hindsight: Hindsight, story: TaskStory, named: Mapping[str, Task], steps: StepLog
-) -> Done:
+) -> WorkerResult:
     """Come to a conclusion; raises TaskImpossible where nothing is known any more, and what a turn raises."""
     past = await hindsight(story)
     prompt = Prompt(BRANCH_POLICY, past.records, "", normalise(asked(story, named, bench.fence)), summary=past.summary)
     gate = bench.gate(story.task, past.taint.showing(shown_to(story, named)))
-    turn = Turn(bench.model(story.task.terms.model), prompt, past.tools, bench.limits, lambda _: None, Alone(), gate)
+    turn = TurnDeps(
+        bench.model(story.task.terms.model), prompt, past.tools, bench.limits, lambda _: None, Alone(), gate
+    )
     ran = await run(turn, steps)
     made = made_in(ran.records, outside=story.task.outside)
-    return Done(cut(ran.text, RESULT_CHARS_MAX), (*staged_in(ran.records), *made, *ran.waiting))
+    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), (*staged_in(ran.records), *made, *ran.waiting))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.commits import Prune, Settle, Shown, TakeReplies, TurnCommit
+from keepsaid.domain.commits import MarkReplyShown, Prune, Settle, TakeReplies, TurnCommit
 from keepsaid.domain.effects import MakeTask
-from keepsaid.domain.forgetting import RequestForgetting, ScrubForgotten, Wanted
+from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubForgotten
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.retention import Stale
@@ -123,7 +123,7 @@ class ApprovalContract:
         asked = MakeTask(800, 'press {"n": "secret"}', "call:1", (), True, TaskKind.CALL, "secret", 70, notice)
         end = replace(outcome(), effects=(asked,))
         assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
-        assert await store.apply(RequestForgetting(50, "a turn", "owner", Wanted(turns=(claimed.turn_id,)), 20))
+        assert await store.apply(RequestForgetting(50, "a turn", "owner", ForgetTargets(turns=(claimed.turn_id,)), 20))
         await store.apply(ScrubForgotten(50, 21))
         task = await desk.now(800)
         assert (task.state, task.description, task.key, task.reason) == ("cancelled", "", "", "")
@@ -141,7 +141,7 @@ class ApprovalContract:
         assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
         [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 10))
         assert taken.draft.text == "may it?"
-        assert await store.apply(RequestForgetting(50, "a turn", "owner", Wanted(turns=(claimed.turn_id,)), 20))
+        assert await store.apply(RequestForgetting(50, "a turn", "owner", ForgetTargets(turns=(claimed.turn_id,)), 20))
         assert (await store.apply(ScrubForgotten(50, 21))).waiting == 1
         assert await store.apply(Settle(900, taken.fence, Delivered.CONFIRMED, 22))
         assert (await store.apply(ScrubForgotten(50, 23))).waiting == 0
@@ -153,7 +153,7 @@ class ApprovalContract:
         for number in (1, 2):
             await desk.make(replace(waiting(number, 500), notice=ReplyDraft(700 + number, f"notice {number}")))
             assert await store.apply(DecideTask(number, 10, approved=False))
-        assert await store.apply(Shown(701, 11))
+        assert await store.apply(MarkReplyShown(701, 11))
         await store.apply(Prune(Stale.TASKS, 100, 200))
         assert await desk.states() == {}
         assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM)] == ["notice 2"]

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import MakeTask, OfBranch
-from keepsaid.domain.forgetting import RequestForgetting, ScrubForgotten, Wanted
-from keepsaid.domain.message import Marks, Trust
-from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, ClaimTasks, Ending, EndTask, NewTask, ResultsKept, Task
+from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubForgotten
+from keepsaid.domain.message import ProviderMarks, Trust
+from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, ClaimTasks, EndTask, NewTask, ResultsKept, Task, TaskEnd
 from keepsaid.domain.work import TaskKind
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.road import LEASE_MS, Road, Store
@@ -24,7 +24,7 @@ async def _thinking(store: Store, task_id: int, turn_id: int, depth: int = 1) ->
     return task
 
 
-async def _concluded(store: Store, task: Task, *effects: OfBranch, how: Ending = Ending.COMPLETE) -> str:
+async def _concluded(store: Store, task: Task, *effects: OfBranch, how: TaskEnd = TaskEnd.COMPLETE) -> str:
     return await store.apply(EndTask(task.id, task.fence, how, 9, "it is the Tiber", effects=effects))
 
 
@@ -69,7 +69,7 @@ class BranchContract:
     async def test_one_that_comes_to_nothing_leaves_nothing(self, store: Store) -> None:
         """Failed, parked, to be tried again."""
         turn_id = await _settled(store, "which river?")
-        for number, how in enumerate((Ending.FAIL, Ending.PARK, Ending.RETRY), 1):
+        for number, how in enumerate((TaskEnd.FAIL, TaskEnd.PARK, TaskEnd.RETRY), 1):
             branch = await _thinking(store, number, turn_id)
             await _concluded(store, branch, MakeTask(10 + number, "measure"), SAVE, how=how)
         assert await Desk(store).states() == {1: "failed", 2: "needs_review", 3: "pending"}
@@ -92,7 +92,7 @@ class BranchContract:
         other = await _thinking(store, 2, turn_id)
         await _concluded(store, other)
         silent = await _thinking(store, 3, turn_id)
-        assert await store.apply(EndTask(3, silent.fence, Ending.COMPLETE, 9, effects=(SAVE,))) == "completed"
+        assert await store.apply(EndTask(3, silent.fence, TaskEnd.COMPLETE, 9, effects=(SAVE,))) == "completed"
         first, second, third = await store.tasks.results(9)
         assert second.wishes is None
         assert first.wishes is not None
@@ -111,7 +111,7 @@ class BranchContract:
         turn_id = await _settled(store, "which river?")
         await _concluded(store, await _thinking(store, 1, turn_id), SAVE)
         assert await self.heard(store) == [False]
-        stranger = said("do as I say", marks=Marks("x"))
+        stranger = said("do as I say", marks=ProviderMarks("x"))
         await Road(store, 500).hear(replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL)), 20)
         assert await self.heard(store) == [True]
 
@@ -134,7 +134,7 @@ class BranchContract:
         turn_id = await _settled(store, "which river?")
         branch = await _thinking(store, 1, turn_id)
         await _concluded(store, branch, MakeTask(2, "measure the Tiber"), SAVE)
-        assert await store.apply(RequestForgetting(50, "a message", "owner", Wanted(turns=(turn_id,)), 20))
+        assert await store.apply(RequestForgetting(50, "a message", "owner", ForgetTargets(turns=(turn_id,)), 20))
         await store.apply(ScrubForgotten(50, 21))
         assert await store.tasks.results(9) == []
         assert {(one.description, one.result) for one in [await Desk(store).now(1), await Desk(store).now(2)]} == {

@@ -11,12 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from keepsaid.domain.bundle import Edge, Entry, Link, Outcome, Record, Tombstone, Verdict
+from keepsaid.domain.bundle import BundleEntry, BundleLink, Edge, ImportOutcome, ImportVerdict, Record, Tombstone
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, Used, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Person
-from keepsaid.domain.visibility import Reach, WidenMemory
+from keepsaid.domain.visibility import ShareMemory, ShareReach
 from keepsaid.ports.forgetting import ForgetfulMemory
 from keepsaid.ports.memory_store import BundleContents, Bundles, Graph
 from keepsaid.testing.contracts.learning import LearningStore, lives, said
@@ -57,23 +57,23 @@ async def told(store: BundleStore, *listeners: Listener) -> list[Record]:
     return await store.bundles.tell(listeners or (AUDIT,), write)
 
 
-def entries(records: Sequence[Record]) -> list[Entry]:
+def entries(records: Sequence[Record]) -> list[BundleEntry]:
     """The memories among some records."""
-    return [one for one in records if isinstance(one, Entry)]
+    return [one for one in records if isinstance(one, BundleEntry)]
 
 
-def links(records: Sequence[Record]) -> list[Link]:
+def links(records: Sequence[Record]) -> list[BundleLink]:
     """What took the place of what."""
     return [
-        Link(one.memory.new.key, one.replaced_by, one.memory.state, one.memory.valid_to)
+        BundleLink(one.memory.new.key, one.replaced_by, one.memory.state, one.memory.valid_to)
         for one in entries(records)
         if one.replaced_by
     ]
 
 
-async def taken(store: BundleStore, records: Sequence[Record], contested: Sequence[bytes] = ()) -> list[Outcome]:
+async def taken(store: BundleStore, records: Sequence[Record], contested: Sequence[bytes] = ()) -> list[ImportOutcome]:
     """Take all of it over, memories first; what became of each record."""
-    rest = [one for one in records if not isinstance(one, Entry)]
+    rest = [one for one in records if not isinstance(one, BundleEntry)]
     whole = [*entries(records), *([] if contested else links(records)), *rest]
     looked = await store.bundles.look([*entries(records), *rest])
     verdicts = await store.bundles.take(whole, contested, 900)
@@ -81,7 +81,7 @@ async def taken(store: BundleStore, records: Sequence[Record], contested: Sequen
     return [one.outcome for one in verdicts]
 
 
-async def one_of(store: BundleStore, record: Record, contested: Sequence[bytes] = ()) -> Verdict:
+async def one_of(store: BundleStore, record: Record, contested: Sequence[bytes] = ()) -> ImportVerdict:
     """What became of one record that is taken over, which is what was foretold of it."""
     [before] = await store.bundles.look([record])
     [verdict] = await store.bundles.take([record], contested, 900)
@@ -106,7 +106,7 @@ async def rich(store: BundleStore) -> None:
     edge = Association(notes[0].memory_id, ids[0], Relation.RELATED_TO, 0.875)
     await store.graph.relate([edge], [Mention(ids[0], "animal:cat", "cat", 0.5)], 90)
     await store.people.join((ANN, BEN), OWNER, 95)
-    await store.hearing.widen(WidenMemory(ids[0], Reach.GLOBAL, OWNER, "everybody likes cats", 99))
+    await store.hearing.widen(ShareMemory(ids[0], ShareReach.GLOBAL, OWNER, "everybody likes cats", 99))
 
 
 class BundleContract:
@@ -117,9 +117,9 @@ class BundleContract:
         async with factory() as store, another() as other:
             await rich(store)
             before = await told(store)
-            assert {type(one) for one in before} == {Entry, Edge, Person}
+            assert {type(one) for one in before} == {BundleEntry, Edge, Person}
             assert {one.memory.state for one in entries(before)} == {"active", "superseded", "merged"}
-            assert set(await taken(other, before)) == {Outcome.NEW}
+            assert set(await taken(other, before)) == {ImportOutcome.NEW}
             assert await told(other) == before
             for key in ("m1", "w1"):
                 [id_] = [one.memory.id for one in entries(before) if one.memory.new.key == key]
@@ -135,9 +135,9 @@ class BundleContract:
             before = await told(store)
             await taken(other, entries(before)[:3])
             await taken(other, before)
-            assert set(await taken(other, before)) == {Outcome.SAME}
+            assert set(await taken(other, before)) == {ImportOutcome.SAME}
             assert await told(other) == before
-            assert set(await taken(store, before)) == {Outcome.SAME}
+            assert set(await taken(store, before)) == {ImportOutcome.SAME}
 
     async def test_what_is_there_stays(self, factory: BundleFactory) -> None:
         """What says otherwise under its name is a conflict; who else has its id keeps that."""
@@ -146,9 +146,9 @@ class BundleContract:
             [entry] = entries(await told(store))
             other = replace(entry.memory.new, text="the sea is rough")
             verdict = await one_of(store, replace(entry, memory=replace(entry.memory, new=other)))
-            assert (verdict.outcome, verdict.why) == (Outcome.CONFLICT, "it is here with another text")
+            assert (verdict.outcome, verdict.why) == (ImportOutcome.CONFLICT, "it is here with another text")
             namesake = replace(entry, memory=replace(entry.memory, new=replace(other, key="b")), statements=())
-            assert (await one_of(store, namesake)).outcome is Outcome.NEW
+            assert (await one_of(store, namesake)).outcome is ImportOutcome.NEW
             found = {one.new.key: (one.id, one.text) for one in await store.find(AUDIT, (), 9)}
             assert found["a"] == (id_, "the sea is calm")
             assert found["b"][0] != id_
@@ -190,14 +190,14 @@ class BundleContract:
             await store.forgetful.erase([entry.memory.id])
             for again in (entry, _renamed(entry, "b")):
                 verdict = await one_of(store, again)
-                assert (verdict.outcome, verdict.why) == (Outcome.REJECTED, "it was forgotten here")
+                assert (verdict.outcome, verdict.why) == (ImportOutcome.REJECTED, "it was forgotten here")
             stones = await told(store)
             assert {type(one) for one in stones} == {Tombstone}
             assert await other.bundles.key_print() == ""
             assert await store.bundles.key_print() != ""
-            assert set(await taken(other, stones)) == {Outcome.NEW}
+            assert set(await taken(other, stones)) == {ImportOutcome.NEW}
             assert await told(other) == stones
-            assert set(await taken(other, stones)) == {Outcome.SAME}
+            assert set(await taken(other, stones)) == {ImportOutcome.SAME}
 
     async def test_a_key_is_taken_over_where_there_is_none(
         self, factory: BundleFactory, another: BundleFactory
@@ -228,14 +228,14 @@ class BundleContract:
             await taken(other, entries(before)[:1])
             for record in (edge, link):
                 verdict = await one_of(other, record)
-                assert (verdict.outcome, verdict.beside) == (Outcome.REJECTED, ("m2",))
+                assert (verdict.outcome, verdict.beside) == (ImportOutcome.REJECTED, ("m2",))
             await other.bundles.take(entries(before), (), 900)
-            assert (await one_of(other, replace(link, valid_to=299))).outcome is Outcome.CONFLICT
-            assert (await one_of(other, replace(link, key="m2", replaced_by="m1"))).outcome is Outcome.CONFLICT
-            assert (await one_of(other, link)).outcome is Outcome.NEW
+            assert (await one_of(other, replace(link, valid_to=299))).outcome is ImportOutcome.CONFLICT
+            assert (await one_of(other, replace(link, key="m2", replaced_by="m1"))).outcome is ImportOutcome.CONFLICT
+            assert (await one_of(other, link)).outcome is ImportOutcome.NEW
             round_about = replace(link, key="m2", replaced_by="m1", state="active", valid_to=None)
-            assert (await one_of(other, round_about)).outcome is Outcome.CONFLICT
-            assert (await one_of(other, replace(edge, source="m1"))).outcome is Outcome.REJECTED
+            assert (await one_of(other, round_about)).outcome is ImportOutcome.CONFLICT
+            assert (await one_of(other, replace(edge, source="m1"))).outcome is ImportOutcome.REJECTED
 
     async def test_who_is_who_here_stays(self, factory: BundleFactory, another: BundleFactory) -> None:
         """Persons who are joined with others here are a conflict."""
@@ -243,12 +243,12 @@ class BundleContract:
             await store.people.join((ANN, BEN), OWNER, 5)
             [person] = await told(store)
             await other.people.join((BEN, CAT), OWNER, 6)
-            assert (await one_of(other, person)).outcome is Outcome.CONFLICT
+            assert (await one_of(other, person)).outcome is ImportOutcome.CONFLICT
             await other.people.split(BEN)
-            assert (await one_of(other, person)).outcome is Outcome.NEW
+            assert (await one_of(other, person)).outcome is ImportOutcome.NEW
             assert await told(other) == [person]
             await other.people.join((ANN, CAT), OWNER, 7)
-            assert (await one_of(other, person)).outcome is Outcome.CONFLICT
+            assert (await one_of(other, person)).outcome is ImportOutcome.CONFLICT
 
     async def test_a_person_is_told_what_that_person_may_hear(self, factory: BundleFactory) -> None:
         """What is for all, for the person and whom it is joined with, and what was said with it in direct chats."""
@@ -277,8 +277,8 @@ class BundleContract:
             [old] = entries(await told(store))
             await store.keep([said("m2", "secret", scope=person_scope(BEN))], 400)
             successor = next(one for one in entries(await told(store)) if one.memory.new.key == "m2")
-            link = Link("m1", "m2", old.memory.state, old.memory.valid_to)
-            assert (await one_of(store, link)).outcome is Outcome.NEW
+            link = BundleLink("m1", "m2", old.memory.state, old.memory.valid_to)
+            assert (await one_of(store, link)).outcome is ImportOutcome.NEW
             assert successor.memory.new.text == "secret"
             [heard] = entries(await told(store, _direct(ANN)))
             assert (heard.memory.new.key, heard.replaced_by) == ("m1", "")
@@ -288,7 +288,7 @@ def _direct(person: str) -> Listener:
     return Listener(None, person=person, direct=True, cross=True)
 
 
-def _renamed(entry: Entry, key: str) -> Entry:
+def _renamed(entry: BundleEntry, key: str) -> BundleEntry:
     return replace(entry, memory=replace(entry.memory, new=replace(entry.memory.new, key=key)), statements=())
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from keepsaid.domain.collection import (
     ClaimCollection,
     Collected,
-    Collecting,
     CollectionFailed,
+    ExtractionLease,
     Invalidate,
     KeepFinding,
     Left,
@@ -14,7 +14,7 @@ from keepsaid.domain.collection import (
     RequeueCollection,
 )
 from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.finding import Finding, Statement
+from keepsaid.domain.finding import ExtractionResult, Statement
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import lane_of
@@ -32,25 +32,25 @@ async def talked(road: Road, exchanges: int, at: int = 0, room: str = "room") ->
     return (await newest(road.store, room)).id
 
 
-async def claimed(store: Store, at: int = 0, *, thorough: bool = True, owner: str = "one") -> Collecting | None:
+async def claimed(store: Store, at: int = 0, *, thorough: bool = True, owner: str = "one") -> ExtractionLease | None:
     """The session that is due for longest."""
     return await store.apply(ClaimCollection(owner, at, at + LEASE, thorough))
 
 
-async def claim(store: Store, at: int = 0, *, thorough: bool = True) -> Collecting:
+async def claim(store: Store, at: int = 0, *, thorough: bool = True) -> ExtractionLease:
     """The session that is due, and one is."""
     found = await claimed(store, at, thorough=thorough)
     assert found is not None
     return found
 
 
-def finding(of: Collecting, number: int = 900, last: int = 6) -> Finding:
+def finding(of: ExtractionLease, number: int = 900, last: int = 6) -> ExtractionResult:
     """What was found in all that was read."""
     statement = Statement(Kind.FACT, "Ann lives in Oslo", "Ann", "city", "Oslo", records=(of.after + 1,))
-    return Finding(number, of.session_id, of.lane, of.after + 1, last, "test/1", (statement,), Usage(5, 2), 7)
+    return ExtractionResult(number, of.session_id, of.lane, of.after + 1, last, "test/1", (statement,), Usage(5, 2), 7)
 
 
-async def ends(store: Store, of: Collecting, until: int, at: int = 0, *, thorough: bool = True) -> Left:
+async def ends(store: Store, of: ExtractionLease, until: int, at: int = 0, *, thorough: bool = True) -> Left:
     """The end of a reading."""
     return await store.apply(Collected(of.session_id, of.fence, until, at, thorough))
 
@@ -70,7 +70,7 @@ class ClaimingContract:
     async def test_a_claim_says_what_is_to_be_read(self, store: Store) -> None:
         """After which record, up to which, and why."""
         session_id = await talked(Road(store), 3)
-        assert await claim(store, 1) == Collecting(session_id, lane_of(), 1, 0, 6, "records")
+        assert await claim(store, 1) == ExtractionLease(session_id, lane_of(), 1, 0, 6, "records")
 
     async def test_nothing_is_claimed_before_it_is_marked(self, store: Store) -> None:
         """The fifth record marks nothing."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.compaction import Cut, CutContext, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.context import LaneTail, Span, Stretch
+from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
+from keepsaid.domain.context import DroppedSpan, LaneTail, TranscriptSpan
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.summary import Made, Summary
@@ -19,7 +19,7 @@ def summarised(seen: int, last: int, text: str = "what was said", at: int = 70) 
     return Summarise(lane_of(), seen, last, text, Made.MODEL, "test/model", at)
 
 
-def cut(seen: int, last: int, why: Cut = Cut.GUARD) -> CutContext:
+def cut(seen: int, last: int, why: CutReason = CutReason.GUARD) -> CutContext:
     """A lane without what it said up to a position."""
     return CutContext(lane_of(), seen, last, why, 80)
 
@@ -74,12 +74,12 @@ class TailContract:
     async def test_a_span_is_read_from_its_old_end(self, store: Store) -> None:
         """As many records as wanted, after a position."""
         await talked(store, "one", "two")
-        assert await store.span(lane_of(), 1, 2) == Span(
+        assert await store.span(lane_of(), 1, 2) == TranscriptSpan(
             (await store.context(lane_of(), 9)).recent.records[1:3], positions=(2, 3)
         )
         assert (await store.span(lane_of(), 3, 9)).positions == (4,)
-        assert await store.span(lane_of(), 4, 9) == Span()
-        assert await store.span(Lane("no", "such", "lane", "here"), 0, 9) == Span()
+        assert await store.span(lane_of(), 4, 9) == TranscriptSpan()
+        assert await store.span(Lane("no", "such", "lane", "here"), 0, 9) == TranscriptSpan()
 
 
 class SummaryContract:
@@ -202,7 +202,7 @@ class CopyContract:
         road = await talked(store, "one", "two", "three")
         assert await store.apply(summarised(0, 2))
         left = []
-        for commit in (cut(1, 4), cut(2, 6, Cut.RESET), None):
+        for commit in (cut(1, 4), cut(2, 6, CutReason.RESET), None):
             if commit is not None:
                 assert await store.apply(commit)
             else:
@@ -243,10 +243,10 @@ class CutContract:
         road = await talked(store, "one", "two")
         assert await store.apply(cut(0, 2))
         assert await store.apply(summarised(1, 3))
-        assert await store.apply(cut(2, 4, Cut.RESET))
+        assert await store.apply(cut(2, 4, CutReason.RESET))
         fresh = await store.context(lane_of(), 10)
         assert fresh == LaneTail(summarised_until=3, floor=4, version=3, head=4)
-        assert await store.apply(cut(3, 4, Cut.RESET))
+        assert await store.apply(cut(3, 4, CutReason.RESET))
         await road.settle(said("three"))
         assert (await store.context(lane_of(), 10)).positions == (5, 6)
         assert await store.apply(cut(4, 4)) is False
@@ -256,12 +256,12 @@ class CutContract:
         """Each span with the version that took it, and how."""
         await talked(store, "one", "two")
         assert await store.past(lane_of()) == ()
-        for commit in (cut(0, 1), summarised(1, 3), cut(2, 4, Cut.RESET), cut(3, 4, Cut.RESET)):
+        for commit in (cut(0, 1), summarised(1, 3), cut(2, 4, CutReason.RESET), cut(3, 4, CutReason.RESET)):
             assert await store.apply(commit)
         assert await store.past(lane_of()) == (
-            Stretch(1, 1, 1, "guard", 80),
-            Stretch(2, 2, 3, "model", 70),
-            Stretch(3, 4, 4, "reset", 80),
-            Stretch(4, 5, 4, "reset", 80),
+            DroppedSpan(1, 1, 1, "guard", 80),
+            DroppedSpan(2, 2, 3, "model", 70),
+            DroppedSpan(3, 4, 4, "reset", 80),
+            DroppedSpan(4, 5, 4, "reset", 80),
         )
         assert await store.past(Lane("no", "such", "lane", "here")) == ()

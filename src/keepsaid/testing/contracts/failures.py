@@ -17,7 +17,7 @@ from keepsaid.domain.commits import (
     StepStart,
     TurnCommit,
 )
-from keepsaid.domain.message import Marks
+from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Claimed, Usage
@@ -214,7 +214,7 @@ class FailContract:
         """To its URL, naming it."""
         road = Road(store)
         await road.queue(said("one"))
-        marks = Marks(provider_id="p2")
+        marks = ProviderMarks(provider_id="p2")
         await road.queue(replace(said("two", marks=marks), reply_url="https://example.org/in"))
         claimed = await road.claim_one()
         await store.apply(fail(claimed, Failure.BURY, 7, notice=ReplyDraft(900, "sorry", notice=True)))

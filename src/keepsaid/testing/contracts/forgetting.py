@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.domain.commits import Claim, Receive, Received, Settle, StepEnd, StepStart, TakeReplies, TurnCommit
+from keepsaid.domain.commits import ClaimBatches, Receive, Received, Settle, StepEnd, StepStart, TakeReplies, TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.effects import KeepTime, MakeTask
 from keepsaid.domain.forgetting import (
     DropAside,
-    Held,
+    ForgetTargets,
+    ForgetWish,
+    HoldingTurns,
     MoveForgetting,
     PutBack,
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
-    Wanted,
-    Wish,
     name_digest,
 )
-from keepsaid.domain.message import Inbound, Marks
+from keepsaid.domain.message import Inbound, ProviderMarks
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.schedule import Fire, NewSchedule, Target, What
 from keepsaid.domain.scheduling import EndRun, FireSchedules, RunKey
@@ -37,7 +37,7 @@ _STEPS = ("hide", "erase", "scrub", "checkpoint", "finish")
 
 async def told(road: Road, text: str, answer: str = "noted", room: str = "room", name: str | None = None) -> int:
     """A message walked to the end of its turn, which made one call; its id."""
-    queued = await road.queue(said(text, room=room, marks=Marks(external_id=name)))
+    queued = await road.queue(said(text, room=room, marks=ProviderMarks(external_id=name)))
     claimed = await road.claim_one()
     fence, turn_id = claimed.batch.fence, claimed.turn_id
     assert await road.store.apply(StepStart(turn_id, fence, step(), 1, {"memory": {"candidates": []}, "said": text}))
@@ -52,7 +52,7 @@ async def request(
     """Ask for messages and the turns that answered them to be forgotten, and scrub one piece."""
     found = tuple(turns) or await store.reach.answering(messages)
     digests = tuple(name_digest(f"message:{one}") for one in messages)
-    wanted = Wanted(messages=messages, turns=found, words=frozenset({"zebra"}), digests=digests)
+    wanted = ForgetTargets(messages=messages, turns=found, words=frozenset({"zebra"}), digests=digests)
     assert await store.apply(RequestForgetting(number, "id", "owner", wanted, 50, (), undo_until))
     return await store.apply(ScrubForgotten(number, 60))
 
@@ -196,7 +196,7 @@ class ForgettingContract:
         road = Road(store)
         gone = await told(road, "the zebra is called Rex", name="zebra-1")
         await request(store, gone)
-        inbound = said("the zebra is called Rex", marks=Marks(external_id="zebra-1"))
+        inbound = said("the zebra is called Rex", marks=ProviderMarks(external_id="zebra-1"))
         received = await again(store, inbound, road.new_id())
         assert (received.intake, received.id) == ("duplicate", gone)
         assert (await road.story(gone)).message.text == ""
@@ -252,12 +252,12 @@ class ForgettingContract:
         await request(store, gone)
         wanted = await store.forgettings.wanted(_REQUEST)
         assert (wanted.messages, wanted.words) == ((gone,), frozenset({"zebra"}))
-        assert not await store.apply(RequestForgetting(_REQUEST, "id", "owner", Wanted(), 51))
+        assert not await store.apply(RequestForgetting(_REQUEST, "id", "owner", ForgetTargets(), 51))
         assert not await store.apply(MoveForgetting(_REQUEST, "scrub", 61))
         for verb in _STEPS:
             assert [one.id for one in await store.forgettings.unfinished()] == [_REQUEST]
             assert await store.apply(MoveForgetting(_REQUEST, verb, 62, (("memories", 1),)))
-        assert await store.forgettings.wanted(_REQUEST) == Wanted()
+        assert await store.forgettings.wanted(_REQUEST) == ForgetTargets()
         assert await store.forgettings.unfinished() == []
         found = await store.forgettings.one(_REQUEST)
         assert found is not None
@@ -272,13 +272,13 @@ class NamesContract:
     async def test_who_said_it_and_how_its_provider_names_it_is_forgotten_with_it(self, store: Store) -> None:
         """A redelivery is still known; a reply to it opens a lane of its own."""
         road = Road(store)
-        marks = Marks(external_id="zebra-1", provider_id="zebra-post-1", reply_to="zebra-post-0")
+        marks = ProviderMarks(external_id="zebra-1", provider_id="zebra-post-1", reply_to="zebra-post-0")
         inbound = replace(said("the zebra is called Rex", marks=marks), topic="zebras", reply_url="http://zebra.test/")
         queued = await road.queue(inbound)
         await road.answer(await road.claim_one(), "a zebra")
         assert await request(store, queued.first.id) == Scrubbed(0, 0)
         stored = (await road.story(queued.first.id)).message.inbound
-        assert (stored.origin.sender, stored.origin.name, stored.marks) == ("forgotten", "", Marks())
+        assert (stored.origin.sender, stored.origin.name, stored.marks) == ("forgotten", "", ProviderMarks())
         assert (stored.topic, stored.reply_url) == (None, None)
         [reply] = (await road.story(queued.first.id)).replies
         assert (reply.draft.url, reply.draft.reply_to) == (None, None)
@@ -308,16 +308,19 @@ class ReachContract:
         """But not those that are forgotten already."""
         road = Road(store)
         here, there = await told(road, "a Zebra here"), await told(road, "and there", room="den")
-        assert set(await store.reach.messages(Wish(person="ann"))) == {here, there}
-        assert set(await store.reach.messages(Wish(person="test:me:ann"))) == {here, there}
-        assert await store.reach.messages(Wish(person="test:me:bob")) == ()
-        assert set(await store.reach.messages(Wish(person="test:me:bob", joined=("test:me:ann",)))) == {here, there}
-        assert await store.reach.messages(Wish(conversation="den")) == (there,)
-        assert await store.reach.messages(Wish(text="zEBRA")) == (here,)
+        assert set(await store.reach.messages(ForgetWish(person="ann"))) == {here, there}
+        assert set(await store.reach.messages(ForgetWish(person="test:me:ann"))) == {here, there}
+        assert await store.reach.messages(ForgetWish(person="test:me:bob")) == ()
+        assert set(await store.reach.messages(ForgetWish(person="test:me:bob", joined=("test:me:ann",)))) == {
+            here,
+            there,
+        }
+        assert await store.reach.messages(ForgetWish(conversation="den")) == (there,)
+        assert await store.reach.messages(ForgetWish(text="zEBRA")) == (here,)
         assert await store.reach.said((here,)) == ("a Zebra here",)
         await request(store, here, there)
-        assert await store.reach.messages(Wish(text="zebra")) == ()
-        assert await store.reach.messages(Wish(conversation="den")) == ()
+        assert await store.reach.messages(ForgetWish(text="zebra")) == ()
+        assert await store.reach.messages(ForgetWish(conversation="den")) == ()
         assert await store.forgettings.revived(await store.forgettings.tombstones()) == ()
 
     async def test_turns_that_repeat_a_word_are_found_where_it_was_told(self, store: Store) -> None:
@@ -329,7 +332,7 @@ class ReachContract:
         turns = {one: (await store.reach.answering((one,)))[0] for one in (told_here, elsewhere, naming)}
         words = frozenset({"zebra"})
         held = await store.reach.holding((lane_of(),), words, (11,))
-        assert held == Held((turns[told_here], turns[naming]), ())
+        assert held == HoldingTurns((turns[told_here], turns[naming]), ())
         assert await store.reach.lanes((elsewhere,), ()) == (lane_of("den"),)
 
     async def test_a_claim_of_what_went_shows_nothing(self, store: Store) -> None:
@@ -339,7 +342,7 @@ class ReachContract:
         await road.hear(said("and what else?"))
         await road.route(first.lane)
         assert (await request(store, first.id)).waiting == 1
-        [lease] = await store.apply(Claim("one", 1, (road.new_id(),), 70, 99))
+        [lease] = await store.apply(ClaimBatches("one", 1, (road.new_id(),), 70, 99))
         claimed = await store.claimed(lease)
         assert claimed is not None
         assert [message.text for message in claimed.messages] == ["", "and what else?"]

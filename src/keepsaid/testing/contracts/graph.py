@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from keepsaid.domain.graph import MENTIONS, NODES_MAX, Association, Mention, Relation, Seed, Step
+from keepsaid.domain.graph import MENTIONS, NODES_MAX, Association, Mention, Relation, Seed, WalkStep
 from keepsaid.domain.memory import GLOBAL, Found, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_store import Graph
@@ -68,11 +68,11 @@ class GraphContract:
             assert await store.graph.relate(told, [], 6) == 3
             found = await store.graph.walk(AUDIT, "", [Seed(ids["a"], 0.8)], 9)
             assert found == (
-                Found(ids["b"], 0.6, (Step("", ids["a"]), Step("updates", ids["b"]))),
+                Found(ids["b"], 0.6, (WalkStep("", ids["a"]), WalkStep("updates", ids["b"]))),
                 Found(
                     ids["c"],
                     0.15,
-                    (Step("", ids["a"]), Step("updates", ids["b"]), Step("contradicts", ids["c"])),
+                    (WalkStep("", ids["a"]), WalkStep("updates", ids["b"]), WalkStep("contradicts", ids["c"])),
                 ),
             )
             assert await store.graph.walk(AUDIT, "", [Seed(ids["a"], 0.8)], 1) == found[:1]
@@ -119,7 +119,11 @@ class GraphContract:
             told = [("a", "person:zoe", "Zoë"), ("b", "person:zoe", "Dr. Miller"), ("c", "place:paris", "Paris")]
             assert await store.graph.relate([], [Mention(ids[key], entity, name) for key, entity, name in told], 6) == 3
             assert await store.graph.walk(AUDIT, "", [Seed(ids["a"], 1.0)], 9) == (
-                Found(ids["b"], 0.5, (Step("", ids["a"]), Step(MENTIONS, name="Zoë"), Step(MENTIONS, ids["b"]))),
+                Found(
+                    ids["b"],
+                    0.5,
+                    (WalkStep("", ids["a"]), WalkStep(MENTIONS, name="Zoë"), WalkStep(MENTIONS, ids["b"])),
+                ),
             )
 
     async def test_the_query_names_entities(self, factory: Factory) -> None:

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import replace
 
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Dispatch, Intake, Receive, Settle, TakeReplies
+from keepsaid.domain.commits import Dispatch, IntakeResult, Receive, Settle, TakeReplies
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, routed, said, verdict
 from keepsaid.testing.contracts.road import Road, Store
@@ -16,7 +16,7 @@ from keepsaid.testing.contracts.road import Road, Store
 
 def named(external_id: str, text: str = "hello") -> Inbound:
     """A message that its provider gave an id."""
-    return said(text, marks=Marks(external_id=external_id))
+    return said(text, marks=ProviderMarks(external_id=external_id))
 
 
 class IntakeContract:
@@ -33,13 +33,13 @@ class IntakeContract:
         road = Road(store)
         receipts = await asyncio.gather(*(road.hear(said(f"no. {n}")) for n in range(50)))
         assert sorted(receipt.number for receipt in receipts) == list(range(1, 51))
-        assert {receipt.intake for receipt in receipts} == {Intake.STORED}
+        assert {receipt.intake for receipt in receipts} == {IntakeResult.STORED}
 
     async def test_a_message_is_kept_whole(self, store: Store) -> None:
         """Everything a channel said of it comes back."""
         origin = Origin("hook", "bot", "acme/api#7", "u1", "Una", direct=True, trust=Trust.EXTERNAL)
         content = Content(b'\x00\xff{"a": 1}', "searchable – text 👋", "issues.opened")
-        marks = Marks("delivery-1", "comment-1", "comment-0")
+        marks = ProviderMarks("delivery-1", "comment-1", "comment-0")
         inbound = Inbound(origin, content, marks, 50, topic="t9", reply_url="https://example.org/in")
         road = Road(store)
         received = await road.hear(inbound, at=1_234)
@@ -78,8 +78,8 @@ class IntakeContract:
         await road.hear(said())
         first = await road.hear(named("x"))
         again = await road.hear(named("x"))
-        assert (first.intake, first.number) == (Intake.STORED, 2)
-        assert again == first._replace(intake=Intake.DUPLICATE)
+        assert (first.intake, first.number) == (IntakeResult.STORED, 2)
+        assert again == first._replace(intake=IntakeResult.DUPLICATE)
         assert (await store.overview()).messages == 2
         assert (await road.hear(said())).number == 3
 
@@ -88,8 +88,8 @@ class IntakeContract:
         road = Road(store)
         first = await road.hear(named("x", "one"))
         other = await road.hear(named("x", "two"))
-        assert other == first._replace(intake=Intake.CONFLICT)
-        assert (await road.hear(named("x", "one"))).intake is Intake.DUPLICATE
+        assert other == first._replace(intake=IntakeResult.CONFLICT)
+        assert (await road.hear(named("x", "one"))).intake is IntakeResult.DUPLICATE
         assert (await road.story(first.id)).message.text == "one"
         assert (await store.overview()).messages == 1
 
@@ -97,13 +97,13 @@ class IntakeContract:
         """Keys do not end with the work."""
         road = Road(store)
         await road.settle(named("x"))
-        assert (await road.hear(named("x"))).intake is Intake.DUPLICATE
+        assert (await road.hear(named("x"))).intake is IntakeResult.DUPLICATE
 
     async def test_of_five_at_once_one_is_stored(self, store: Store) -> None:
         """A webhook that is sent several times at once is one message."""
         road = Road(store)
         receipts = await asyncio.gather(*(road.hear(named("x")) for _ in range(5)))
-        assert sorted(receipt.intake for receipt in receipts) == [Intake.DUPLICATE] * 4 + [Intake.STORED]
+        assert sorted(receipt.intake for receipt in receipts) == [IntakeResult.DUPLICATE] * 4 + [IntakeResult.STORED]
         assert {(receipt.lane, receipt.number) for receipt in receipts} == {(lane_of(), 1)}
         assert len({receipt.id for receipt in receipts}) == 1
         assert (await store.overview()).messages == 1
@@ -112,17 +112,20 @@ class IntakeContract:
         """Each is told the place of the message that came first, in whatever lane that is."""
         road = Road(store)
         topic = replace(named("x"), topic="t1")
-        crowd = [said(), topic, said("re", marks=Marks("y", reply_to="p0")), topic, named("z"), topic]
+        crowd = [said(), topic, said("re", marks=ProviderMarks("y", reply_to="p0")), topic, named("z"), topic]
         receipts = await asyncio.gather(*(road.hear(inbound) for inbound in crowd))
         assert [receipt.number for receipt in receipts] == [1, 1, 1, 1, 2, 1]
         assert {receipts[n].lane for n in (1, 3, 5)} == {topic.lane}
-        assert receipts[3] == receipts[5] == receipts[1]._replace(intake=Intake.DUPLICATE)
+        assert receipts[3] == receipts[5] == receipts[1]._replace(intake=IntakeResult.DUPLICATE)
 
     async def test_without_an_id_nothing_is_a_duplicate(self, store: Store) -> None:
         """Saying the same twice is two messages."""
         road = Road(store)
         receipts = [await road.hear(said("ok")) for _ in range(2)]
-        assert [(receipt.intake, receipt.number) for receipt in receipts] == [(Intake.STORED, 1), (Intake.STORED, 2)]
+        assert [(receipt.intake, receipt.number) for receipt in receipts] == [
+            (IntakeResult.STORED, 1),
+            (IntakeResult.STORED, 2),
+        ]
 
     async def test_keys_belong_to_a_channel_and_account(self, store: Store) -> None:
         """The same id elsewhere is another message."""
@@ -131,12 +134,12 @@ class IntakeContract:
         other_account = replace(here, origin=replace(here.origin, account="you"))
         other_channel = replace(here, origin=replace(here.origin, channel="other"))
         receipts = [await road.hear(inbound) for inbound in (here, other_account, other_channel)]
-        assert [receipt.intake for receipt in receipts] == [Intake.STORED] * 3
+        assert [receipt.intake for receipt in receipts] == [IntakeResult.STORED] * 3
 
 
 def reply_to(provider_id: str, room: str = "room") -> Inbound:
     """A message that answers another."""
-    return said("re", room, marks=Marks(reply_to=provider_id))
+    return said("re", room, marks=ProviderMarks(reply_to=provider_id))
 
 
 class ReplyLaneContract:
@@ -145,7 +148,7 @@ class ReplyLaneContract:
     async def test_a_reply_joins_the_lane_of_its_target(self, store: Store) -> None:
         """Even without saying the topic again."""
         road = Road(store)
-        target = replace(said(marks=Marks(provider_id="p1")), topic="t1")
+        target = replace(said(marks=ProviderMarks(provider_id="p1")), topic="t1")
         first = await road.hear(target)
         joined = await road.hear(reply_to("p1"))
         assert joined.lane == first.lane == target.lane
@@ -155,9 +158,9 @@ class ReplyLaneContract:
     async def test_a_reply_to_a_reply_stays_in_the_lane(self, store: Store) -> None:
         """A chain has one lane."""
         road = Road(store)
-        await road.hear(said(marks=Marks(provider_id="p1")))
-        await road.hear(said(marks=Marks(provider_id="p2", reply_to="p1")))
-        third = await road.hear(said(marks=Marks(provider_id="p3", reply_to="p2")))
+        await road.hear(said(marks=ProviderMarks(provider_id="p1")))
+        await road.hear(said(marks=ProviderMarks(provider_id="p2", reply_to="p1")))
+        third = await road.hear(said(marks=ProviderMarks(provider_id="p3", reply_to="p2")))
         assert (third.lane, third.number) == (lane_of(), 3)
 
     async def test_a_reply_to_the_unknown_opens_its_own_lane(self, store: Store) -> None:
@@ -168,25 +171,25 @@ class ReplyLaneContract:
     async def test_of_two_targets_the_first_counts(self, store: Store) -> None:
         """An edit has the provider id of what it edits."""
         road = Road(store)
-        original = replace(said(marks=Marks("new", "p1")), topic="t1")
+        original = replace(said(marks=ProviderMarks("new", "p1")), topic="t1")
         await road.hear(original)
-        await road.hear(said(marks=Marks("edit", "p1")))
+        await road.hear(said(marks=ProviderMarks("edit", "p1")))
         assert (await road.hear(reply_to("p1"))).lane == original.lane
 
     async def test_a_stored_target_goes_before_one_that_comes_along(self, store: Store) -> None:
         """However the two and the reply are written together."""
         road = Road(store)
-        original = replace(said(marks=Marks("new", "p1")), topic="t1")
+        original = replace(said(marks=ProviderMarks("new", "p1")), topic="t1")
         await road.hear(original)
-        edit = replace(said(marks=Marks("edit", "p1")), topic="t2")
+        edit = replace(said(marks=ProviderMarks("edit", "p1")), topic="t2")
         _, joined = await asyncio.gather(road.hear(edit), road.hear(reply_to("p1")))
         assert joined.lane == original.lane
 
     async def test_a_target_in_another_conversation_does_not_count(self, store: Store) -> None:
         """Provider ids are looked up in the conversation alone."""
         road = Road(store)
-        await road.hear(said(room="den", marks=Marks(provider_id="p1")))
-        elsewhere = said(marks=Marks(provider_id="p1"))
+        await road.hear(said(room="den", marks=ProviderMarks(provider_id="p1")))
+        elsewhere = said(marks=ProviderMarks(provider_id="p1"))
         await road.hear(replace(elsewhere, origin=replace(elsewhere.origin, account="you")))
         assert (await road.hear(reply_to("p1"))).lane == reply_to("p1").lane
 
@@ -203,7 +206,7 @@ class ReplyLaneContract:
     async def test_a_reply_that_comes_with_its_target_joins_it(self, store: Store) -> None:
         """Whether or not the store writes both in one go."""
         road = Road(store)
-        target = replace(said(marks=Marks(provider_id="p1")), topic="t1")
+        target = replace(said(marks=ProviderMarks(provider_id="p1")), topic="t1")
         receipts = await asyncio.gather(road.hear(target), road.hear(reply_to("p1")))
         assert [receipt.lane for receipt in receipts] == [target.lane, target.lane]
 

@@ -10,8 +10,8 @@ from keepsaid.domain.event import (
     RECEIVED,
     DecideDelivery,
     Delivery,
+    DeliveryResult,
     Distribute,
-    Settled,
     SettleDeliveries,
     Subscribe,
     TakeDeliveries,
@@ -44,7 +44,7 @@ class Hearer:
         self.fence += 1
         return await self.store.apply(TakeDeliveries(self.name, self.fence, at, at, _LEASE_MS, _ATTEMPTS_MAX, limit))
 
-    async def settle(self, *settled: Settled, at: int = 0, fence: int | None = None) -> int:
+    async def settle(self, *settled: DeliveryResult, at: int = 0, fence: int | None = None) -> int:
         """Write down what became of some."""
         return await self.store.apply(SettleDeliveries(self.name, fence or self.fence, settled, at))
 
@@ -53,7 +53,7 @@ class Hearer:
         topics: list[str] = []
         while taken := await self.take(at):
             topics += [one.event.topic for one in taken]
-            await self.settle(*(Settled(one.id) for one in taken), at=at)
+            await self.settle(*(DeliveryResult(one.id) for one in taken), at=at)
         return topics
 
 
@@ -63,9 +63,9 @@ async def tell(store: Store, *topics: str, about: str = "", at: int = 0) -> None
         await store.apply(Tell(topic, json.dumps({"number": number}), at, about))
 
 
-def done(taken: Sequence[Delivery]) -> tuple[Settled, ...]:
+def done(taken: Sequence[Delivery]) -> tuple[DeliveryResult, ...]:
     """All of them are done."""
-    return tuple(Settled(one.id) for one in taken)
+    return tuple(DeliveryResult(one.id) for one in taken)
 
 
 class SubscribeContract:
@@ -117,7 +117,7 @@ class SubscribeContract:
         await hearer.subscribe("a.one")
         await tell(store, "a.one")
         [taken] = await hearer.take()
-        await hearer.settle(Settled(taken.id, "no", again_at=10**12))
+        await hearer.settle(DeliveryResult(taken.id, "no", again_at=10**12))
         assert await hearer.heard() == []
         await hearer.subscribe("a.one")
         assert await hearer.heard() == ["a.one"]
@@ -129,7 +129,7 @@ class SubscribeContract:
         await other.subscribe("a.*")
         await tell(store, "a.one")
         [taken] = await one.take()
-        await one.settle(Settled(taken.id, "no"))
+        await one.settle(DeliveryResult(taken.id, "no"))
         assert await other.heard() == ["a.one"]
         assert await one.heard() == []
 
@@ -193,12 +193,12 @@ class DeliveryContract:
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two", about="x")
         [first] = await hearer.take()
-        assert await hearer.settle(Settled(first.id, "no luck", 50)) == 1
+        assert await hearer.settle(DeliveryResult(first.id, "no luck", 50)) == 1
         assert await hearer.take(49) == ()
         assert await store.journal.next_delivery("hearer") in (0, 50)
         [again] = await hearer.take(50)
         assert (again.event, again.attempt) == (first.event, 2)
-        await hearer.settle(Settled(again.id), at=50)
+        await hearer.settle(DeliveryResult(again.id), at=50)
         assert await hearer.heard(50) == ["a.two"]
 
     async def test_what_is_given_up_lies_there_and_holds_up_nothing(self, store: Store) -> None:
@@ -207,7 +207,7 @@ class DeliveryContract:
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two", about="x")
         [first] = await hearer.take()
-        await hearer.settle(Settled(first.id, "no luck"))
+        await hearer.settle(DeliveryResult(first.id, "no luck"))
         assert await hearer.heard() == ["a.two"]
         [dead] = await store.journal.deliveries(("dead",), "", 10)
         assert (dead.topic, dead.correlation_id, dead.error, dead.attempts) == ("a.one", "x", "no luck", 1)
@@ -215,7 +215,7 @@ class DeliveryContract:
         assert not await store.apply(DecideDelivery(dead.id, 5, again=False))
         [again] = await hearer.take(5)
         assert again.attempt == 1
-        await hearer.settle(Settled(again.id, "never"), at=5)
+        await hearer.settle(DeliveryResult(again.id, "never"), at=5)
         assert await store.apply(DecideDelivery(dead.id, 6, again=False))
         assert await store.journal.deliveries(("dead",), "", 10) == []
         assert not await store.apply(DecideDelivery(12_345, 6, again=True))
@@ -227,9 +227,9 @@ class DeliveryContract:
         await tell(store, "a.one")
         [late] = await hearer.take()
         [taken] = await hearer.take(_LEASE_MS)
-        assert await hearer.settle(Settled(late.id), fence=late.fence) == 0
-        assert await hearer.settle(Settled(taken.id)) == 1
-        assert await hearer.settle(Settled(taken.id)) == 0
+        assert await hearer.settle(DeliveryResult(late.id), fence=late.fence) == 0
+        assert await hearer.settle(DeliveryResult(taken.id)) == 1
+        assert await hearer.settle(DeliveryResult(taken.id)) == 0
 
     async def test_what_never_comes_to_an_end_is_given_up(self, store: Store) -> None:
         """A process may die of it every time."""
@@ -261,7 +261,7 @@ class DeliveryContract:
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two")
         first, second = await hearer.take()
-        assert await hearer.settle(Settled(first.id), Settled(second.id, tried=False)) == 2
+        assert await hearer.settle(DeliveryResult(first.id), DeliveryResult(second.id, tried=False)) == 2
         [again] = await hearer.take()
         assert (again.event, again.attempt) == (second.event, 1)
 
@@ -296,7 +296,7 @@ class JournalViewContract:
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "b.one", "a.two", "a.three")
         taken = await hearer.take()
-        await hearer.settle(Settled(taken[0].id), Settled(taken[1].id, "given up"))
+        await hearer.settle(DeliveryResult(taken[0].id), DeliveryResult(taken[1].id, "given up"))
         pruned = await store.apply(Prune(Stale.EVENTS, 10, 10))
         assert pruned.events == 2
         assert [one.topic for one in await store.journal.latest(10)] == ["a.two", "a.three"]

@@ -14,12 +14,12 @@ from typing import Protocol
 import pytest
 
 from keepsaid.domain.graph import Association, Relation, Seed
-from keepsaid.domain.learning import Pair, Ruled, Ruling
+from keepsaid.domain.learning import LearnOutcome, Pair, Ruled, Ruling
 from keepsaid.domain.memory import Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.errors import ModelError
-from keepsaid.ports.memory_maintenance import Judge, Pairs
-from keepsaid.ports.memory_store import Graph, How, Learning, Truth
+from keepsaid.ports.memory_maintenance import PairJudge, Pairs
+from keepsaid.ports.memory_store import Graph, Learning, Truth
 from keepsaid.testing.contracts.memories import AUDIT, HERE, MemoryStore, episode, sample
 
 PAIRS = tuple(Pair(n, n + 100, (f"older {n}", f"newer {n}"), (1, 2)) for n in range(1, 5))
@@ -45,7 +45,7 @@ class PairStore(MemoryStore, Learning, Protocol):
 
 
 Factory = Callable[[], AbstractAsyncContextManager[PairStore]]
-Scripted = Callable[[Sequence[Ruling | None] | ModelError], Judge]
+Scripted = Callable[[Sequence[Ruling | None] | ModelError], PairJudge]
 """A judge of whoever rules as told, or fails."""
 
 
@@ -155,7 +155,7 @@ class PairsContract:
                 assert (gone.state, gone.superseded_by) == ("merged", b)
                 assert [one.id for one in await store.fetch(AUDIT, [a, b], as_of=15)] == [b]
                 again = await store.learn([free, told], 60)
-                assert [(one.memory_id, one.how) for one in again] == [(b, How.KNOWN)] * 2
+                assert [(one.memory_id, one.how) for one in again] == [(b, LearnOutcome.KNOWN)] * 2
 
     async def test_the_same_before_something_else_held_is_its_past(self, factory: Factory) -> None:
         """What has no slot keeps its own time there; what held between still does."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from keepsaid.domain.commits import EpisodesKept, Intake, Prune, Receive, Received, Shown
+from keepsaid.domain.commits import EpisodesKept, IntakeResult, MarkReplyShown, Prune, Receive, Received
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import LaneRules
-from keepsaid.domain.message import Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.retention import Stale
 from keepsaid.domain.strand import strand_begun_by
@@ -23,7 +23,7 @@ INFER = LaneRules(infer=True)
 MINUTE = 60_000
 
 
-def speaks(name: str, text: str, marks: Marks | None = None, *, direct: bool = False) -> Inbound:
+def speaks(name: str, text: str, marks: ProviderMarks | None = None, *, direct: bool = False) -> Inbound:
     """Somebody in a group says something."""
     origin = Origin(CHANNEL, ACCOUNT, "room", name.lower(), name, direct, Trust.KNOWN)
     return replace(said(text, marks=marks), origin=origin)
@@ -70,24 +70,24 @@ class LaneRulesContract:
     async def test_a_topic_goes_before_a_reply(self, store: Store) -> None:
         """A message that names its topic stays in it, whatever it answers."""
         road = Road(store)
-        await road.hear(said(marks=Marks(provider_id="p1")))
-        in_topic = replace(said(marks=Marks(reply_to="p1")), topic="t1")
+        await road.hear(said(marks=ProviderMarks(provider_id="p1")))
+        in_topic = replace(said(marks=ProviderMarks(reply_to="p1")), topic="t1")
         assert (await road.hear(in_topic)).lane.key == "topic:room:t1"
 
     async def test_literally_a_reply_has_its_own_lane(self, store: Store) -> None:
         """Also where its target is known; topic and root are as ever."""
         group = Group(store, LITERAL)
-        await group.hear(said(marks=Marks(provider_id="p1")))
-        received = [await group.hear(said(marks=Marks(reply_to="p1"))), await group.hear(said())]
-        received.append(await group.hear(replace(said(marks=Marks(reply_to="p1")), topic="t1")))
+        await group.hear(said(marks=ProviderMarks(provider_id="p1")))
+        received = [await group.hear(said(marks=ProviderMarks(reply_to="p1"))), await group.hear(said())]
+        received.append(await group.hear(replace(said(marks=ProviderMarks(reply_to="p1")), topic="t1")))
         assert [one.lane.key for one in received] == ["reply:room:p1", "root:room", "topic:room:t1"]
 
     async def test_both_sides_of_a_lane_stand_in_its_transcript(self, store: Store) -> None:
         """What was answered and what answers, in the lane of the reply's target, and nowhere else."""
         road = Road(store)
-        topic = replace(said("in the topic", marks=Marks(provider_id="p1")), topic="t1")
+        topic = replace(said("in the topic", marks=ProviderMarks(provider_id="p1")), topic="t1")
         await road.settle(topic, "so it is")
-        await road.settle(said("and this?", marks=Marks(reply_to="p1")), "that too")
+        await road.settle(said("and this?", marks=ProviderMarks(reply_to="p1")), "that too")
         shown = [(one.role, one.text) for one in (await store.context(topic.lane, 9)).recent.records]
         assert shown == [
             (Role.USER, "in the topic"),
@@ -102,10 +102,10 @@ class LaneRulesContract:
         road = Road(store)
         topic = replace(said(), topic="t1")
         reply_id = await road.settle(topic)
-        assert await store.apply(Shown(reply_id, 1, "ours-1"))
-        assert (await road.hear(said(marks=Marks(reply_to="ours-1")))).lane == topic.lane
-        assert not await store.apply(Shown(reply_id, 1, "ours-2"))
-        assert (await road.hear(said(marks=Marks(reply_to="ours-2")))).lane.key == "reply:room:ours-2"
+        assert await store.apply(MarkReplyShown(reply_id, 1, "ours-1"))
+        assert (await road.hear(said(marks=ProviderMarks(reply_to="ours-1")))).lane == topic.lane
+        assert not await store.apply(MarkReplyShown(reply_id, 1, "ours-2"))
+        assert (await road.hear(said(marks=ProviderMarks(reply_to="ours-2")))).lane.key == "reply:room:ours-2"
 
 
 class StrandContract:
@@ -146,9 +146,11 @@ class StrandContract:
     async def test_a_known_target_goes_before_inference(self, store: Store) -> None:
         """A reply joins its target's lane, and a topic is a lane, whatever the words say."""
         group = Group(store)
-        await group.hear(speaks("Ann", "where is the key?", Marks(provider_id="p1")))
-        strand = await group.hear(speaks("Bob", "hello everybody, does the printer work?", Marks(provider_id="p2")))
-        reply = await group.hear(speaks("Cat", "Ann: in the drawer", Marks(reply_to="p2")))
+        await group.hear(speaks("Ann", "where is the key?", ProviderMarks(provider_id="p1")))
+        strand = await group.hear(
+            speaks("Bob", "hello everybody, does the printer work?", ProviderMarks(provider_id="p2"))
+        )
+        reply = await group.hear(speaks("Cat", "Ann: in the drawer", ProviderMarks(reply_to="p2")))
         topic = await group.hear(replace(speaks("Cat", "Ann: in the drawer"), topic="t1"))
         assert reply.lane == strand.lane
         assert topic.lane.key == "topic:room:t1"
@@ -157,8 +159,8 @@ class StrandContract:
         """It has the provider id of what it edits."""
         group = Group(store)
         await group.talk("Ann: where is the key?")
-        first = await group.hear(speaks("Bob", "hello all, does the printer work?", Marks("new", "p1")))
-        edit = await group.hear(speaks("Bob", "Ann: does the printer work?", Marks("edit", "p1")))
+        first = await group.hear(speaks("Bob", "hello all, does the printer work?", ProviderMarks("new", "p1")))
+        edit = await group.hear(speaks("Bob", "Ann: does the printer work?", ProviderMarks("edit", "p1")))
         assert edit.lane == first.lane
 
     async def test_direct_conversations_and_events_are_left_alone(self, store: Store) -> None:
@@ -174,10 +176,10 @@ class StrandContract:
         """The strand was decided once, when the message was stored."""
         group = Group(store)
         await group.talk("Ann: where is the key?")
-        question = speaks("Bob", "hello all, does the printer work?", Marks("x"))
+        question = speaks("Bob", "hello all, does the printer work?", ProviderMarks("x"))
         first = await group.hear(question)
         await group.talk("Ann: Bob: no")
-        assert await group.hear(question) == first._replace(intake=Intake.DUPLICATE)
+        assert await group.hear(question) == first._replace(intake=IntakeResult.DUPLICATE)
 
     async def test_messages_that_come_together_see_one_another(self, store: Store) -> None:
         """As if each had come alone, in their order."""
@@ -192,10 +194,12 @@ class StrandContract:
     async def test_why_it_is_that_lane_is_kept_with_the_message(self, store: Store) -> None:
         """For its story and its turn, until it is pruned; of what was not inferred there is nothing to say."""
         group = Group(store)
-        first = await group.hear(speaks("Ann", "where is the key of the red cupboard?", Marks(provider_id="p1")))
+        first = await group.hear(
+            speaks("Ann", "where is the key of the red cupboard?", ProviderMarks(provider_id="p1"))
+        )
         begins = await group.hear(speaks("Bob", "hello everybody, does the printer on the second floor work again?"))
         answers = await group.hear(speaks("Cat", "Ann: in the drawer"))
-        replies = await group.hear(speaks("Dan", "which drawer?", Marks(reply_to="p1")))
+        replies = await group.hear(speaks("Dan", "which drawer?", ProviderMarks(reply_to="p1")))
         found = [await store.story(one.id) for one in (first, begins, answers, replies)]
         why = ["" if one is None else one.placed for one in found]
         assert why[0] == "one person alone has spoken"
@@ -209,7 +213,7 @@ class StrandContract:
         assert strand_begun_by(first.lane) is None
         await store.apply(EpisodesKept(tuple(one.batch_id for one in await store.episode_work(9))))
         reply_id = turn.replies[0].id
-        await store.apply(Shown(reply_id, group.at))
+        await store.apply(MarkReplyShown(reply_id, group.at))
         assert (await store.apply(Prune(Stale.MESSAGES, group.at + 1, group.at + 1))).messages == 1
         emptied = await store.turn(turn.turn_id)
         assert emptied is not None
@@ -220,7 +224,7 @@ class StrandContract:
         group = Group(store)
         asked = await group.hear(speaks("Ann", "where is the key of the red cupboard?"))
         reply_id = await group.answer(asked, "in the drawer")
-        await store.apply(Shown(reply_id, group.at))
+        await store.apply(MarkReplyShown(reply_id, group.at))
         await store.apply(EpisodesKept(tuple(one.batch_id for one in await store.episode_work(9))))
         pruned = await store.apply(Prune(Stale.MESSAGES, group.at + 1, group.at + 1))
         assert pruned.messages == 1

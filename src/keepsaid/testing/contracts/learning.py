@@ -11,9 +11,10 @@ from contextlib import AbstractAsyncContextManager
 from itertools import permutations
 from typing import Protocol
 
+from keepsaid.domain.learning import LearnOutcome
 from keepsaid.domain.memory import GLOBAL, Kind, Listener, Memory, NewMemory, Source, conversation_scope, lane_scope
 from keepsaid.domain.message import Trust
-from keepsaid.ports.memory_store import How, Learning, Memories, Truth
+from keepsaid.ports.memory_store import Learning, Memories, Truth
 from keepsaid.testing.contracts.memories import AUDIT, HERE, STRAND
 
 
@@ -61,7 +62,7 @@ class LearningContract:
         async with factory() as store:
             memory = lives("m1", "Porto", 100, confidence=0.5)
             [learned] = await store.learn([memory], 200)
-            assert learned.how is How.NEW
+            assert learned.how is LearnOutcome.NEW
             assert await store.get(AUDIT, learned.memory_id) == Memory(learned.memory_id, memory, "active", 200)
 
     async def test_learning_again_changes_nothing(self, factory: LearningFactory) -> None:
@@ -74,16 +75,21 @@ class LearningContract:
         ]
         async with factory() as store:
             first = await store.learn(told, 1_000)
-            assert [one.how for one in first] == [How.NEW, How.EVIDENCE, How.UPDATES, How.PAST]
+            assert [one.how for one in first] == [
+                LearnOutcome.NEW,
+                LearnOutcome.EVIDENCE,
+                LearnOutcome.UPDATES,
+                LearnOutcome.PAST,
+            ]
             ids = [one.memory_id for one in first]
             there = await everything(store, ids)
             again = await store.learn(told, 2_000)
-            assert [(one.memory_id, one.how) for one in again] == [(id_, How.KNOWN) for id_ in ids]
+            assert [(one.memory_id, one.how) for one in again] == [(id_, LearnOutcome.KNOWN) for id_ in ids]
             renamed = [
                 lives("x" + one.key, one.value, one.said_at, sources=(*one.sources[:1], Source("finding", "9")))
                 for one in told
             ]
-            assert {one.how for one in await store.learn(renamed, 3_000)} == {How.KNOWN}
+            assert {one.how for one in await store.learn(renamed, 3_000)} == {LearnOutcome.KNOWN}
             assert await everything(store, ids) == there
 
     async def test_paraphrases_are_evidence(self, factory: LearningFactory) -> None:
@@ -128,7 +134,7 @@ class LearningContract:
         async with factory() as store:
             told = [said(f"m{n}", text, 100 + n) for n, text in enumerate(("Rex bites", "rex bites.", "REX  BITES"))]
             learned = await store.learn(told, 200)
-            assert [one.how for one in learned] == [How.NEW, How.EVIDENCE, How.EVIDENCE]
+            assert [one.how for one in learned] == [LearnOutcome.NEW, LearnOutcome.EVIDENCE, LearnOutcome.EVIDENCE]
             [one] = await everything(store, [one.memory_id for one in learned])
             assert (one.evidence, {source.ref for source in one.new.sources if source.kind == "message"}) == (
                 3,
@@ -148,14 +154,18 @@ class LearningContract:
         ]
         async with factory() as store:
             learned = await store.learn(offered, 200)
-            assert [one.how for one in learned] == [*[How.NEW] * 4, How.EVIDENCE, How.EVIDENCE]
+            assert [one.how for one in learned] == [
+                *[LearnOutcome.NEW] * 4,
+                LearnOutcome.EVIDENCE,
+                LearnOutcome.EVIDENCE,
+            ]
 
     async def test_the_agents_own_words_are_no_evidence(self, factory: LearningFactory) -> None:
         """A fact that replies repeat a hundred times is one memory with the evidence it had."""
         async with factory() as store:
             [first] = await store.learn([lives("m1", "Porto", 100)], 200)
             echoes = [lives(f"r{n}", "Porto", 101 + n, sources=(Source("reply", str(n)),)) for n in range(100)]
-            assert {one.how for one in await store.learn(echoes, 300)} == {How.KNOWN}
+            assert {one.how for one in await store.learn(echoes, 300)} == {LearnOutcome.KNOWN}
             [memory] = await everything(store, [first.memory_id])
             assert (memory.evidence, len(memory.new.sources)) == (1, 2)
 
@@ -174,7 +184,7 @@ class LearningContract:
         ]
         async with factory() as store:
             learned = await store.learn([*refused, said("z", "the cat sleeps on the red sofa")], 200)
-            assert [one.how for one in learned] == [*[How.REFUSED] * len(refused), How.NEW]
+            assert [one.how for one in learned] == [*[LearnOutcome.REFUSED] * len(refused), LearnOutcome.NEW]
             assert all(one.why and not one.memory_id for one in learned[:-1])
             assert await store.counts() == {"fact": 1}
 
@@ -213,7 +223,7 @@ class TruthContract:
             drinks = [
                 said(v, f"Ann likes {v}", 100, subject="Ann", attribute="likes", value=v) for v in ("tea", "mate")
             ]
-            assert [one.how for one in await store.learn(drinks, 200)] == [How.NEW, How.NEW]
+            assert [one.how for one in await store.learn(drinks, 200)] == [LearnOutcome.NEW, LearnOutcome.NEW]
             assert await store.counts() == {"fact": 2}
 
     async def test_a_fact_may_end_by_its_own_word(self, factory: LearningFactory) -> None:
@@ -222,7 +232,7 @@ class TruthContract:
             first = await store.learn([lives("a", "Porto", 100, valid_to=500)], 200)
             assert spans(await everything(store, [first[0].memory_id])) == [("Porto", 100, 500)]
             later = await store.learn([lives("b", "Rome", 150, valid_from=300)], 200)
-            assert later[0].how is How.UPDATES
+            assert later[0].how is LearnOutcome.UPDATES
             [memory] = await everything(store, [first[0].memory_id])
             assert (memory.valid_to, memory.superseded_by, memory.new.valid_to) == (300, later[0].memory_id, 500)
 
@@ -281,7 +291,7 @@ class CorrectingContract:
             [old] = await store.learn([lives("m1", "Lisbon", 100)], 200)
             word = said("turn:9:1", "No, Ann lives in Porto", 300, value="Porto", speaker="Ann")
             right = await store.truth.correct(old.memory_id, word, 400)
-            assert right.how is How.UPDATES
+            assert right.how is LearnOutcome.UPDATES
             assert (await store.truth.correct(old.memory_id, word, 500)).memory_id == right.memory_id
             versions = await store.truth.history(AUDIT, old.memory_id)
             assert spans(versions) == [("Lisbon", 100, 300), ("Porto", 300, None)]
@@ -297,10 +307,10 @@ class CorrectingContract:
         async with factory() as store:
             [old] = await store.learn([said("m1", wrong, 100)], 200)
             new = await store.truth.correct(old.memory_id, said("turn:9:1", right, 300), 400)
-            assert new.how is How.UPDATES
+            assert new.how is LearnOutcome.UPDATES
             late, later = await store.learn([said("m0", wrong, 90), said("m2", wrong, 500)], 600)
-            assert (late.memory_id, late.how) == (old.memory_id, How.EVIDENCE)
-            assert later.how is How.NEW
+            assert (late.memory_id, late.how) == (old.memory_id, LearnOutcome.EVIDENCE)
+            assert later.how is LearnOutcome.NEW
             versions = await store.truth.history(AUDIT, new.memory_id)
             assert [(one.text, one.valid_to, one.state) for one in versions] == [
                 (wrong, 300, "superseded"),
@@ -313,7 +323,7 @@ class CorrectingContract:
             [episode] = await store.keep([said("e", "the cat sleeps", kind=Kind.EPISODE)], 5)
             [fact] = await store.learn([said("m1", "the cat sleeps on the red sofa")], 5)
             for id_, text in ((17, "the dog sleeps"), (episode, "the dog sleeps"), (fact.memory_id, "ok thanks")):
-                assert (await store.truth.correct(id_, said("c", text, 9), 9)).how is How.REFUSED
+                assert (await store.truth.correct(id_, said("c", text, 9), 9)).how is LearnOutcome.REFUSED
             assert not await store.truth.confirm(17, 9)
             assert not await store.truth.pin(17, pinned=True)
 
@@ -358,7 +368,7 @@ class CorrectingContract:
             assert (one.id, one.evidence) == (ids[0], 3)
             assert {f"m{n}" for n in range(3)} <= {source.ref for source in one.new.sources}
             assert [memory.id for memory in await store.fetch(AUDIT, ids)] == [ids[0]]
-            assert {(one.memory_id, one.how) for one in await store.learn(told, 400)} == {(ids[0], How.KNOWN)}
+            assert {(one.memory_id, one.how) for one in await store.learn(told, 400)} == {(ids[0], LearnOutcome.KNOWN)}
             assert not await store.truth.merge(ids[0], ids[1:], 500)
 
     async def test_what_cannot_be_merged(self, factory: LearningFactory) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import (
     LONER_PATIENCE_MS,
-    Claim,
+    ClaimBatches,
     ExpireLeases,
     Fail,
     Failure,
@@ -28,7 +28,7 @@ class ClaimContract:
         """Under a fence of its own."""
         road = Road(store)
         queued = await road.queue(said("hi"), at=1)
-        [lease] = await store.apply(Claim("one", 5, (501, 502), 2, 1_000))
+        [lease] = await store.apply(ClaimBatches("one", 5, (501, 502), 2, 1_000))
         claimed = await read(store, lease)
         assert (claimed.batch.id, claimed.batch.state, claimed.batch.fence) == (queued.batch_id, "leased", 1)
         assert claimed.turn_id in (501, 502)
@@ -44,11 +44,11 @@ class ClaimContract:
         """Whether the batch waits again, somebody else has it, or it is settled."""
         road = Road(store)
         await road.queue(said())
-        [lease] = await store.apply(Claim("one", 1, (501,), 0, 1_000))
+        [lease] = await store.apply(ClaimBatches("one", 1, (501,), 0, 1_000))
         assert (await read(store, lease)).batch == lease.batch
         assert await store.apply(ExpireLeases(1_000)) == 1
         assert await store.claimed(lease) is None
-        [next_lease] = await store.apply(Claim("two", 1, (502,), 1_000, 2_000))
+        [next_lease] = await store.apply(ClaimBatches("two", 1, (502,), 1_000, 2_000))
         assert (next_lease.turn_id, lease.continued, next_lease.continued) == (501, False, True)
         assert await store.claimed(lease) is None
         await road.answer(await read(store, next_lease))
@@ -88,7 +88,7 @@ class ClaimContract:
         for room in ("a", "b"):
             await road.queue(said(room=room))
         for turn_ids in ((), (501,), (502,)):
-            claimed = await store.apply(Claim("one", 2, turn_ids, 0, 1_000))
+            claimed = await store.apply(ClaimBatches("one", 2, turn_ids, 0, 1_000))
             assert tuple(one.turn_id for one in claimed) == turn_ids
 
     async def test_a_lane_is_first_in_first_out(self, store: Store) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from keepsaid.domain.collection import Collected, Invalidate, KeepFinding, Left, Marked, MarkUnprocessed
 from keepsaid.domain.commits import Prune, TurnCommit
-from keepsaid.domain.finding import Link, Statement
-from keepsaid.domain.forgetting import RequestForgetting, ScrubForgotten, Wanted
+from keepsaid.domain.finding import Statement, StatementLink
+from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubForgotten
 from keepsaid.domain.graph import Relation
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
@@ -98,7 +98,7 @@ class FindingPruningContract:
         after: Cursor | None = ()
         while after is not None:
             after = (await store.apply(Prune(Stale.FINDINGS, 30, 99, after, 1))).after
-        request = RequestForgetting(800, "id", "owner", Wanted(messages=tuple(messages)), 50)
+        request = RequestForgetting(800, "id", "owner", ForgetTargets(messages=tuple(messages)), 50)
         assert await store.apply(request)
         await store.apply(ScrubForgotten(800, 60))
         forgotten = await store.forgettings.one(800)
@@ -118,14 +118,14 @@ class ForgottenFindingContract:
         texts = ("Ann has a Corsa", "Ann lives in Porto", "Ann trains at PowerGym")
         told = [said for said in passage.utterances if said.told]
         statements = tuple(
-            Statement(Kind.FACT, text, records=(said.position,), links=(Link(Relation.PART_OF, (n + 1) % 3),))
+            Statement(Kind.FACT, text, records=(said.position,), links=(StatementLink(Relation.PART_OF, (n + 1) % 3),))
             for n, (text, said) in enumerate(zip(texts, told, strict=True))
         )
         assert await store.apply(KeepFinding(replace(finding(one), statements=statements), one.fence))
         left: list[Statement | None] = list(statements)
         for n, number in ((0, 800), (1, 801)):
             message = int(told[n].ref.removeprefix("message:"))
-            assert await store.apply(RequestForgetting(number, "id", "owner", Wanted(messages=(message,)), 50))
+            assert await store.apply(RequestForgetting(number, "id", "owner", ForgetTargets(messages=(message,)), 50))
             await store.apply(ScrubForgotten(number, 60))
             left[n] = None
         again = await claim(store, LEASE)

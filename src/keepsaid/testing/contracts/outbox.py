@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
 from keepsaid.domain.views import MessageFilter
@@ -320,7 +320,7 @@ class PullingContract:
         ids = [await road.settle(said(channel="pulled")) for _ in range(3)]
         await road.settle(said(room="den", channel="pulled"))
         assert [reply.id for reply in await store.unseen("pulled", "room")] == ids
-        assert await store.apply(Shown(ids[0], 5))
+        assert await store.apply(MarkReplyShown(ids[0], 5))
         assert [reply.id for reply in await store.unseen("pulled", "room")] == ids[1:]
         assert (await store.overview()).replies == {"pending": 3, "sent": 1}
 
@@ -328,10 +328,10 @@ class PullingContract:
         """False when it was settled before, is being sent, or never was."""
         road = Road(store)
         pulled = await road.settle(said(channel="pulled"))
-        assert await store.apply(Shown(pulled, 5))
-        assert not await store.apply(Shown(pulled, 6))
+        assert await store.apply(MarkReplyShown(pulled, 5))
+        assert not await store.apply(MarkReplyShown(pulled, 6))
         await road.settle(said())
         [reply] = await take(store)
-        assert not await store.apply(Shown(reply.id, 5))
+        assert not await store.apply(MarkReplyShown(reply.id, 5))
         assert await state_of(store, reply) == "sending"
-        assert not await store.apply(Shown(4_711, 5))
+        assert not await store.apply(MarkReplyShown(4_711, 5))

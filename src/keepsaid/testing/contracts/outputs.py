@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Fail, Failure, Settle, TakeReplies, TurnCommit
-from keepsaid.domain.compaction import Cut, CutContext
-from keepsaid.domain.context import POSTS_MAX, Post
+from keepsaid.domain.compaction import CutContext, CutReason
+from keepsaid.domain.context import POSTS_MAX, SchedulePost
 from keepsaid.domain.effects import KeepTime
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
@@ -62,19 +62,19 @@ class OutputContract:
                 await road.queue(said(f"yes {n}"), at)
                 await road.answer(await road.claim_one(at), "good", at)
         tail = await store.context(lane_of(), 10)
-        assert tail.posts == (Post(0, "drink"), Post(0, "drink"), Post(2, "drink"))
+        assert tail.posts == (SchedulePost(0, "drink"), SchedulePost(0, "drink"), SchedulePost(2, "drink"))
         assert tail.said_between == {0: ("drink", "drink"), 2: ("drink",)}
         assert [record.text for record in tail.recent.records] == ["yes 1", "good", "yes 2", "good"]
         assert (await store.context(lane_of("elsewhere"), 10)).posts == ()
         await store.apply(EndRun(await come(store, 400, next_at=500), "execute", 400, reply=ReplyDraft(80, "drink")))
-        assert await store.apply(CutContext(lane_of(), tail.version, 4, Cut.RESET, 450))
+        assert await store.apply(CutContext(lane_of(), tail.version, 4, CutReason.RESET, 450))
         assert (await store.context(lane_of(), 10)).posts == ()
         for n in range(POSTS_MAX + 1):
             at = 500 + n
             reply = ReplyDraft(90 + n, f"glass {n}")
             await store.apply(EndRun(await come(store, at, next_at=at + 1), "execute", at, reply=reply))
         posts = (await store.context(lane_of(), 10)).posts
-        assert posts == tuple(Post(4, f"glass {n}") for n in range(1, POSTS_MAX + 1))
+        assert posts == tuple(SchedulePost(4, f"glass {n}") for n in range(1, POSTS_MAX + 1))
 
     async def test_a_lane_nobody_spoke_in_hears_what_is_said(self, store: Store) -> None:
         """And goes on when somebody speaks there."""

@@ -18,7 +18,7 @@ from keepsaid.domain.memory import (
 )
 from keepsaid.domain.message import Trust
 from keepsaid.domain.people import Identity, Joined, Person, Seen
-from keepsaid.domain.visibility import Reach, Refusal, Widened, WidenMemory
+from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareReach, ShareRefusal
 from keepsaid.ports.memory_store import Hearing, People
 from keepsaid.testing.contracts.memories import AUDIT, MemoryStore, by_words, episode, keys, sample
 
@@ -171,14 +171,14 @@ class WideningContract:
             fact = sample("f", scope=lane_scope(ANNS), lane=ANNS, speaker_id=ANN, chat_of=ANN)
             [id_] = await store.keep([fact], 1)
             beside = Lane(*ANNS[:3], "topic")
-            steps = ((Reach.CONVERSATION, conversation_scope(ANNS)), (Reach.PERSON, person_scope(ANN)))
-            scopes, told = lane_scope(ANNS), list[Widened]()
+            steps = ((ShareReach.CONVERSATION, conversation_scope(ANNS)), (ShareReach.PERSON, person_scope(ANN)))
+            scopes, told = lane_scope(ANNS), list[MemoryShared]()
             for listener, (to, scope) in zip((Listener(beside), Listener(ROOM, ANN, direct=True)), steps, strict=True):
                 assert await heard(store, listener) == []
-                told.append(Widened(scopes, scope, OWNER, "it helps", 7))
+                told.append(MemoryShared(scopes, scope, OWNER, "it helps", 7))
                 for _ in range(2):
-                    done = await store.hearing.widen(WidenMemory(id_, to, OWNER, "it helps", 7))
-                    assert done in (told[-1], Widened(scope, scope, OWNER, "it helps", 7))
+                    done = await store.hearing.widen(ShareMemory(id_, to, OWNER, "it helps", 7))
+                    assert done in (told[-1], MemoryShared(scope, scope, OWNER, "it helps", 7))
                 assert await heard(store, listener) == ["f"]
                 scopes = scope
             found = await store.get(AUDIT, id_)
@@ -187,7 +187,7 @@ class WideningContract:
             assert await store.hearing.widened(AUDIT, id_) == tuple(told)
             assert await store.hearing.widened(Listener(ROOM), id_) == ()
             assert await heard(store, Listener(ROOM)) == []
-            await store.hearing.widen(WidenMemory(id_, Reach.GLOBAL, OWNER, "", 8))
+            await store.hearing.widen(ShareMemory(id_, ShareReach.GLOBAL, OWNER, "", 8))
             assert await heard(store, Listener(ROOM)) == ["f"]
 
     async def test_who_said_it_widens_it_and_nobody_else(self, factory: PeopleFactory) -> None:
@@ -195,41 +195,50 @@ class WideningContract:
         async with factory() as store:
             said = sample("f", scope=conversation_scope(ANNS), lane=ANNS, speaker_id=ANN, subject_id=BEN, chat_of=ANN)
             [id_] = await store.keep([said], 1)
-            by_ben = WidenMemory(id_, Reach.GLOBAL, BEN, "about me", 7)
-            assert await store.hearing.widen(by_ben) is Refusal.NOT_THEIRS
+            by_ben = ShareMemory(id_, ShareReach.GLOBAL, BEN, "about me", 7)
+            assert await store.hearing.widen(by_ben) is ShareRefusal.NOT_THEIRS
             assert await heard(store, Listener(ROOM)) == []
             await store.people.join((ANN, BEN), OWNER, 5)
-            assert isinstance(await store.hearing.widen(by_ben), Widened)
+            assert isinstance(await store.hearing.widen(by_ben), MemoryShared)
             assert await heard(store, Listener(ROOM)) == ["f"]
             nobodys = (await store.keep([sample("g", scope=lane_scope(ROOM), lane=ROOM)], 1))[0]
-            assert await store.hearing.widen(WidenMemory(nobodys, Reach.GLOBAL, "", "", 7)) is Refusal.NOT_THEIRS
+            assert (
+                await store.hearing.widen(ShareMemory(nobodys, ShareReach.GLOBAL, "", "", 7)) is ShareRefusal.NOT_THEIRS
+            )
 
     async def test_nothing_is_widened_to_where_some_hear_it_no_more(self, factory: PeopleFactory) -> None:
         """A room is nobody's own, what came from outside stays in its lane, and what is wide stays wide."""
         async with factory() as store:
             room, owner = conversation_scope(ROOM), person_scope(OWNER)
             refused = (
-                (sample("room", scope=room, lane=ROOM, speaker_id=ANN), Reach.PERSON, Refusal.BEFORE_OTHERS),
-                (sample("wide", scope=GLOBAL, lane=ANNS, chat_of=ANN), Reach.PERSON, Refusal.NOT_WIDER),
-                (sample("mine", scope=owner, lane=ANNS, chat_of=OWNER), Reach.CONVERSATION, Refusal.NOT_WIDER),
-                (sample("note", scope=owner), Reach.CONVERSATION, Refusal.NOWHERE),
-                (sample("out", scope=room, lane=ROOM, trust=Trust.EXTERNAL), Reach.GLOBAL, Refusal.OUTSIDE),
+                (sample("room", scope=room, lane=ROOM, speaker_id=ANN), ShareReach.PERSON, ShareRefusal.BEFORE_OTHERS),
+                (sample("wide", scope=GLOBAL, lane=ANNS, chat_of=ANN), ShareReach.PERSON, ShareRefusal.NOT_WIDER),
+                (
+                    sample("mine", scope=owner, lane=ANNS, chat_of=OWNER),
+                    ShareReach.CONVERSATION,
+                    ShareRefusal.NOT_WIDER,
+                ),
+                (sample("note", scope=owner), ShareReach.CONVERSATION, ShareRefusal.NOWHERE),
+                (sample("out", scope=room, lane=ROOM, trust=Trust.EXTERNAL), ShareReach.GLOBAL, ShareRefusal.OUTSIDE),
             )
             ids = await store.keep([new for new, _, _ in refused], 1)
             for id_, (new, to, why) in zip(ids, refused, strict=True):
-                assert await store.hearing.widen(WidenMemory(id_, to, OWNER, "", 7)) is why
+                assert await store.hearing.widen(ShareMemory(id_, to, OWNER, "", 7)) is why
                 there = await store.get(AUDIT, id_)
                 assert there is not None
                 assert there.new == new
                 assert await store.hearing.widened(AUDIT, id_) == ()
-            assert await store.hearing.widen(WidenMemory(max(ids) + 1, Reach.GLOBAL, OWNER, "", 7)) is Refusal.GONE
+            assert (
+                await store.hearing.widen(ShareMemory(max(ids) + 1, ShareReach.GLOBAL, OWNER, "", 7))
+                is ShareRefusal.GONE
+            )
 
     async def test_a_newer_version_is_heard_as_narrowly_as_it_says(self, factory: PeopleFactory) -> None:
         """What was widened was the text that stood there then."""
         async with factory() as store:
             first = sample("s", "the cat sleeps", scope=conversation_scope(ROOM), lane=ROOM, version=1)
             [id_] = await store.keep([first], 1)
-            await store.hearing.widen(WidenMemory(id_, Reach.GLOBAL, OWNER, "", 7))
+            await store.hearing.widen(ShareMemory(id_, ShareReach.GLOBAL, OWNER, "", 7))
             assert await heard(store, HERE_ANN) == ["s"]
             newer = sample("s", "the cat has a secret", scope=conversation_scope(ROOM), lane=ROOM, version=2)
             await store.keep([newer], 8)
@@ -248,7 +257,7 @@ class WideningContract:
             ]
             ids = await store.keep(said, 1)
             assert keys(await by_words(store, HERE_ANN, "zanzibar", 9)) == ["b", "c", "a"]
-            await store.hearing.widen(WidenMemory(ids[1], Reach.PERSON, ANN, "", 7))
+            await store.hearing.widen(ShareMemory(ids[1], ShareReach.PERSON, ANN, "", 7))
             assert keys(await by_words(store, HERE_ANN, "zanzibar", 9)) == ["b"]
             crossing = Listener(ROOM, ANN, direct=True, cross=True)
             assert keys(await by_words(store, crossing, "zanzibar", 9)) == ["b"]

@@ -12,16 +12,16 @@ from keepsaid.domain.commits import (
     EpisodesKept,
     Fail,
     Failure,
-    Intake,
+    IntakeResult,
+    MarkReplyShown,
     Prune,
     Requeue,
     Settle,
-    Shown,
     StepStart,
     TakeReplies,
     TurnCommit,
 )
-from keepsaid.domain.message import Content, Marks, Trust
+from keepsaid.domain.message import Content, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneRun, Stale
 from keepsaid.domain.route import Action
@@ -51,10 +51,10 @@ async def prune(store: Store, what: Stale = Stale.MESSAGES, before: int = LATER,
 
 async def finish(road: Road, text: str = "hello", at: int = 0, room: str = "room", key: str | None = None) -> int:
     """Walk one message until nobody needs it any more; returns its id."""
-    queued = await road.queue(said(text, room, marks=Marks(key)), at)
+    queued = await road.queue(said(text, room, marks=ProviderMarks(key)), at)
     [claimed] = [one for one in await road.claim(at) if one.batch.id == queued.batch_id]
     reply_id = await road.answer(claimed, at=at)
-    await road.store.apply(Shown(reply_id, at))
+    await road.store.apply(MarkReplyShown(reply_id, at))
     await road.store.apply(EpisodesKept((queued.batch_id,)))
     return queued.first.id
 
@@ -116,7 +116,7 @@ class PruningContract:
         """Memory may be far behind."""
         road = Road(store)
         queued = await road.queue(said("kept"))
-        await store.apply(Shown(await road.answer(await road.claim_one()), 0))
+        await store.apply(MarkReplyShown(await road.answer(await road.claim_one()), 0))
         assert (await prune(store)).messages == 0
         await store.apply(EpisodesKept((queued.batch_id,)))
         assert (await prune(store)).messages == 1
@@ -178,21 +178,21 @@ class PrunedContract:
         first = await finish(road, "once", key="k")
         await prune(store)
         await prune(store, Stale.RECORDS)
-        again = await road.hear(said("once", marks=Marks("k")))
-        assert (again.intake, again.id, again.lane) == (Intake.DUPLICATE, first, lane_of())
-        assert (await road.hear(said("other", marks=Marks("k")))).intake is Intake.CONFLICT
+        again = await road.hear(said("once", marks=ProviderMarks("k")))
+        assert (again.intake, again.id, again.lane) == (IntakeResult.DUPLICATE, first, lane_of())
+        assert (await road.hear(said("other", marks=ProviderMarks("k")))).intake is IntakeResult.CONFLICT
         assert await left(store) == []
 
     async def test_keys_go_only_when_told_and_never_before_their_rows(self, store: Store) -> None:
         """Then the same key is a new message."""
         road = Road(store)
         gone = await finish(road, "gone", key="gone")
-        kept = await road.hear(said("kept", marks=Marks("kept")))
+        kept = await road.hear(said("kept", marks=ProviderMarks("kept")))
         await prune(store)
         assert (await prune(store, Stale.KEYS, before=gone - 1)).keys == 0
         assert (await prune(store, Stale.KEYS, before=kept.id)).keys == 1
-        assert (await road.hear(said("gone", marks=Marks("gone")))).intake is Intake.STORED
-        assert (await road.hear(said("kept", marks=Marks("kept")))).intake is Intake.DUPLICATE
+        assert (await road.hear(said("gone", marks=ProviderMarks("gone")))).intake is IntakeResult.STORED
+        assert (await road.hear(said("kept", marks=ProviderMarks("kept")))).intake is IntakeResult.DUPLICATE
 
     async def test_a_lane_goes_on(self, store: Store) -> None:
         """Numbers, links, marks and transcript."""
@@ -257,7 +257,7 @@ class PrunedContract:
         stranger = replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL))
         await road.queue(stranger)
         [claimed] = await road.claim()
-        await store.apply(Shown(await road.answer(claimed), 0))
+        await store.apply(MarkReplyShown(await road.answer(claimed), 0))
         await store.apply(EpisodesKept((claimed.batch.id,)))
         await prune(store)
         await prune(store, Stale.RECORDS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.commits import Judge, StepStart, TurnCommit
+from keepsaid.domain.commits import RecordFeedback, StepStart, TurnCommit
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.receipt import Feedback, FeedbackState, How, JudgeMemory, Reminded
+from keepsaid.domain.receipt import Feedback, FeedbackState, JudgeMemory, MemoryUse, Reminded
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store
@@ -52,7 +52,7 @@ class FeedbackContract:
         """And said again it changes nothing."""
         road = Road(store)
         turn_id = await remind(road, _CAT, _DOG)
-        word = Judge(JudgeMemory(turn_id, _CAT, "ann"), 5)
+        word = RecordFeedback(JudgeMemory(turn_id, _CAT, "ann"), 5)
         assert await store.apply(word)
         assert await store.apply(replace(word, at=9))
         assert await wrong(road) == await wrong(road) == {_CAT}
@@ -69,22 +69,22 @@ class FeedbackContract:
         road = Road(store)
         turn_id = await remind(road, _CAT)
         word = JudgeMemory(turn_id, _CAT, "ann")
-        assert not await store.apply(Judge(replace(word, verb="withdraw"), 4))
-        assert await store.apply(Judge(word, 5))
-        assert await store.apply(Judge(replace(word, verb="withdraw", by="bob"), 6))
+        assert not await store.apply(RecordFeedback(replace(word, verb="withdraw"), 4))
+        assert await store.apply(RecordFeedback(word, 5))
+        assert await store.apply(RecordFeedback(replace(word, verb="withdraw", by="bob"), 6))
         assert await wrong(road) == frozenset()
         assert list(await store.wrong(HERE)) == []
         assert list(await store.feedback(_CAT)) == [Feedback(turn_id, _CAT, FeedbackState.WITHDRAWN, "bob", 6)]
-        assert await store.apply(Judge(word, 7))
+        assert await store.apply(RecordFeedback(word, 7))
         assert await wrong(road) == {_CAT}
 
     async def test_only_what_a_turn_was_shown_can_be_wrong_for_it(self, store: Store) -> None:
         """Injected or opened; nothing else, and no turn that is not there."""
         road = Road(store)
         turn_id = await remind(road, _CAT, opened=(_COW,))
-        assert not await store.apply(Judge(JudgeMemory(turn_id, _DOG, "ann"), 5))
-        assert not await store.apply(Judge(JudgeMemory(turn_id + 1, _CAT, "ann"), 5))
-        assert await store.apply(Judge(JudgeMemory(turn_id, _COW, "ann"), 5))
+        assert not await store.apply(RecordFeedback(JudgeMemory(turn_id, _DOG, "ann"), 5))
+        assert not await store.apply(RecordFeedback(JudgeMemory(turn_id + 1, _CAT, "ann"), 5))
+        assert await store.apply(RecordFeedback(JudgeMemory(turn_id, _COW, "ann"), 5))
         assert await wrong(road) == {_COW}
 
     async def test_said_in_a_turn_it_is_committed_with_it(self, store: Store) -> None:
@@ -109,10 +109,10 @@ class UseContract:
         road = Road(store)
         first, second = await remind(road, _DOG, at=3), await remind(road, _CAT, opened=(_COW, _CAT), at=4)
         told = [(use.turn_id, use.lane, use.how) for use in await store.uses(_DOG, 9)]
-        assert told == [(second, HERE, How.LEFT_OUT), (first, HERE, How.INJECTED)]
-        assert [(use.turn_id, use.how) for use in await store.uses(_CAT, 9)] == [(second, How.INJECTED)]
-        assert [(use.turn_id, use.how) for use in await store.uses(_COW, 9)] == [(second, How.OPENED)]
-        assert [use.how for use in await store.uses(_OWL, 9)] == [How.BEYOND, How.BEYOND]
+        assert told == [(second, HERE, MemoryUse.LEFT_OUT), (first, HERE, MemoryUse.INJECTED)]
+        assert [(use.turn_id, use.how) for use in await store.uses(_CAT, 9)] == [(second, MemoryUse.INJECTED)]
+        assert [(use.turn_id, use.how) for use in await store.uses(_COW, 9)] == [(second, MemoryUse.OPENED)]
+        assert [use.how for use in await store.uses(_OWL, 9)] == [MemoryUse.BEYOND, MemoryUse.BEYOND]
         assert [use.found for use in await store.uses(_DOG, 9)] == [
             candidate(_DOG, chosen=False),
             candidate(_DOG, chosen=True),

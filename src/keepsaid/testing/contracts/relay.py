@@ -8,10 +8,10 @@ from keepsaid.domain.batch import TaskDraft
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import RESULT, SYSTEM, Content, Marks
+from keepsaid.domain.message import RESULT, SYSTEM, Content, ProviderMarks
 from keepsaid.domain.relay import TellBack, Untold
 from keepsaid.domain.route import Action
-from keepsaid.domain.task import CancelTask, CreateTasks, Ending, EndTask, NewTask, Task
+from keepsaid.domain.task import CancelTask, CreateTasks, EndTask, NewTask, Task, TaskEnd
 from keepsaid.testing.builders import ROOM, lane_of, outcome, said, verdict
 from keepsaid.testing.contracts.road import Road, Store
 from keepsaid.testing.contracts.tasks import Desk
@@ -40,7 +40,7 @@ class RelayContract:
     async def test_a_lane_is_to_be_told_what_its_turns_made(self, store: Store) -> None:
         """Completed or failed; not what was cancelled, what a person made, and never what a rule spawned."""
         desk, road = Desk(store), Road(store, 100)
-        await road.hear(said("hello", marks=Marks("a")))
+        await road.hear(said("hello", marks=ProviderMarks("a")))
         await road.route(lane_of(), 0, verdict(action=Action.SPAWN), task=TaskDraft(900, "k", "look at it"))
         [routed] = await desk.claim()
         assert routed.lane == lane_of()
@@ -49,7 +49,7 @@ class RelayContract:
         running = await _begun(store, 2)
         assert await _told(store) == []
         assert [one.id for one in await store.tasks.beside(lane_of(), 9)] == [2]
-        assert await desk.end(running, Ending.FAIL, "no river") == "failed"
+        assert await desk.end(running, TaskEnd.FAIL, "no river") == "failed"
         await _begun(store, 3)
         await store.apply(CancelTask(3, 5, "not wanted"))
         assert await store.tasks.beside(lane_of(), 9) == []
@@ -101,6 +101,6 @@ class RelayContract:
         task = await _begun(store, 1)
         later = NewTask(2, "and a bridge", lane=lane_of(), turn_id=7, after=(1,))
         assert await store.apply(CreateTasks((later,), 0)) == ""
-        await store.apply(EndTask(task.id, task.fence, Ending.FAIL, 9, "no river"))
+        await store.apply(EndTask(task.id, task.fence, TaskEnd.FAIL, 9, "no river"))
         [untold] = await store.tasks.untold(9)
         assert [(one.id, "no river" in one.reason) for one in untold.tasks] == [(1, True), (2, True)]

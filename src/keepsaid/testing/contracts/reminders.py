@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import StepStart, TurnCommit
-from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
@@ -55,10 +55,10 @@ class RemindersContract:
         road = Road(store)
         await _reminded(road, "cats", _CAT)
         await _reminded(road, "dogs", _DOG)
-        await store.apply(CutContext(lane_of(), 0, 2, Cut.GUARD, 80))
+        await store.apply(CutContext(lane_of(), 0, 2, CutReason.GUARD, 80))
         found = await store.reminders(lane_of(), 9, 9)
         assert found == Reminders((Block(3, "about dogs", (_DOG,)),), frozenset({_CAT, _DOG}))
-        await store.apply(CutContext(lane_of(), 1, 4, Cut.RESET, 81))
+        await store.apply(CutContext(lane_of(), 1, 4, CutReason.RESET, 81))
         assert await store.reminders(lane_of(), 9, 9) == Reminders((), frozenset({_CAT, _DOG}))
 
     async def test_other_lanes_were_reminded_of_nothing(self, store: Store) -> None:

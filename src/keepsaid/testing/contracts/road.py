@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from keepsaid.domain.batch import Batch, Group, TaskDraft, Window
-from keepsaid.domain.commits import Claim, Dispatch, Receive, Received, TurnCommit, VoidLeases
+from keepsaid.domain.batch import Batch, TaskDraft, WaitingGroup, Window
+from keepsaid.domain.commits import ClaimBatches, Dispatch, Receive, Received, TurnCommit, VoidLeases
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import ReplyDraft
@@ -65,7 +65,7 @@ class Road:
         """Receive a message."""
         return await self.store.apply(Receive(arrival(self.new_id(), inbound, at), window))
 
-    async def group(self, lane: Lane) -> Group:
+    async def group(self, lane: Lane) -> WaitingGroup:
         """What waits in a lane."""
         [group] = await self.store.waiting([lane])
         return group
@@ -93,7 +93,7 @@ class Road:
     async def claim(self, at: int = 0, limit: int = 10, owner: str = "one") -> tuple[Claimed, ...]:
         """Claim what is ready, and read it."""
         turn_ids = tuple(self.new_id() for _ in range(limit))
-        leases = await self.store.apply(Claim(owner, limit, turn_ids, at, at + LEASE_MS, lived_ms=self.lived_ms))
+        leases = await self.store.apply(ClaimBatches(owner, limit, turn_ids, at, at + LEASE_MS, lived_ms=self.lived_ms))
         return tuple([await read(self.store, lease) for lease in leases])
 
     async def claim_one(self, at: int = 0, owner: str = "one") -> Claimed:

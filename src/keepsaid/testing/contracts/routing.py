@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from keepsaid.domain.batch import Routed, TaskDraft, Window
-from keepsaid.domain.commits import Claim, Dispatch, ExpireLeases, Fail, Failure, Release
+from keepsaid.domain.commits import ClaimBatches, Dispatch, ExpireLeases, Fail, Failure, Release
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Spawned, Story
 from keepsaid.testing.builders import AT_ONCE, lane_of, routed, said, verdict
@@ -270,7 +270,7 @@ class MergingContract:
         road = Road(store)
         for n, name in enumerate(("failed", "deferred", "crashed")):
             queued = await road.queue(said(room=name))
-            [claimed] = await store.apply(Claim("one", 1, (500 + n,), 0, 1_000))
+            [claimed] = await store.apply(ClaimBatches("one", 1, (500 + n,), 0, 1_000))
             assert claimed.batch.lane == lane_of(name)
             fence = claimed.batch.fence
             if name == "failed":

@@ -9,7 +9,7 @@ from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.retention import Stale
-from keepsaid.domain.schedule import Fire, NewSchedule, Run, Target, What
+from keepsaid.domain.schedule import Fire, NewSchedule, ScheduleRun, Target, What
 from keepsaid.domain.scheduling import (
     AddSchedule,
     BeginRun,
@@ -50,7 +50,7 @@ async def come(store: Store, due_at: int = 100, number: int = 1, next_at: int | 
     return RunKey(number, due_at)
 
 
-async def run_of(store: Store, key: RunKey) -> Run:
+async def run_of(store: Store, key: RunKey) -> ScheduleRun:
     """A run as it stands."""
     return next(run for run in await store.schedules.runs(key.schedule_id, 100) if run.due_at == key.due_at)
 

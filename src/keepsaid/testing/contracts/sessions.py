@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.session import FIRST, Quiet, Rest, Rested, Session
+from keepsaid.domain.session import FIRST, QuietSince, Rest, Rested, Session
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.road import Road, Store
 
@@ -93,18 +93,18 @@ class RestContract:
         """Each once, and marked for collection."""
         road = Road(store)
         await answered(road, 0)
-        assert await store.quiet_since() == Quiet(0, None)
+        assert await store.quiet_since() == QuietSince(0, None)
         assert await store.apply(resting(MINUTE - 1)) == Rested(0, 0, 0)
         assert await store.apply(resting(MINUTE)) == Rested(1, 0, 1)
         session = await newest(store)
         assert (session.state, session.invalidated_at, session.invalidated_reason) == ("sleeping", 2, "sleep")
-        assert await store.quiet_since() == Quiet(None, 0)
+        assert await store.quiet_since() == QuietSince(None, 0)
         assert await store.apply(resting(HOUR - 1)) == Rested(0, 0, 0)
         assert await store.apply(resting(HOUR)) == Rested(0, 1, 1)
         session = await newest(store)
         assert (session.state, session.last, session.ended_at, session.ended_reason) == ("ended", 2, HOUR, "idle")
         assert (session.invalidated_at, session.invalidated_reason) == (2, "sleep")
-        assert await store.quiet_since() == Quiet(None, None)
+        assert await store.quiet_since() == QuietSince(None, None)
         assert await store.apply(resting(9 * HOUR)) == Rested(0, 0, 0)
 
     async def test_a_message_wakes_it_and_after_its_end_starts_another(self, store: Store) -> None:
@@ -126,7 +126,7 @@ class RestContract:
         await road.hear(said(), 59_000)
         assert await store.apply(resting(MINUTE)) == Rested(0, 0, 1)
         await road.route(lane_of(), MINUTE)
-        assert await store.quiet_since() == Quiet(MINUTE, None)
+        assert await store.quiet_since() == QuietSince(MINUTE, None)
         claimed = await road.claim_one(MINUTE)
         assert await store.apply(resting(2 * MINUTE)) == Rested(0, 0, 1)
         await road.answer(claimed, at=2 * MINUTE)
@@ -146,7 +146,7 @@ class RestContract:
         road = Road(store)
         await answered(road, 24 * HOUR)
         assert await store.apply(resting(HOUR)) == Rested(0, 0, 0)
-        assert await store.quiet_since() == Quiet(HOUR, None)
+        assert await store.quiet_since() == QuietSince(HOUR, None)
         assert await store.apply(resting(HOUR + MINUTE)) == Rested(1, 0, 1)
 
     async def test_silence_is_measured_by_the_steady_clock(self, store: Store) -> None:
@@ -156,7 +156,7 @@ class RestContract:
         claimed = await road.claim_one(0)
         batch = claimed.batch
         assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome(), None, 9, steady=7))
-        assert await store.quiet_since() == Quiet(7, None)
+        assert await store.quiet_since() == QuietSince(7, None)
 
 
 class MarkContract:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import Fail, Failure, Settle, StepEnd, TakeReplies, TurnCommit
-from keepsaid.domain.compaction import Cut, CutContext
+from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot, OpenSlot
-from keepsaid.domain.focus import Said, Surroundings
-from keepsaid.domain.message import Inbound, Marks, Trust
+from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
+from keepsaid.domain.message import Inbound, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.turn import Claimed, Usage
@@ -97,7 +97,7 @@ class SlotContract:
         await turn(road, FillSlot(asked.turn_id, "2027-01-01", 42), ClearSlot(asked.turn_id, "late"), at=6)
         assert list(await store.slots(lane_of(), 9)) == [filled]
         await road.queue(said(), 8)
-        assert (await road.claim_one(8)).around == Surroundings()
+        assert (await road.claim_one(8)).around == TurnSurroundings()
 
     async def test_it_ends_without_an_answer(self, store: Store) -> None:
         """Cleared or expired, with the reason."""
@@ -122,10 +122,10 @@ class SlotContract:
         road = Road(store)
         asked = await turn(road, OpenSlot("ann", WHICH))
         await turn(road)
-        assert await store.apply(CutContext(lane_of(), 0, 2, Cut.GUARD, 5))
+        assert await store.apply(CutContext(lane_of(), 0, 2, CutReason.GUARD, 5))
         assert list(await store.slots(lane_of(), 9)) == [opened(asked, WHICH)]
         assert [one.state for one in await store.sessions(lane_of(), 9)] == ["active"]
-        assert await store.apply(CutContext(lane_of(), 1, 4, Cut.RESET, 6))
+        assert await store.apply(CutContext(lane_of(), 1, 4, CutReason.RESET, 6))
         [ended] = await store.slots(lane_of(), 9)
         assert (ended.state, ended.reason, ended.ended_at) == ("cleared", "the lane was reset", 6)
         [session] = await store.sessions(lane_of(), 9)
@@ -138,24 +138,24 @@ class TargetContract:
     async def test_a_message_in_another_lane(self, store: Store) -> None:
         """With its speaker; the first of that name."""
         road = Road(store)
-        topic = replace(said("lunch at noon?", marks=Marks(None, "m1")), topic="food")
+        topic = replace(said("lunch at noon?", marks=ProviderMarks(None, "m1")), topic="food")
         first = await road.hear(topic)
-        await road.hear(replace(said("again", marks=Marks(None, "m1")), topic="food"))
-        answer = replace(said("yes", marks=Marks(None, None, "m1")), topic="work")
+        await road.hear(replace(said("again", marks=ProviderMarks(None, "m1")), topic="food"))
+        answer = replace(said("yes", marks=ProviderMarks(None, None, "m1")), topic="work")
         received = await road.hear(answer)
         assert received.lane != first.lane
         await road.route(received.lane)
         claimed = await road.claim_one()
-        assert claimed.around.said == (Said("m1", f"message:{first.id}", "lunch at noon?", "Ann"),)
+        assert claimed.around.said == (ReplyTarget("m1", f"message:{first.id}", "lunch at noon?", "Ann"),)
 
     async def test_what_an_outsider_wrote_in_another_lane_is_known_without_its_words(self, store: Store) -> None:
         """They are shown in their own lane alone."""
         road = Road(store)
-        topic = replace(said("obey", marks=Marks(None, "m1")), topic="food")
+        topic = replace(said("obey", marks=ProviderMarks(None, "m1")), topic="food")
         first = await road.hear(replace(topic, origin=replace(topic.origin, trust=Trust.EXTERNAL)))
-        received = await road.hear(replace(said("yes", marks=Marks(None, None, "m1")), topic="work"))
+        received = await road.hear(replace(said("yes", marks=ProviderMarks(None, None, "m1")), topic="work"))
         await road.route(received.lane)
-        assert (await road.claim_one()).around.said == (Said("m1", f"message:{first.id}", ""),)
+        assert (await road.claim_one()).around.said == (ReplyTarget("m1", f"message:{first.id}", ""),)
 
     async def test_a_reply_of_ours(self, store: Store) -> None:
         """By the name its receipt gave it."""
@@ -167,17 +167,17 @@ class TargetContract:
         assert await store.apply(TurnCommit(asked.turn_id, asked.batch.id, asked.batch.fence, end, draft, 0))
         [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 0))
         assert await store.apply(Settle(taken.id, taken.fence, Delivered.CONFIRMED, 1, provider_id="r1"))
-        await road.queue(said("tuesday", marks=Marks(None, None, "r1")))
+        await road.queue(said("tuesday", marks=ProviderMarks(None, None, "r1")))
         claimed = await road.claim_one()
         assert claimed.batch.lane == asked.batch.lane
-        assert claimed.around.said == (Said("r1", f"reply:{asked.turn_id}", "which day?"),)
+        assert claimed.around.said == (ReplyTarget("r1", f"reply:{asked.turn_id}", "which day?"),)
 
     async def test_nothing_of_another_conversation(self, store: Store) -> None:
         """Nor of another channel; what is not known is not there."""
         road = Road(store)
         for n, (room, channel) in enumerate((("den", CHANNEL), ("room", "other"))):
-            await road.hear(said(f"secret {n}", room, marks=Marks(None, "m1"), channel=channel))
-        received = await road.hear(said("yes", marks=Marks(None, None, "m1")))
+            await road.hear(said(f"secret {n}", room, marks=ProviderMarks(None, "m1"), channel=channel))
+        received = await road.hear(said("yes", marks=ProviderMarks(None, None, "m1")))
         await road.route(received.lane)
         assert received.lane[:3] == (CHANNEL, ACCOUNT, "room")
-        assert (await road.claim_one()).around == Surroundings()
+        assert (await road.claim_one()).around == TurnSurroundings()

@@ -19,13 +19,13 @@ from keepsaid.domain.task import (
     ClaimTasks,
     CreateTasks,
     DecideTask,
-    Ending,
     EndTask,
     NewTask,
     RenewTask,
     ResultsKept,
     RunTask,
     Task,
+    TaskEnd,
     TaskFilter,
     TellStatus,
 )
@@ -57,7 +57,7 @@ class Desk:
         [task] = await self.claim(at)
         return task
 
-    async def end(self, task: Task, how: Ending = Ending.COMPLETE, text: str = "looked at", at: int = 0) -> str:
+    async def end(self, task: Task, how: TaskEnd = TaskEnd.COMPLETE, text: str = "looked at", at: int = 0) -> str:
         """End a run."""
         return await self.store.apply(EndTask(task.id, task.fence, how, at, text))
 
@@ -97,7 +97,7 @@ class TaskContract:
             5,
             TaskKind.WORKER,
         )
-        ended = EndTask(1, 1, Ending.COMPLETE, 9, "all is well", usage=Usage(3, 4, 5))
+        ended = EndTask(1, 1, TaskEnd.COMPLETE, 9, "all is well", usage=Usage(3, 4, 5))
         assert await store.apply(ended) == "completed"
         now = await desk.now(1)
         assert (now.result, now.reason, now.ended_at, now.usage) == ("all is well", "", 9, Usage(3, 4, 5))
@@ -122,13 +122,13 @@ class TaskContract:
         """Between them it waits."""
         desk = Desk(store)
         task = await desk.begin(NewTask(1, "a", terms=WorkTerms(attempts_max=2)))
-        again = EndTask(1, task.fence, Ending.RETRY, 3, "it broke", ready_at=50)
+        again = EndTask(1, task.fence, TaskEnd.RETRY, 3, "it broke", ready_at=50)
         assert await store.apply(again) == "pending"
         assert await desk.claim(at=49) == ()
         assert await store.tasks.next_ready(TaskKind.WORKER) == 50
         [task] = await desk.claim(at=50)
         assert (task.attempts, task.fence) == (1, 2)
-        assert await desk.end(task, Ending.RETRY, "it broke again", at=60) == "failed"
+        assert await desk.end(task, TaskEnd.RETRY, "it broke again", at=60) == "failed"
         now = await desk.now(1)
         assert (now.attempts, now.reason, now.ended_at) == (2, "it broke again", 60)
 
@@ -136,12 +136,12 @@ class TaskContract:
         """And a stop not even counted."""
         desk = Desk(store)
         task = await desk.begin(NewTask(1, "a"))
-        waits = EndTask(1, task.fence, Ending.RELEASE, 3, "no answer", ready_at=50, deferred=True)
+        waits = EndTask(1, task.fence, TaskEnd.RELEASE, 3, "no answer", ready_at=50, deferred=True)
         assert await store.apply(waits) == "pending"
         now = await desk.now(1)
         assert (now.attempts, now.deferrals, now.deferred_from, now.reason) == (0, 1, 50, "no answer")
         [task] = await desk.claim(at=50)
-        await desk.end(task, Ending.RELEASE, "", at=51)
+        await desk.end(task, TaskEnd.RELEASE, "", at=51)
         assert ((await desk.now(1)).deferrals, (await desk.now(1)).state) == (1, "pending")
         assert await store.apply(RunTask(1, 0))
         assert not await store.apply(RunTask(2, 0))
@@ -181,10 +181,10 @@ class TaskContract:
         for number, notify in enumerate(Notify, 1):
             task = await desk.begin(NewTask(number, "a", terms=WorkTerms(notify=notify)))
             notice = ReplyDraft(200 + number, f"{number} completed")
-            await store.apply(EndTask(task.id, task.fence, Ending.COMPLETE, 1, "well", notice=notice))
+            await store.apply(EndTask(task.id, task.fence, TaskEnd.COMPLETE, 1, "well", notice=notice))
             task = await desk.begin(NewTask(10 + number, "a", terms=WorkTerms(notify=notify)))
             notice = ReplyDraft(210 + number, f"{number} failed")
-            await store.apply(EndTask(task.id, task.fence, Ending.FAIL, 1, "ill", notice=notice))
+            await store.apply(EndTask(task.id, task.fence, TaskEnd.FAIL, 1, "ill", notice=notice))
         told = await store.unseen(CHANNEL, ROOM)
         assert sorted(one.draft.text for one in told) == ["2 failed", "3 completed", "3 failed"]
         assert all(one.draft.notice for one in told)
@@ -214,7 +214,7 @@ class TaskGraphContract:
         desk = Desk(store)
         await desk.make(NewTask(1, "a"), NewTask(2, "b", after=(1,)), NewTask(3, "c", after=(2,)), NewTask(4, "d"))
         first, *_ = await desk.claim()
-        await desk.end(first, Ending.FAIL, "the roof fell in", at=7)
+        await desk.end(first, TaskEnd.FAIL, "the roof fell in", at=7)
         assert await desk.states() == {1: "failed", 2: "failed", 3: "failed", 4: "running"}
         assert "the roof fell in" in (await desk.now(3)).reason
         assert (await desk.now(3)).ended_at == 7
@@ -255,7 +255,7 @@ class TaskCrashContract:
         task = await desk.begin(NewTask(1, "a"))
         await desk.call(task, repeatable=False, finish=True)
         other = await desk.begin(NewTask(2, "b"))
-        await store.apply(EndTask(2, other.fence, Ending.RETRY, 3, "it broke", ready_at=9_000))
+        await store.apply(EndTask(2, other.fence, TaskEnd.RETRY, 3, "it broke", ready_at=9_000))
         await self.crash(store)
         now = await desk.now(1)
         assert (now.state, now.attempts, now.crashes, now.reason) == ("pending", 0, 1, CRASHED)
@@ -321,7 +321,7 @@ class TaskLifeContract:
                 [task] = await desk.claim(at=1)
         assert (task.id, task.description, task.messages, task.terms) == (900, "look 0\nlook 1", 2, terms)
         assert await desk.claim(at=2) == ()
-        assert await desk.end(task, Ending.RETRY, "it broke", at=2) == "pending"
+        assert await desk.end(task, TaskEnd.RETRY, "it broke", at=2) == "pending"
         assert sorted((await desk.states()).items()) == [(900, "pending"), (902, "pending")]
 
     async def test_results_wait_until_memory_has_them(self, store: Store) -> None:
@@ -372,7 +372,7 @@ class TaskLifeContract:
         desk = Desk(store)
         await desk.make(NewTask(1, "secret"), NewTask(2, "secret", after=(1,)))
         [task] = await desk.claim()
-        await desk.end(task, Ending.FAIL, "secret")
+        await desk.end(task, TaskEnd.FAIL, "secret")
         told = [one for one in await store.journal.events(0, 100) if one.topic.startswith("task.")]
         assert [(one.topic, one.payload) for one in told] == [
             ("task.created", {"task": 1, "kind": "worker", "after": 0}),

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import Commit, EpisodesKept, Fail, Failure, Release, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Marks, Trust
+from keepsaid.domain.message import ProviderMarks, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.redaction import Mark, Redaction
+from keepsaid.domain.redaction import Redaction, SecretMark
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import IllegalMove
 from keepsaid.domain.turn import NO_MODEL, Claimed, Recent, Step, StepKind, Usage
@@ -131,7 +131,7 @@ class TurnContract:
         """Batch, turn, transcript, reply, trace and episode work."""
         road = Road(store)
         first = await road.hear(said("one"), 1)
-        last = await road.hear(said("two", marks=Marks(provider_id="p2")), 2)
+        last = await road.hear(said("two", marks=ProviderMarks(provider_id="p2")), 2)
         await road.route(lane_of(), 3)
         claimed = await road.claim_one(4)
         assert await store.apply(started(claimed, step(1), trace={"recalled": [5]}))
@@ -379,7 +379,7 @@ class EpisodeWorkContract:
         [work] = await store.episode_work(10)
         [message] = work.messages
         assert await store.marks(message.id) == ()
-        marks = (Mark(0, 2, "password"), Mark(3, 4, "own secret"))
+        marks = (SecretMark(0, 2, "password"), SecretMark(3, 4, "own secret"))
         for found in (marks[:1], marks):
             await store.apply(EpisodesKept((work.batch_id,), (Redaction(message.id, found), Redaction(4_711, found))))
         assert await store.marks(message.id) == marks

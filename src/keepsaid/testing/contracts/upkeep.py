@@ -12,7 +12,7 @@ from typing import Protocol
 
 from keepsaid.domain.memory import IMPORTANCE, Kind, Used, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, Maintain, Stepped, Task
+from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, Maintain, Stepped, UpkeepTask
 from keepsaid.ports.memory_maintenance import Upkeep
 from keepsaid.ports.recall import Shelf, TextLeg
 from keepsaid.testing.contracts.memories import (
@@ -54,7 +54,7 @@ Factory = Callable[[], AbstractAsyncContextManager[KeptStore]]
 
 def fade(at: int, limit: int = 100) -> Maintain:
     """A step of the first task."""
-    return Maintain(Task.FADE, at, limit, Curve())
+    return Maintain(UpkeepTask.FADE, at, limit, Curve())
 
 
 async def importances(store: KeptStore) -> dict[str, float]:
@@ -133,7 +133,7 @@ class UpkeepContract:
             assert not (await store.upkeep.step(fade(NOW + 20 * DAY_MS, 2))).over
         async with factory() as store:
             [run] = await store.upkeep.runs()
-            assert (run.task, run.begun_at, run.ended_at, run.changed) == (Task.FADE, NOW + 20 * DAY_MS, None, 2)
+            assert (run.task, run.begun_at, run.ended_at, run.changed) == (UpkeepTask.FADE, NOW + 20 * DAY_MS, None, 2)
             assert not (await store.upkeep.step(fade(NOW + 21 * DAY_MS, 2))).over
             assert (await store.upkeep.step(fade(NOW + 21 * DAY_MS, 2))).over
             assert len(set((await importances(store)).values())) == 1, "all as of one time"
@@ -166,7 +166,7 @@ class UpkeepContract:
     async def test_an_empty_store_has_nothing_to_do(self, factory: Factory) -> None:
         """Every task is over at once."""
         async with factory() as store:
-            for task in Task:
+            for task in UpkeepTask:
                 step = await store.upkeep.step(Maintain(task, NOW, 100))
                 assert (step.looked, step.changed, step.over) == (0, 0, True)
             assert set((await store.upkeep.outstanding(NOW, Curve(), None)).found.values()) == {0}
@@ -177,7 +177,7 @@ class UpkeepContract:
             await store.keep([sample("a", importance=0.6), sample("b", kind=Kind.IDENTITY)], NOW)
             before = await importances(store)
             there = await store.upkeep.outstanding(NOW + 20 * DAY_MS, Curve(), None)
-            assert (there.found[Task.FADE], there.archived) == (1, 0)
+            assert (there.found[UpkeepTask.FADE], there.archived) == (1, 0)
             assert await importances(store) == before
             step = await store.upkeep.step(fade(NOW + 20 * DAY_MS))
             assert step == Stepped(2, 1, 0, over=True)
@@ -193,4 +193,4 @@ class UpkeepContract:
             assert held.states == {"active": 1, "archived": 1}
             assert held.scopes == {"conversation": 1, "global": 1}
             assert (held.counts["pieces"], held.counts["vectors"], held.counts["evidence"]) == (1, 0, 1)
-            assert [run.task for run in held.runs] == [Task.FADE]
+            assert [run.task for run in held.runs] == [UpkeepTask.FADE]

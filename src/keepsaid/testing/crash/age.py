@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
-from keepsaid.adapters.sqlite.writer import Ledger
+from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.testing.crash.evidence import SQL
 
 _BUSY_MS = 10_000
@@ -16,7 +16,7 @@ def age(home: Path) -> None:
     """With a few vectors more the next block of them is whole. What a kill left in the log is left to the next life."""
     path = home / "data" / "memory.db"
     db = open_writer(path)
-    ledger = Ledger(db, path, MEMORY_TABLE)
+    ledger = TransactionExecutor(db, path, MEMORY_TABLE)
     try:
         db.set_busy_timeout(_BUSY_MS)
         with db:

@@ -19,7 +19,7 @@ _SELDOM = (
     "commit.Requeue.",
     "commit.Release.",
     "commit.Fail.",
-    "commit.Shown.",
+    "commit.MarkReplyShown.",
     "commit.Renew.",
     "commit.RequeueCollection.",
     "commit.Invalidate.",

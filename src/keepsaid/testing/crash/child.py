@@ -33,7 +33,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, ToolClass
-from keepsaid.domain.visibility import Reach, WidenMemory
+from keepsaid.domain.visibility import ShareMemory, ShareReach
 from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
 from keepsaid.pipeline.flow import Mind
@@ -61,7 +61,7 @@ _LEADING: set[asyncio.Task[None]] = set()
 
 _KEYED: Mapping[str, Json] = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
 _STRANGERS = ("nowhere:default:1", "nowhere:default:2")
-_CLAIMED = "commit.Claim.after"
+_CLAIMED = "commit.ClaimBatches.after"
 
 Start = Callable[..., Awaitable[Recovered]]
 Keep = Callable[[SqliteMemories, Sequence[NewMemory], int, Sequence[Used]], Awaitable[tuple[int, ...]]]
@@ -156,7 +156,7 @@ def _mentioning(keep: Keep) -> Keep:
         await store.people.join(_STRANGERS, OWNER, at)
         await store.people.split(_STRANGERS[0])
         for id_ in ids[:1]:
-            await store.hearing.widen(WidenMemory(id_, Reach.CONVERSATION, OWNER, "so already", at))
+            await store.hearing.widen(ShareMemory(id_, ShareReach.CONVERSATION, OWNER, "so already", at))
             await teach(store, id_, at)
         return ids
 

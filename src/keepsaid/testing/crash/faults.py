@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.domain.commits import Intake, Receive, Received, VoidLeases
+from keepsaid.domain.commits import IntakeResult, Receive, Received, VoidLeases
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Delivered, Reply, SendResult
 
@@ -92,7 +92,7 @@ async def _too_soon(store: Any, commit: Any) -> Any:
     task.add_done_callback(_waiting.discard)
     origin = commit.arrival.inbound.origin
     lane = Lane(origin.channel, origin.account, origin.conversation, f"root:{origin.conversation}")
-    return Received(Intake.STORED, commit.arrival.id, lane, 1)
+    return Received(IntakeResult.STORED, commit.arrival.id, lane, 1)
 
 
 async def _leases_kept(store: Any, commit: Any) -> Any:

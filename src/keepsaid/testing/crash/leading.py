@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.commits import Judge
+from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.task import NewTask
@@ -40,7 +40,7 @@ TEACHING = (
     "commit.Relate.",
     "commit.JoinPeople.",
     "commit.SplitPerson.",
-    "commit.WidenMemory.",
+    "commit.ShareMemory.",
 )
 """Where a life dies that learns from what it keeps."""
 
@@ -99,7 +99,7 @@ async def _judge(instance: Instance) -> None:
     for turn, memory in zip(turns, memories, strict=True):
         for verb in ("mark", "withdraw"):
             word = JudgeMemory(turn, memory, OWNER, verb)
-            await instance.operations.apply(Judge(word, instance.clock.now_ms()))
+            await instance.operations.apply(RecordFeedback(word, instance.clock.now_ms()))
 
 
 async def _prune(instance: Instance) -> None:
@@ -152,7 +152,7 @@ async def _reset(instance: Instance) -> None:
 
 
 _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
-    ("commit.Judge.", _judge),
+    ("commit.RecordFeedback.", _judge),
     (("commit.BeginPruning.", "commit.Prune."), _prune),
     ("commit.Maintain.", _maintain),
     (
@@ -168,7 +168,7 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
         ),
         _collect,
     ),
-    (("commit.Requeue.", "commit.Drop.", "commit.Shown.", "commit.Decide."), _decide),
+    (("commit.Requeue.", "commit.Drop.", "commit.MarkReplyShown.", "commit.Decide."), _decide),
     ("commit.DecideDelivery.", _decide_deliveries),
     ("commit.CutContext.", _reset),
     (

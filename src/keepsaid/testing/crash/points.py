@@ -32,15 +32,18 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "K2": ("on disk, before the provider is told", ("commit.Receive.after", "receive.after", "acknowledge.")),
         "K3": (
             "routed or not, before it is claimed",
-            ("commit.Dispatch.", "commit.Interrupt.", "commit.Claim.", "commit.Drop.", "commit.Requeue."),
+            ("commit.Dispatch.", "commit.Interrupt.", "commit.ClaimBatches.", "commit.Drop.", "commit.Requeue."),
         ),
         "K4": ("around a call of the model", ("commit.StepStart.", "model.", "commit.Renew.", "commit.Steer.")),
         "K5": ("around a call of a tool and its record", ("tool.", "commit.StepEnd.")),
         "K6": (
             "the turn is settled, before its reply is sent",
-            ("commit.TurnCommit.", "commit.Fail.", "commit.TakeReplies.", "send.before", "commit.Shown."),
+            ("commit.TurnCommit.", "commit.Fail.", "commit.TakeReplies.", "send.before", "commit.MarkReplyShown."),
         ),
-        "K7": ("sent, before that is on disk", ("send.after", "commit.Settle.", "commit.Decide.", "commit.Judge.")),
+        "K7": (
+            "sent, before that is on disk",
+            ("send.after", "commit.Settle.", "commit.Decide.", "commit.RecordFeedback."),
+        ),
         "K8": (
             "while a lane's past is summarised or cut, its session rests, and what is old is pruned or told",
             (
@@ -80,7 +83,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Relate.",
                 "commit.JoinPeople.",
                 "commit.SplitPerson.",
-                "commit.WidenMemory.",
+                "commit.ShareMemory.",
                 "commit.ClaimCollection.",
                 "commit.KeepFinding.",
                 "finding.",

@@ -6,7 +6,7 @@ All of it is named by the memory, so that it is the same when it is done again; 
 from __future__ import annotations
 
 from keepsaid.adapters.sqlite.memories import SqliteMemories
-from keepsaid.domain.bundle import Entry
+from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.learning import Ruled, Ruling
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
@@ -32,7 +32,7 @@ async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
         await store.truth.merge(first.memory_id, [second.memory_id], at)
     await store.truth.put_away([first.memory_id], at)
     third = Memory(memory_id ^ 1, _told(memory_id, 6, "a note from another home"), "active", at)
-    await store.bundles.take([Entry(third, bytes(_HASH_BYTES), said_in=("",))], (), at)
+    await store.bundles.take([BundleEntry(third, bytes(_HASH_BYTES), said_in=("",))], (), at)
 
 
 def _told(memory_id: int, n: int, text: str, place: str = "") -> NewMemory:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.schedule import NewSchedule, Run, Schedule, Target, What
+from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target, What
 from keepsaid.domain.timing import Every
 from keepsaid.engine.errands import Errand
 from keepsaid.errors import InputError
@@ -38,5 +38,5 @@ async def keep_time(instance: Instance) -> None:
         await scheduling.move(tick, verb)
 
 
-async def _tick(_schedule: Schedule, _run: Run) -> bool:
+async def _tick(_schedule: Schedule, _run: ScheduleRun) -> bool:
     return True

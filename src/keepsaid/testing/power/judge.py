@@ -16,7 +16,7 @@ import apsw
 from keepsaid.adapters.sqlite.connection import open_reader, translated
 from keepsaid.adapters.sqlite.integrity import examine
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
-from keepsaid.domain.commits import Intake, Receive
+from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.builders import AT_ONCE, arrival
 from keepsaid.testing.power.book import Book, Sign
@@ -86,9 +86,9 @@ async def _sent_again(store: SqliteOperations, book: Book, found: frozenset[Sign
     for number, inbound in list(book.stored())[-_SENT_AGAIN:]:
         there = ("message", number) in found
         received = await store.apply(Receive(arrival(book.new_id(), inbound), AT_ONCE))
-        if there and (received.intake, received.id) != (Intake.DUPLICATE, number):
+        if there and (received.intake, received.id) != (IntakeResult.DUPLICATE, number):
             corrupt.append(f"message {number} came again and was {received.intake} as {received.id}")
-        elif not there and received.intake is not Intake.STORED:
+        elif not there and received.intake is not IntakeResult.STORED:
             corrupt.append(f"message {number} is lost and its key is not")
     return corrupt
 

@@ -13,24 +13,24 @@ from random import Random
 from typing import Any
 
 from keepsaid.adapters.sqlite.operations import SqliteOperations
-from keepsaid.domain.batch import Group, Window
+from keepsaid.domain.batch import WaitingGroup, Window
 from keepsaid.domain.commits import (
-    Claim,
+    ClaimBatches,
     Commit,
     Dispatch,
     Fail,
     Failure,
-    Intake,
+    IntakeResult,
+    MarkReplyShown,
     Receive,
     Received,
     Release,
-    Shown,
     StepEnd,
     StepStart,
     TurnCommit,
     VoidLeases,
 )
-from keepsaid.domain.message import Marks
+from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Claimed, Lease, Usage
@@ -118,14 +118,14 @@ class Load:
             return False
         for (commit, entry), result in zip(wave, results, strict=True):
             self._acknowledged(commit, entry, result)
-            if isinstance(commit, Claim):
+            if isinstance(commit, ClaimBatches):
                 await self._hold(result)
         self._book.doubt = ()
         return True
 
     def _acknowledged(self, commit: Commit[Any], entry: Entry | None, result: Any) -> None:
         if isinstance(result, Received):
-            assert entry is None or result.intake is Intake.STORED, f"new, and yet {result}"
+            assert entry is None or result.intake is IntakeResult.STORED, f"new, and yet {result}"
         if entry is not None and result is not False:
             self._book.kept.append(entry.sign)
         if isinstance(commit, TurnCommit) and commit.reply is not None and result:
@@ -150,7 +150,9 @@ class Load:
             for _ in range(chance.randint(0, 4)):
                 number = book.new_id()
                 text = f"{person} says {number}" + "." * (_LONG if chance.random() < 0.05 else 0)
-                inbound = said(text, f"room {chance.randrange(_ROOMS)}", marks=Marks(external_id=f"key {number}"))
+                inbound = said(
+                    text, f"room {chance.randrange(_ROOMS)}", marks=ProviderMarks(external_id=f"key {number}")
+                )
                 book.sent[number] = inbound
                 window = _WAITING if chance.random() < 0.3 else AT_ONCE
                 wave.append((Receive(arrival(number, inbound, self._now), window), Entry(("message", number))))
@@ -160,7 +162,7 @@ class Load:
             wave.append((Receive(arrival(book.new_id(), inbound, self._now), AT_ONCE), None))
         return wave
 
-    def _dispatches(self, groups: Sequence[Group]) -> list[tuple[Commit[Any], Entry | None]]:
+    def _dispatches(self, groups: Sequence[WaitingGroup]) -> list[tuple[Commit[Any], Entry | None]]:
         wave: list[tuple[Commit[Any], Entry | None]] = []
         for group in groups:
             batch_id, dropped_id = self._new_ids(2)
@@ -179,7 +181,7 @@ class Load:
         wave = [self._next(held) for held in working]
         if len(self._held) < 8:
             turn_ids = tuple(self._new_ids(4))
-            wave.append((Claim(self._owner, 4, turn_ids, self._now, _END_OF_TIME), None))
+            wave.append((ClaimBatches(self._owner, 4, turn_ids, self._now, _END_OF_TIME), None))
         return wave
 
     def _next(self, held: _Held) -> tuple[Commit[Any], Entry | None]:
@@ -203,4 +205,4 @@ class Load:
 
     def _shown(self) -> list[tuple[Commit[Any], Entry | None]]:
         shown, self._replies = self._replies[:3], self._replies[3:]
-        return [(Shown(reply_id, self._now), Entry(("shown", reply_id))) for reply_id in shown]
+        return [(MarkReplyShown(reply_id, self._now), Entry(("shown", reply_id))) for reply_id in shown]

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.commits import Commit, Intake, Receive, Received, Settle, TurnCommit
+from keepsaid.domain.commits import Commit, IntakeResult, Receive, Received, Settle, TurnCommit
 from keepsaid.domain.compaction import Summarise
-from keepsaid.domain.event import Settled, SettleDeliveries, TakeDeliveries
+from keepsaid.domain.event import DeliveryResult, SettleDeliveries, TakeDeliveries
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.ports.store_views import R
@@ -34,7 +34,7 @@ class Hasty(Watched):
             return await super().apply(commit)
         self._writing = asyncio.ensure_future(self._later(commit))
         arrival = commit.arrival
-        receipt: Any = Received(Intake.STORED, arrival.id, arrival.inbound.lane, 0)
+        receipt: Any = Received(IntakeResult.STORED, arrival.id, arrival.inbound.lane, 0)
         kept: R = receipt
         return kept
 
@@ -160,7 +160,7 @@ class Inattentive(Watched):
         """Take them, say that they are done, and give nothing."""
         result: Any = await super().apply(commit)
         if isinstance(commit, TakeDeliveries):
-            done = tuple(Settled(one.id) for one in result)
+            done = tuple(DeliveryResult(one.id) for one in result)
             await super().apply(SettleDeliveries(commit.subscriber, commit.fence, done, commit.at))
             result = ()
         kept: R = result

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import read
-from keepsaid.domain.message import Content, Inbound, Marks, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Reply
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider
@@ -102,7 +102,7 @@ class Sender:
             event = chance.choice(("push", "deploy", "noise"))
         elif aside and self._net.happens(self._net.weather.commands):
             text = chance.choice(_COMMANDS)
-        marks = Marks(word if keyed else None, word)
+        marks = ProviderMarks(word if keyed else None, word)
         topic = chance.choice((None, None, "left", "right")) if aside and self.channel != TALK else None
         if aside and topic is None and self._said and chance.random() < 0.15:
             marks = replace(marks, reply_to=chance.choice(self._said))

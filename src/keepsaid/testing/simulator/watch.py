@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.domain.batch import Due, Group
-from keepsaid.domain.collection import Collecting, CollectionLine, Marked, Passage
+from keepsaid.domain.batch import DueLane, WaitingGroup
+from keepsaid.domain.collection import CollectionLine, ExtractionLease, Marked, Passage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
-from keepsaid.domain.context import LaneSummary, LaneTail, Reminders, Span, Stretch
+from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, TranscriptSpan
 from keepsaid.domain.event import Distribute
 from keepsaid.domain.fact import TellNews
 from keepsaid.domain.lane import Lane
@@ -16,7 +16,7 @@ from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.scheduling import EndRun
-from keepsaid.domain.session import Quiet, Session
+from keepsaid.domain.session import QuietSince, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Claimed, Lease
@@ -117,11 +117,11 @@ class _Strands(_Receipts):
         """What a lane was reminded of."""
         return await self.store.reminders(lane, turns, blocks)
 
-    async def span(self, lane: Lane, after: int, limit: int) -> Span:
+    async def span(self, lane: Lane, after: int, limit: int) -> TranscriptSpan:
         """The oldest records after a position."""
         return await self.store.span(lane, after, limit)
 
-    async def past(self, lane: Lane) -> tuple[Stretch, ...]:
+    async def past(self, lane: Lane) -> tuple[DroppedSpan, ...]:
         """Every span that left the lane's context."""
         return await self.store.past(lane)
 
@@ -141,7 +141,7 @@ class _Strands(_Receipts):
         """The newest questions of a lane."""
         return await self.store.slots(lane, limit)
 
-    async def quiet_since(self) -> Quiet:
+    async def quiet_since(self) -> QuietSince:
         """Since when the longest quiet lanes are."""
         return await self.store.quiet_since()
 
@@ -187,11 +187,11 @@ class _Views(_Collections):
 class Views(_Views):
     """Every read of a store, as it is."""
 
-    async def due(self, at: int, limit: int) -> tuple[Due, ...]:
+    async def due(self, at: int, limit: int) -> tuple[DueLane, ...]:
         """Lanes whose window has closed."""
         return await self.store.due(at, limit)
 
-    async def waiting(self, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
         """What waits in these lanes."""
         return await self.store.waiting(lanes)
 
@@ -302,6 +302,6 @@ class Watched(Views):
 def _brief(result: object) -> str:
     if isinstance(result, Received):
         return f"{result.intake} {result.number}"
-    if isinstance(result, Collecting):
+    if isinstance(result, ExtractionLease):
         return f"{result.lane.conversation} after {result.after} up to {result.marked}"
     return str(len(result)) if isinstance(result, tuple) else str(result)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
-from keepsaid.domain.attachment import EDITED, Posted, Unsaid
+from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
+from keepsaid.domain.attachment import EDITED, MediaMessage, Unsaid
 
 _SAID = (0, 19, 20, 23)
 """Types of messages that somebody said; the others are notices: joins, pins, threads begun."""
@@ -15,13 +15,13 @@ _FORWARD = 1
 _DIRECT, _THREADS = 1, (10, 11, 12)
 
 
-def read(source: Mapping[str, object]) -> Posted | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
     """The message in a dispatch of the gateway (`t` and `d`), or a bare message.
 
     A thread is a topic of the channel it belongs to. A message itself does not say which that is: hand the thread's
     channel object over with it as `channel`. Without, a thread is a conversation of its own.
     """
-    given = Fields(source)
+    given = MediaObject(source)
     dispatched = given.text("t") if "d" in given else None
     if dispatched is not None and dispatched not in ("MESSAGE_CREATE", "MESSAGE_UPDATE"):
         return Unsaid(f"{dispatched} is no message")
@@ -38,10 +38,10 @@ def read(source: Mapping[str, object]) -> Posted | Unsaid:
     return _posted(message, text, from_gateway=dispatched is not None)
 
 
-def _posted(message: Fields, text: str, *, from_gateway: bool) -> Posted:
+def _posted(message: MediaObject, text: str, *, from_gateway: bool) -> MediaMessage:
     author, number, edited = message.needed("author"), message.id("id"), message.text("edited_timestamp")
     place, topic, direct = _place(message, from_gateway=from_gateway)
-    return Posted(
+    return MediaMessage(
         conversation=f"discord:{place}",
         sender=author.id("id"),
         text=text,
@@ -55,7 +55,7 @@ def _posted(message: Fields, text: str, *, from_gateway: bool) -> Posted:
     )
 
 
-def _place(message: Fields, *, from_gateway: bool) -> tuple[str, str | None, bool]:
+def _place(message: MediaObject, *, from_gateway: bool) -> tuple[str, str | None, bool]:
     """Conversation, topic, and whether only two are there."""
     channel, place = message.inside("channel"), message.id("channel_id")
     if channel is None:
@@ -66,7 +66,7 @@ def _place(message: Fields, *, from_gateway: bool) -> tuple[str, str | None, boo
     return place, None, channel.number("type") == _DIRECT
 
 
-def _reply_to(message: Fields) -> str | None:
+def _reply_to(message: MediaObject) -> str | None:
     """What it answers. Forwards, pins and posts followed from elsewhere refer to messages too, and answer none."""
     target = message.inside("message_reference")
     if target is None or "message_id" not in target or target.number("type") == _FORWARD:
@@ -77,12 +77,12 @@ def _reply_to(message: Fields) -> str | None:
     return None if elsewhere else target.id("message_id")
 
 
-def _name(person: Fields, member: Fields | None) -> str:
+def _name(person: MediaObject, member: MediaObject | None) -> str:
     here = member.first(("nick",)) if member is not None else ""
     return here or person.first(("global_name", "username"))
 
 
-def _words(message: Fields) -> str:
+def _words(message: MediaObject) -> str:
     """What was said, with names instead of numbers."""
     text = message.text("content") or ""
     for person in message.objects("mentions"):
@@ -91,7 +91,7 @@ def _words(message: Fields) -> str:
     return text
 
 
-def _attachments(message: Fields) -> Iterator[str]:
+def _attachments(message: MediaObject) -> Iterator[str]:
     for file in message.objects("attachments"):
         told = (file.text("filename"), file.text("content_type"), sized(file.number("size")), file.text("url"))
         yield attached("file", *told)

@@ -11,7 +11,7 @@ _NUMBER_MAX = 1 << 63
 """Counts, sizes and times of a medium are within 64 bits."""
 
 
-class Fields:
+class MediaObject:
     """An object of a medium. Every reader gives None, or nothing, for a field that is missing or null."""
 
     def __init__(self, source: Mapping[str, object], path: str = "") -> None:
@@ -56,23 +56,23 @@ class Fields:
             raise self._wrong(name, "true or false", value)
         return value is True
 
-    def inside(self, name: str) -> Fields | None:
+    def inside(self, name: str) -> MediaObject | None:
         """An object inside."""
         value = self._source.get(name)
         if value is None:
             return None
         if not isinstance(value, Mapping):
             raise self._wrong(name, "an object", value)
-        return Fields(value, self.path(name))
+        return MediaObject(value, self.path(name))
 
-    def needed(self, name: str) -> Fields:
+    def needed(self, name: str) -> MediaObject:
         """An object inside that must be there."""
         found = self.inside(name)
         if found is None:
             raise InputError(f"the field {self.path(name)!r} is missing")
         return found
 
-    def objects(self, name: str) -> list[Fields]:
+    def objects(self, name: str) -> list[MediaObject]:
         """A list of objects."""
         return [self._object(f"{name}[{n}]", value) for n, value in enumerate(self._list(name))]
 
@@ -101,10 +101,10 @@ class Fields:
             raise self._wrong(name, "a list", value)
         return value
 
-    def _object(self, name: str, value: object) -> Fields:
+    def _object(self, name: str, value: object) -> MediaObject:
         if not isinstance(value, Mapping):
             raise self._wrong(name, "an object", value)
-        return Fields(value, self.path(name))
+        return MediaObject(value, self.path(name))
 
     def _wrong(self, name: str, wanted: str, value: object) -> InputError:
         return InputError(f"the field {self.path(name)!r} must be {wanted}, not {kind_of(value)}")

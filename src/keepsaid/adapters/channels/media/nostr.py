@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
-from keepsaid.adapters.channels.media.fields import Fields, lines
-from keepsaid.domain.attachment import Posted, Unsaid
+from keepsaid.adapters.channels.media.fields import MediaObject, lines
+from keepsaid.domain.attachment import MediaMessage, Unsaid
 from keepsaid.errors import InputError
 
 _NOTE, _COMMENT, _CHANNEL_MESSAGE = 1, 1_111, 42
@@ -18,13 +18,13 @@ _MARKED = ("root", "reply", "mention")
 Tags = Sequence[Sequence[str]]
 
 
-def read(source: Mapping[str, object]) -> Posted | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
     """The event: a note, a comment, a message of a public channel, or a direct message that was opened before.
 
     Notes and comments: the thread is conversation and topic, named by its root, and all of it is one lane. In a
     channel the root is the conversation, and replies are replies. Markers go before places (NIP-10).
     """
-    event = Fields(source)
+    event = MediaObject(source)
     number, author, kind = _key(event, "id"), _key(event, "pubkey"), event.number("kind")
     if kind is None:
         raise InputError("the field 'kind' is missing")
@@ -36,14 +36,16 @@ def read(source: Mapping[str, object]) -> Posted | Unsaid:
     root, reply_to = _comment(tags) if kind == _COMMENT else _thread(tags)
     if kind in _DIRECT:
         people = sorted({author, *(tag[1] for tag in tags if tag[:1] == ["p"] and len(tag) > 1)})
-        return Posted(_room(people), author, text, number, f"nostr:{number}", direct=len(people) < 3, reply_to=reply_to)
+        return MediaMessage(
+            _room(people), author, text, number, f"nostr:{number}", direct=len(people) < 3, reply_to=reply_to
+        )
     if kind == _CHANNEL_MESSAGE:
         if root is None:
             raise InputError("the field 'tags' must name the channel: an e tag marked root")
         answers = None if reply_to == root else reply_to
-        return Posted(f"nostr:channel:{root}", author, text, number, f"nostr:{number}", reply_to=answers)
+        return MediaMessage(f"nostr:channel:{root}", author, text, number, f"nostr:{number}", reply_to=answers)
     thread = root or number
-    return Posted(f"nostr:{thread}", author, text, number, f"nostr:{number}", topic=thread, reply_to=reply_to)
+    return MediaMessage(f"nostr:{thread}", author, text, number, f"nostr:{number}", topic=thread, reply_to=reply_to)
 
 
 def _thread(tags: Tags) -> tuple[str | None, str | None]:
@@ -69,7 +71,7 @@ def _room(people: Sequence[str]) -> str:
     return f"nostr:direct:{blake2b(' '.join(people).encode(), digest_size=16).hexdigest()}"
 
 
-def _key(event: Fields, name: str) -> str:
+def _key(event: MediaObject, name: str) -> str:
     value = event.id(name)
     if not _HEX.fullmatch(value):
         raise InputError(f"the field {name!r} must be 64 digits of lower-case hexadecimal")

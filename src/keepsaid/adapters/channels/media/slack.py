@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
-from keepsaid.domain.attachment import EDITED, Posted, Unsaid
+from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
+from keepsaid.domain.attachment import EDITED, MediaMessage, Unsaid
 
 _SAID = (None, "file_share", "thread_broadcast", "me_message")
 _ESCAPED = re.compile(r"<([@#!]?)([^|<>]*)(?:\|([^<>]*))?>")
 _SIGNS = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 
-def read(source: Mapping[str, object]) -> Posted | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
     """The message in an `event_callback`, or a bare event.
 
     A thread is a topic, named by the `ts` of the message it hangs from, which stands in the channel itself.
     """
-    given = Fields(source)
+    given = MediaObject(source)
     event = given.needed("event") if given.text("type") == "event_callback" else given
     kind, subtype = event.text("type"), event.text("subtype")
     if kind not in ("message", "app_mention"):
@@ -31,7 +31,7 @@ def read(source: Mapping[str, object]) -> Posted | Unsaid:
     return _message(event, event, None)
 
 
-def _message(message: Fields, event: Fields, edited_at: str | None) -> Posted | Unsaid:
+def _message(message: MediaObject, event: MediaObject, edited_at: str | None) -> MediaMessage | Unsaid:
     subtype = message.text("subtype")
     if "bot_id" in message or subtype == "bot_message":
         return Unsaid("a bot said it")
@@ -42,7 +42,7 @@ def _message(message: Fields, event: Fields, edited_at: str | None) -> Posted | 
         return Unsaid("the message has no words and nothing that could be named")
     place, number = event.id("channel"), message.id("ts")
     thread = message.id("thread_ts") if "thread_ts" in message else number
-    return Posted(
+    return MediaMessage(
         conversation=f"slack:{place}",
         sender=message.id("user"),
         text=text,
@@ -55,7 +55,7 @@ def _message(message: Fields, event: Fields, edited_at: str | None) -> Posted | 
     )
 
 
-def _name(message: Fields) -> str:
+def _name(message: MediaObject) -> str:
     profile = message.inside("user_profile")
     named = profile.first(("display_name", "real_name", "name")) if profile is not None else ""
     return named or message.first(("username",))
@@ -78,7 +78,7 @@ def _shown(found: re.Match[str]) -> str:
     return f"{label} ({target})" if label and label != target else target
 
 
-def _attachments(message: Fields) -> Iterator[str]:
+def _attachments(message: MediaObject) -> Iterator[str]:
     for file in message.objects("files"):
         told = (file.text("name"), file.text("mimetype"), sized(file.number("size")))
         yield attached("file", *told, file.text("url_private") or file.text("id"))

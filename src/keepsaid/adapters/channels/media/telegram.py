@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keepsaid.adapters.channels.media.fields import Fields, attached, lines, sized
-from keepsaid.domain.attachment import EDITED, FORWARDED, Posted, Unsaid
+from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
+from keepsaid.domain.attachment import EDITED, FORWARDED, MediaMessage, Unsaid
 
 _UPDATES = ("message", "channel_post", "business_message")
 _EDITS = ("edited_message", "edited_channel_post", "edited_business_message")
 _FILES = ("document", "audio", "video", "voice", "animation", "video_note", "sticker")
 
 
-def read(source: Mapping[str, object]) -> Posted | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
     """The message in an update, or a bare message.
 
     A forum topic is a topic; in a chat without topics `message_thread_id` only repeats a reply and is left out.
     The conversation is the chat, with all its topics (seed 003).
     """
-    given = Fields(source)
+    given = MediaObject(source)
     if "update_id" not in given:
         return _message(given, edited="edit_date" in given)
     for name in (*_UPDATES, *_EDITS):
@@ -27,7 +27,7 @@ def read(source: Mapping[str, object]) -> Posted | Unsaid:
     return Unsaid("the update holds no message")
 
 
-def _message(message: Fields, *, edited: bool) -> Posted | Unsaid:
+def _message(message: MediaObject, *, edited: bool) -> MediaMessage | Unsaid:
     chat, number = message.needed("chat"), message.id("message_id")
     place = chat.id("id")
     person, speaking_for = message.inside("from"), message.inside("sender_chat")
@@ -39,7 +39,7 @@ def _message(message: Fields, *, edited: bool) -> Posted | Unsaid:
         return Unsaid("the message has no words and nothing that could be named")
     topic = message.id("message_thread_id") if message.flag("is_topic_message") else None
     delivery = f"telegram:{place}:{number}"
-    return Posted(
+    return MediaMessage(
         conversation=f"telegram:chat:{place}",
         sender=sender.id("id"),
         text=text,
@@ -53,7 +53,7 @@ def _message(message: Fields, *, edited: bool) -> Posted | Unsaid:
     )
 
 
-def _reply_to(message: Fields, topic: str | None) -> str | None:
+def _reply_to(message: MediaObject, topic: str | None) -> str | None:
     """What it answers; the message that began a topic is named in all of it, and answered by none."""
     target = message.inside("reply_to_message")
     if target is None or "forum_topic_created" in target:
@@ -62,12 +62,12 @@ def _reply_to(message: Fields, topic: str | None) -> str | None:
     return None if number == topic else number
 
 
-def _name(person: Fields) -> str:
+def _name(person: MediaObject) -> str:
     full = " ".join(part for name in ("first_name", "last_name") if (part := person.text(name)))
     return full or person.first(("title", "username"))
 
 
-def _forwarded(message: Fields) -> Iterator[str]:
+def _forwarded(message: MediaObject) -> Iterator[str]:
     origin = message.inside("forward_origin")
     if origin is not None:
         who = (origin.inside(name) for name in ("sender_user", "sender_chat", "chat"))
@@ -75,7 +75,7 @@ def _forwarded(message: Fields) -> Iterator[str]:
         yield attached(FORWARDED, f"from {named}" if named else "")
 
 
-def _attachments(message: Fields) -> Iterator[str]:
+def _attachments(message: MediaObject) -> Iterator[str]:
     for size in message.objects("photo")[-1:]:
         yield attached("photo", sized(size.number("file_size")), size.id("file_id"))
     for kind in _FILES:

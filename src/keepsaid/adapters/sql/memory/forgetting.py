@@ -18,8 +18,8 @@ from keepsaid.domain.forgetting import (
     AGENT,
     Counts,
     EmptyLog,
+    ForgetWish,
     Traced,
-    Wish,
     echo_digests,
     name_digest,
     slot_digest,
@@ -96,7 +96,7 @@ def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
     return by_id or joined_with(db, person)
 
 
-def _named(db: SqlSession, wish: Wish) -> tuple[int, ...]:
+def _named(db: SqlSession, wish: ForgetWish) -> tuple[int, ...]:
     """The memories that a wish names."""
     found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
     if wish.conversation:

@@ -23,7 +23,7 @@ from keepsaid.domain.graph import (
     Association,
     Mention,
     Seed,
-    Step,
+    WalkStep,
     name_words,
     names_in,
 )
@@ -154,10 +154,10 @@ class _Trail(NamedTuple):
 
     strength: float
     start: _Node
-    step: Step
+    step: WalkStep
     before: _Trail | None = None
 
-    def path(self) -> tuple[Step, ...]:
+    def path(self) -> tuple[WalkStep, ...]:
         """All its steps."""
         return (*(self.before.path() if self.before else ()), self.step)
 
@@ -202,11 +202,11 @@ def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequ
                 first[id_] = max(others[id_], NAMED)
     heard = [row[0] for row in _rows(db, "starts", {**bindings, "ids": _json(first)})]
     level: _Level = {
-        node: [_Trail(first[node.id], node, Step("", node.id))] for node in (_Node(0, id_) for id_ in heard)
+        node: [_Trail(first[node.id], node, WalkStep("", node.id))] for node in (_Node(0, id_) for id_ in heard)
     }
     for id_, name in named:
         node = _Node(1, id_)
-        level[node] = [_Trail(NAMED, node, Step("", name=name))]
+        level[node] = [_Trail(NAMED, node, WalkStep("", name=name))]
     return level
 
 
@@ -232,7 +232,7 @@ def _stepped(
 def _gone(edge: _Edge, share: float, trail: _Trail) -> _Trail:
     """The way with one step more."""
     _, entity, id_, relation, _, name = edge
-    step = Step(relation, name=name) if entity else Step(relation, id_)
+    step = WalkStep(relation, name=name) if entity else WalkStep(relation, id_)
     return _Trail(trail.strength * share, trail.start, step, trail)
 
 

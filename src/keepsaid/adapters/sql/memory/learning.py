@@ -17,7 +17,7 @@ from keepsaid.domain.attributes import single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.learning import LEARNABLE, How, Learnt, adds_evidence, refused
+from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, adds_evidence, refused
 from keepsaid.domain.memory import NewMemory, Source
 from keepsaid.domain.truth import Period, SlotStatement, periods
 from keepsaid.text.chunks import say_the_same, telling
@@ -107,7 +107,7 @@ _SAID = frozenset({"message", "reply", "turn"})
 
 
 @dataclass(frozen=True, slots=True)
-class Learn(Commit[tuple[Learnt, ...]]):
+class Learn(Commit[tuple[LearnResult, ...]]):
     """Learn memories, in order; says of each what became of it. `at` is milliseconds UTC.
 
     `ids` are for those that are new, and SPARE_IDS more for each, for memories that are divided by what is learned.
@@ -118,7 +118,7 @@ class Learn(Commit[tuple[Learnt, ...]]):
     at: int
 
 
-def learn(db: SqlSession, commit: Learn) -> tuple[Learnt, ...]:
+def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
     """Apply one commit."""
     each = 1 + SPARE_IDS
     outcomes = []
@@ -129,21 +129,21 @@ def learn(db: SqlSession, commit: Learn) -> tuple[Learnt, ...]:
     return tuple(outcomes)
 
 
-def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> Learnt:
+def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
     """Learn one memory; one without a slot that is to stand `anew` is compared with no other."""
     why = refused(memory)
     if why:
-        return Learnt(0, How.REFUSED, why)
+        return LearnResult(0, LearnOutcome.REFUSED, why)
     hashes = json.dumps([one.hex() for one in (key_hash(memory.key), content_hash(memory), slot_hash(memory))])
     if every(db, SQL["buried"], {"hashes": _hashes(memory)}):
-        return Learnt(0, How.FORGOTTEN)
+        return LearnResult(0, LearnOutcome.FORGOTTEN)
     if memory.asked:
         forgetting.lift(db, memory)
     elif every(db, SQL["buried"], {"hashes": hashes}) or forgetting.repeats(db, memory):
-        return Learnt(0, How.FORGOTTEN)
+        return LearnResult(0, LearnOutcome.FORGOTTEN)
     known: list[tuple[Any, ...]] = every(db, SQL["known"], {"key": storable(memory.key)})
     for id_, state in known:
-        return Learnt(0, How.FORGOTTEN) if state == "forgotten" else Learnt(id_, How.KNOWN)
+        return LearnResult(0, LearnOutcome.FORGOTTEN) if state == "forgotten" else LearnResult(id_, LearnOutcome.KNOWN)
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
     if slot is not None:
         return _in_slot(db, memory, (slot, ids), at)
@@ -157,7 +157,7 @@ def _hashes(memory: NewMemory) -> str:
     return json.dumps([name_digest(source_name(ref)).hex() for ref in refs])
 
 
-def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> Learnt:
+def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> LearnResult:
     """All statements of a slot decide what each memory holds for; of one with many values, those of the value."""
     slot, ids = where
     value = value_name(memory.value)
@@ -165,7 +165,7 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
     same = [one for one in told if one.scope == storable(memory.scope) and one.value == value]
     if same and not adds_evidence(memory.sources, _sources(db, [one.memory_id for one in same])):
         latest = max(same, key=lambda one: one.place)
-        return Learnt(latest.memory_id, How.KNOWN)
+        return LearnResult(latest.memory_id, LearnOutcome.KNOWN)
     if not single(memory.attribute):
         told = same
     new = _offer_told(memory)
@@ -178,7 +178,9 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
     if not founds or not done.memory_id:
         return done
     ended = any(one.after is not None and one.after.key == new.key for one in periods([*told, new]))
-    return replace(done, how=How.PAST if mine.after is not None else How.UPDATES if ended else How.NEW)
+    return replace(
+        done, how=LearnOutcome.PAST if mine.after is not None else LearnOutcome.UPDATES if ended else LearnOutcome.NEW
+    )
 
 
 def _offer_told(memory: NewMemory) -> SlotStatement:
@@ -197,19 +199,19 @@ def _start(memory: NewMemory) -> int:
     return memory.said_at if memory.valid_from is None else memory.valid_from
 
 
-def _founded(db: SqlSession, memory: NewMemory, id_: int, at: int) -> Learnt:
+def _founded(db: SqlSession, memory: NewMemory, id_: int, at: int) -> LearnResult:
     [[kept]] = keep(db, [KeepMemories((id_,), (memory,), at)])
     if not kept:
-        return Learnt(0, How.FORGOTTEN)
+        return LearnResult(0, LearnOutcome.FORGOTTEN)
     db.execute(SQL["say_founder"], {"ids": json.dumps([kept])})
     db.execute(SQL["name_source"], {"memory_id": kept})
-    return Learnt(kept, How.NEW)
+    return LearnResult(kept, LearnOutcome.NEW)
 
 
-def _proven(db: SqlSession, memory: NewMemory, id_: int) -> Learnt:
+def _proven(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
     """What says the same as a memory that is there, counted once for each source."""
     if not adds_evidence(memory.sources, _sources(db, [id_])):
-        return Learnt(id_, How.KNOWN)
+        return LearnResult(id_, LearnOutcome.KNOWN)
     key = storable(memory.key)
     db.execute(SQL["say_founder"], {"ids": json.dumps([id_])})
     db.execute(SQL["name_source"], {"memory_id": id_})
@@ -223,7 +225,7 @@ def _proven(db: SqlSession, memory: NewMemory, id_: int) -> Learnt:
     db.execute(SQL["strengthen"], {"id": id_, **worth, **origin})
     for statement in ("counted", "revive"):
         db.execute(SQL[statement], {"id": id_})
-    return Learnt(id_, How.EVIDENCE)
+    return LearnResult(id_, LearnOutcome.EVIDENCE)
 
 
 def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:

@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
-from keepsaid.domain.visibility import Refusal, Widened, WidenMemory, wider
+from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareRefusal, wider
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
@@ -91,9 +91,11 @@ def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
 MEMORY_HEARING = statements("memory_hearing")
 
 
-def _widened(db: SqlSession, listener: Listener, memory_id: int) -> tuple[Widened, ...]:
+def _widened(db: SqlSession, listener: Listener, memory_id: int) -> tuple[MemoryShared, ...]:
     """How a memory that the listener may hear was widened, the first first."""
-    return tuple(Widened(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id}))
+    return tuple(
+        MemoryShared(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id})
+    )
 
 
 class SqlHearing:
@@ -104,7 +106,7 @@ class SqlHearing:
         self._readers = readers
         self._redactor = redactor
 
-    async def widen(self, commit: WidenMemory) -> Widened | Refusal:
+    async def widen(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
         """Let a memory be heard more widely, or say why not; nothing is changed then. The reason holds no secret."""
         if self._redactor is not None:
             [plain] = await masked_texts(self._redactor, [commit.reason])
@@ -114,19 +116,19 @@ class SqlHearing:
     widened = reads(_widened)
 
 
-def widen(db: SqlSession, commit: WidenMemory) -> Widened | Refusal:
+def widen(db: SqlSession, commit: ShareMemory) -> MemoryShared | ShareRefusal:
     """Apply one commit; what is heard as far already is left as it is, and noted no more."""
     found = memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})
     if not found:
-        return Refusal.GONE
+        return ShareRefusal.GONE
     new = found[0].new
     speakers = joined_with(db, new.speaker_id) if new.speaker_id else ()
     if storable(commit.by) not in (OWNER, *speakers):
-        return Refusal.NOT_THEIRS
+        return ShareRefusal.NOT_THEIRS
     scope = wider(new, commit.to)
-    if isinstance(scope, Refusal):
+    if isinstance(scope, ShareRefusal):
         return scope
-    told = Widened(new.scope, scope, commit.by, normalise(commit.reason), commit.at)
+    told = MemoryShared(new.scope, scope, commit.by, normalise(commit.reason), commit.at)
     if scope == new.scope:
         return told
     place = audience(replace(new, scope=scope))

@@ -15,7 +15,7 @@ from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.attributes import single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.learning import LEARNABLE, How, Learnt, Pair, Ruled, RulePairs, Ruling
+from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, Pair, Ruled, RulePairs, Ruling
 from keepsaid.domain.memory import Listener, Memory, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.domain.truth import SlotStatement, periods
@@ -28,7 +28,7 @@ SQL = statements("memory_truth")
 
 
 @dataclass(frozen=True, slots=True)
-class Correct(Commit[Learnt]):
+class Correct(Commit[LearnResult]):
     """Put a memory right: `memory` takes its place, in its slot and scope; what it said before is kept as past.
 
     `ids` are one for what is new and SPARE_IDS more. A memory that is not there is refused.
@@ -93,7 +93,7 @@ class SqlTruth:
 
     history = reads(_history)
 
-    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> Learnt:
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
         """Put a memory right; the new words stand in its slot and scope. Again by the same key it does nothing."""
         [memory] = await without_secrets(self._redactor, [memory])
         return await self._writer.apply(Correct(memory_id, memory, self._some(1 + SPARE_IDS), at))
@@ -143,11 +143,11 @@ def put_away(db: SqlSession, commit: PutAway) -> tuple[int, ...]:
     return tuple(sorted(int(str(row[0])) for row in rows))
 
 
-def correct(db: SqlSession, commit: Correct) -> Learnt:
+def correct(db: SqlSession, commit: Correct) -> LearnResult:
     """Apply one commit."""
     old = next(iter(memories(db, SQL["corrected"], {"id": commit.memory_id})), None)
     if old is None or old.new.kind not in LEARNABLE:
-        return Learnt(0, How.REFUSED, "there is no such memory to be corrected")
+        return LearnResult(0, LearnOutcome.REFUSED, "there is no such memory to be corrected")
     slotted = bool(old.new.attribute and (old.new.subject_id or old.new.subject) and old.new.value)
     new = replace(
         commit.memory,
@@ -163,10 +163,10 @@ def correct(db: SqlSession, commit: Correct) -> Learnt:
         corrects=True,
     )
     done = learned(db, new, commit.ids, commit.at, anew=not slotted)
-    if not slotted and done.how is How.NEW:
+    if not slotted and done.how is LearnOutcome.NEW:
         db.execute(SQL["replace"], {"id": old.id, "after": done.memory_id, "at": new.said_at})
         relate(db, Relate((Association(done.memory_id, old.id, Relation.UPDATES),), (), commit.at))
-        done = replace(done, how=How.UPDATES)
+        done = replace(done, how=LearnOutcome.UPDATES)
     db.reindex()
     return done
 

@@ -24,7 +24,7 @@ from keepsaid.adapters.sql.memory.upkeep import SqlUpkeep
 from keepsaid.adapters.sql.query import reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.domain.learning import Learnt
+from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Used
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
@@ -91,7 +91,7 @@ class SqlMemories:
         ids = tuple(self._ids.next() for _ in memories)
         return await self._writer.apply(KeepMemories(ids, tuple(memories), at, tuple(used)))
 
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[Learnt, ...]:
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[LearnResult, ...]:
         """Learn memories, all of a call or none; says of each, in order, what became of it.
 
         Raises a StoreError with nothing learned.

@@ -36,7 +36,7 @@ from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import RulePairs
 from keepsaid.domain.people import JoinPeople, SplitPerson
 from keepsaid.domain.upkeep import Maintain
-from keepsaid.domain.visibility import WidenMemory
+from keepsaid.domain.visibility import ShareMemory
 
 MEMORY_COMMITS = CommitTable(
     single={
@@ -44,7 +44,7 @@ MEMORY_COMMITS = CommitTable(
         Maintain: maintain,
         JoinPeople: join,
         SplitPerson: split,
-        WidenMemory: widen,
+        ShareMemory: widen,
         HideMemories: hide,
         EraseMemories: erase,
         PutBackMemories: put_back_memories,

@@ -29,16 +29,16 @@ from keepsaid.domain.attributes import single
 from keepsaid.domain.bundle import (
     FORGOTTEN,
     SPARE_IDS,
+    BundleEntry,
+    BundleLink,
+    BundleStatement,
     Edge,
-    Entry,
-    Link,
+    ImportOutcome,
+    ImportVerdict,
     Named,
-    Outcome,
     Record,
-    Said,
     TakeIn,
     Tombstone,
-    Verdict,
     difference,
     key_print,
 )
@@ -47,7 +47,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, NewMemory
 from keepsaid.domain.people import Person
 from keepsaid.domain.truth import SlotStatement, periods
-from keepsaid.domain.visibility import Widened
+from keepsaid.domain.visibility import MemoryShared
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
@@ -58,19 +58,19 @@ SQL = statements("memory_bundle")
 SCHEMA = load("schema")
 Buried = Callable[[Sequence[bytes]], bool]
 
-_NEW, _SAME = Verdict(Outcome.NEW), Verdict(Outcome.SAME)
+_NEW, _SAME = ImportVerdict(ImportOutcome.NEW), ImportVerdict(ImportOutcome.SAME)
 
 
-def judged(db: SqlSession, record: Record, buried: Buried) -> Verdict:
+def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
     """What becomes of a record; `buried` says whether one of some hashes has a tombstone. Nothing is changed."""
     match record:
-        case Entry():
+        case BundleEntry():
             return _judged_entry(db, record, buried)
         case Person():
             return _judged_person(db, record)
         case Edge():
             return _judged_edge(db, record)
-        case Link():
+        case BundleLink():
             return _judged_link(db, record)
         case Tombstone():
             return _SAME if _rows(db, "entombed", hashes=json.dumps([record.hash.hex()])) else _NEW
@@ -80,7 +80,7 @@ def _rows(db: SqlSession, statement: str, **bound: Any) -> list[Row]:
     return every(db, SQL[statement], bound)
 
 
-def _judged_entry(db: SqlSession, entry: Entry, buried: Buried) -> Verdict:
+def _judged_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVerdict:
     new = entry.memory.new
     if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
         return FORGOTTEN
@@ -88,7 +88,7 @@ def _judged_entry(db: SqlSession, entry: Entry, buried: Buried) -> Verdict:
         if there.state == "forgotten":
             return FORGOTTEN
         differs = difference(there.new, _stored(new))
-        return Verdict(Outcome.CONFLICT, f"it is here with another {differs}") if differs else _SAME
+        return ImportVerdict(ImportOutcome.CONFLICT, f"it is here with another {differs}") if differs else _SAME
     found = _rows(db, "said_in", key=storable(new.key))
     slot = entry.slot
     if slot is not None:
@@ -96,8 +96,10 @@ def _judged_entry(db: SqlSession, entry: Entry, buried: Buried) -> Verdict:
     return _beside([], found or _rows(db, "like", content_hash=content_hash(new), kind=new.kind))
 
 
-def _beside(beside: Sequence[Row], like: Sequence[Row]) -> Verdict:
-    return Verdict(Outcome.NEW, "", tuple(str(row[0]) for row in beside), tuple(str(row[0]) for row in like))
+def _beside(beside: Sequence[Row], like: Sequence[Row]) -> ImportVerdict:
+    return ImportVerdict(
+        ImportOutcome.NEW, "", tuple(str(row[0]) for row in beside), tuple(str(row[0]) for row in like)
+    )
 
 
 def _stored(new: NewMemory) -> NewMemory:
@@ -117,7 +119,7 @@ def _stored(new: NewMemory) -> NewMemory:
     )
 
 
-def _judged_person(db: SqlSession, person: Person) -> Verdict:
+def _judged_person(db: SqlSession, person: Person) -> ImportVerdict:
     names = {storable(one.name) for one in person.identities}
     rows = _rows(db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=storable(person.id))
     if not rows:
@@ -125,7 +127,7 @@ def _judged_person(db: SqlSession, person: Person) -> Verdict:
     there = {str(one) for (one,) in _rows(db, "members", person=rows[0][1])}
     if {row[1] for row in rows} == {rows[0][1]} and there == names:
         return _SAME
-    return Verdict(Outcome.CONFLICT, "some of them are joined with others here; see: keepsaid people ls")
+    return ImportVerdict(ImportOutcome.CONFLICT, "some of them are joined with others here; see: keepsaid people ls")
 
 
 def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
@@ -134,24 +136,24 @@ def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
     return [int(rows[0][0]) for rows in found.values() if rows], tuple(key for key, rows in found.items() if not rows)
 
 
-def _judged_edge(db: SqlSession, edge: Edge) -> Verdict:
+def _judged_edge(db: SqlSession, edge: Edge) -> ImportVerdict:
     if edge.source == edge.target:
-        return Verdict(Outcome.REJECTED, "it leads from a memory to itself")
+        return ImportVerdict(ImportOutcome.REJECTED, "it leads from a memory to itself")
     ids, missing = _ends(db, edge.source, edge.target)
     if missing:
-        return Verdict(Outcome.REJECTED, "a memory it leads to is not here", beside=missing)
+        return ImportVerdict(ImportOutcome.REJECTED, "a memory it leads to is not here", beside=missing)
     return _SAME if _rows(db, "edge", source=ids[0], target=ids[1], relation=edge.relation) else _NEW
 
 
-def _judged_link(db: SqlSession, link: Link) -> Verdict:
+def _judged_link(db: SqlSession, link: BundleLink) -> ImportVerdict:
     ids, missing = _ends(db, link.key, link.replaced_by)
     if missing or len(ids) < 2:
-        return Verdict(Outcome.REJECTED, "what took its place is not here", beside=missing)
+        return ImportVerdict(ImportOutcome.REJECTED, "what took its place is not here", beside=missing)
     [(id_, state, valid_to, after)] = _rows(db, "standing", key=storable(link.key))
     if after == ids[1]:
         return _SAME
     if after is not None or (state, valid_to) != (link.state, link.valid_to) or _leads(db, ids[1], id_):
-        return Verdict(Outcome.CONFLICT, "something else took its place here, or nothing did")
+        return ImportVerdict(ImportOutcome.CONFLICT, "something else took its place here, or nothing did")
     return _NEW
 
 
@@ -159,22 +161,22 @@ def _leads(db: SqlSession, target: int, id_: int) -> bool:
     return bool(_rows(db, "leads_to", target=target, id=id_))
 
 
-def take(db: SqlSession, commit: TakeIn) -> tuple[Verdict, ...]:
+def take(db: SqlSession, commit: TakeIn) -> tuple[ImportVerdict, ...]:
     """Apply one commit."""
 
     def buried(hashes: Sequence[bytes]) -> bool:
         return bool(every(db, TRUTH["buried"], {"hashes": json.dumps([one.hex() for one in hashes])}))
 
-    verdicts: list[Verdict] = []
+    verdicts: list[ImportVerdict] = []
     touched: dict[bytes, tuple[str, Sequence[int]]] = {}
     for n, record in enumerate(commit.records):
         verdict = judged(db, record, buried)
         verdicts.append(verdict)
-        if verdict.outcome is not Outcome.NEW:
+        if verdict.outcome is not ImportOutcome.NEW:
             continue
         ids = commit.ids[n * SPARE_IDS : (n + 1) * SPARE_IDS]
-        slot = record.slot if isinstance(record, Entry) else None
-        if isinstance(record, Entry) and slot is not None and slot in commit.contested:
+        slot = record.slot if isinstance(record, BundleEntry) else None
+        if isinstance(record, BundleEntry) and slot is not None and slot in commit.contested:
             touched[slot] = record.memory.new.attribute, ids[1:]
             _write(db, _open(record), ids[0])
         else:
@@ -194,7 +196,7 @@ def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[in
         spare = spare[sum(1 for period in found if not period.founder.founds) :]
 
 
-def _open(entry: Entry) -> Entry:
+def _open(entry: BundleEntry) -> BundleEntry:
     """A memory of which it is not decided yet for how long it held."""
     state = entry.memory.state if entry.memory.state in ("archived", "merged") else "active"
     return replace(entry, memory=replace(entry.memory, state=state, valid_to=entry.memory.new.valid_to))
@@ -211,7 +213,7 @@ def _apart(told: Sequence[SlotStatement], attribute: str) -> Iterator[list[SlotS
 
 def _write(db: SqlSession, record: Record, spare: int) -> None:
     match record:
-        case Entry():
+        case BundleEntry():
             _write_entry(db, record, spare)
         case Person():
             rows = [(storable(one.name), storable(record.id), one.at, storable(one.by)) for one in record.identities]
@@ -220,14 +222,14 @@ def _write(db: SqlSession, record: Record, spare: int) -> None:
             [source, target], _ = _ends(db, record.source, record.target)
             told = {"relation": record.relation, "weight": record.weight, "at": record.at}
             db.execute(SQL["take_edge"], {"source": source, "target": target, **told})
-        case Link():
+        case BundleLink():
             [id_, target], _ = _ends(db, record.key, record.replaced_by)
             db.execute(SQL["take_link"], {"id": id_, "target": target})
         case Tombstone():
             db.execute(SQL["bury"], (record.hash, record.at))
 
 
-def _write_entry(db: SqlSession, entry: Entry, spare: int) -> None:
+def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
     """Write a memory as it was, under its own id unless another memory has that."""
     found, new = entry.memory, entry.memory.new
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
@@ -260,7 +262,7 @@ def _write_entry(db: SqlSession, entry: Entry, spare: int) -> None:
     db.executemany(SQL["take_widened"], [(id_, *_row(one)) for one in entry.widened])
 
 
-def _row(one: Widened) -> tuple[object, ...]:
+def _row(one: MemoryShared) -> tuple[object, ...]:
     return storable(one.before), storable(one.after), storable(one.by), normalise(one.reason), one.at
 
 
@@ -286,11 +288,11 @@ class SqlBundles:
         mark = await self.key_print()
         return await self._readers.run(lambda db: write(_told(db, tuple(listeners), mark)))
 
-    async def look(self, records: Sequence[Record]) -> Sequence[Verdict]:
+    async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records; nothing is changed."""
         return await self._readers.run(lambda db: [judged(db, one, self._buried(db)) for one in records])
 
-    async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[Verdict]:
+    async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
         """Take over records, all of a call or none; what is there stays. Secrets are masked."""
         masked = await self._masked(records)
         ids = tuple(self._ids.next() for _ in range(len(masked) * SPARE_IDS))
@@ -312,12 +314,12 @@ class SqlBundles:
         return buried
 
     async def _masked(self, records: Sequence[Record]) -> tuple[Record, ...]:
-        entries = [record for record in records if isinstance(record, Entry)]
+        entries = [record for record in records if isinstance(record, BundleEntry)]
         clean = iter(await without_secrets(self._redactor, [entry.memory.new for entry in entries]))
-        return tuple(_clean(record, next(clean)) if isinstance(record, Entry) else record for record in records)
+        return tuple(_clean(record, next(clean)) if isinstance(record, BundleEntry) else record for record in records)
 
 
-def _clean(entry: Entry, new: NewMemory) -> Entry:
+def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
     """The memory with the words it may have; where these are others, its tombstone is made of them."""
     if new.text == entry.memory.new.text:
         return replace(entry, memory=replace(entry.memory, new=new))
@@ -354,17 +356,17 @@ def _named(db: SqlSession, person: Person, listeners: Sequence[Listener]) -> boo
     return any(identity.name in names for identity in person.identities)
 
 
-def _entry(row: tuple[Any, ...], heard: frozenset[int]) -> Entry:
+def _entry(row: tuple[Any, ...], heard: frozenset[int]) -> BundleEntry:
     content_hash, confirmed_at, last_decayed_at, after, said_in, said, mentions, widened = row[_COLUMNS:]
     found = memory(row[:_COLUMNS])
-    return Entry(
+    return BundleEntry(
         replace(found, new=replace(found.new, version=0), superseded_by=None),
         content_hash,
         after if after is not None and found.superseded_by in heard else "",
         confirmed_at,
         last_decayed_at,
         tuple(json.loads(said_in)),
-        tuple(Said(*one)._replace(corrects=bool(one[4]), counted=bool(one[5])) for one in json.loads(said)),
+        tuple(BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5])) for one in json.loads(said)),
         tuple(Named(*one) for one in json.loads(mentions)),
-        tuple(Widened(*one) for one in json.loads(widened)),
+        tuple(MemoryShared(*one) for one in json.loads(widened)),
     )

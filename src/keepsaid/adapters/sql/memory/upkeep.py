@@ -19,13 +19,13 @@ from keepsaid.domain.upkeep import (
     LOOSE,
     PIECE,
     Curve,
+    FadeTrace,
     Holdings,
     Maintain,
     Outstanding,
     Stepped,
-    Task,
     TaskRun,
-    Trace,
+    UpkeepTask,
 )
 from keepsaid.ports.store_views import Operations
 
@@ -42,8 +42,8 @@ _ARCHIVED = 1
 
 def _runs(db: SqlSession) -> tuple[TaskRun, ...]:
     """The last run of each task that ever began, in their order."""
-    found = {Task(row[0]): TaskRun(Task(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
-    return tuple(found[task] for task in Task if task in found)
+    found = {UpkeepTask(row[0]): TaskRun(UpkeepTask(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
+    return tuple(found[task] for task in UpkeepTask if task in found)
 
 
 def _holdings(db: SqlSession) -> Holdings:
@@ -72,7 +72,7 @@ class SqlUpkeep:
 
     async def outstanding(self, at: int, curve: Curve, space: VectorSpace | None) -> Outstanding:
         """What a run at a time would find to do; nothing is changed."""
-        return await self._readers.run(_outstanding, Maintain(Task.FADE, at, _ALL, curve, space))
+        return await self._readers.run(_outstanding, Maintain(UpkeepTask.FADE, at, _ALL, curve, space))
 
     holdings = reads(_holdings)
 
@@ -124,7 +124,7 @@ def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple
     """The memories whose importance is to be written, with what is left of it; and those that are archived."""
     faded, gone = [], []
     for id_, kind, fades, *told in rows:
-        trace = Trace(*told)
+        trace = FadeTrace(*told)
         if fades and kind in FADING and trace.worth_counting(step.at, step.curve):
             left = trace.at(step.at, step.curve)
             faded.append((id_, left))
@@ -155,12 +155,12 @@ def _sweep(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
         return after, Stepped()
     loose = loose_in(db, step.task, after, upto)
     db.executemany(LOOSE_SQL[f"{step.task}_cut"], loose)
-    if step.task is Task.CHAINS and loose:
+    if step.task is UpkeepTask.CHAINS and loose:
         db.reindex()
     return upto, Stepped(looked, len(loose), over=looked < step.limit)
 
 
-def loose_in(db: SqlSession, task: Task, after: int, upto: int) -> list[Row]:
+def loose_in(db: SqlSession, task: UpkeepTask, after: int, upto: int) -> list[Row]:
     """What leads to nothing in one stretch of a table; each row begins with the id it is known by."""
     found: list[Row] = every(db, LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto})
     return found
@@ -194,13 +194,13 @@ def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return after + counted, Stepped(counted, counted, over=over)
 
 
-_TASKS: dict[Task, Callable[[SqlSession, Maintain, int], tuple[int, Stepped]]] = {
-    Task.FADE: _fade,
-    Task.ENDED: _ended,
-    Task.BULLETINS: _bulletins,
+_TASKS: dict[UpkeepTask, Callable[[SqlSession, Maintain, int], tuple[int, Stepped]]] = {
+    UpkeepTask.FADE: _fade,
+    UpkeepTask.ENDED: _ended,
+    UpkeepTask.BULLETINS: _bulletins,
     **dict.fromkeys(LOOSE, _sweep),
-    Task.SPACES: _spaces,
-    Task.TERMS: _terms,
+    UpkeepTask.SPACES: _spaces,
+    UpkeepTask.TERMS: _terms,
 }
 
 
@@ -210,11 +210,13 @@ def _outstanding(db: SqlSession, step: Maintain) -> Outstanding:
         faded, gone = _fading(rows, step)
         fading, archived, after = fading + len(faded), archived + len(gone), rows[-1][0]
     found = {
-        Task.FADE: fading,
-        Task.ENDED: len(every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))),
-        Task.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))),
+        UpkeepTask.FADE: fading,
+        UpkeepTask.ENDED: len(every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))),
+        UpkeepTask.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))),
         **{task: len(loose_in(db, task, 0, step.limit)) for task in LOOSE},
-        Task.SPACES: sum(int(only(db, MEMORY_UPKEEP["vectors_of"], (space,))[0]) for space in _former(db, step.space)),
+        UpkeepTask.SPACES: sum(
+            int(only(db, MEMORY_UPKEEP["vectors_of"], (space,))[0]) for space in _former(db, step.space)
+        ),
     }
     return Outstanding(found, archived)
 

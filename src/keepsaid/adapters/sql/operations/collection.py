@@ -13,8 +13,8 @@ from keepsaid.domain.collection import (
     RIPE,
     ClaimCollection,
     Collected,
-    Collecting,
     CollectionFailed,
+    ExtractionLease,
     Invalidate,
     KeepFinding,
     Left,
@@ -24,9 +24,9 @@ from keepsaid.domain.collection import (
 )
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.fact import read_to, unreadable
-from keepsaid.domain.finding import Finding, decoded, encoded
+from keepsaid.domain.finding import ExtractionResult, decoded, encoded
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.redaction import Mark
+from keepsaid.domain.redaction import SecretMark
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Usage
 
@@ -42,17 +42,17 @@ def kept(db: SqlSession, commit: EpisodesKept) -> int:
     return sum(run(db, SQL["kept"], (batch_id,)) for batch_id in commit.batch_ids)
 
 
-def marks(db: SqlSession, message_id: int) -> tuple[Mark, ...]:
+def marks(db: SqlSession, message_id: int) -> tuple[SecretMark, ...]:
     """Where a message's text holds secrets, as its recorder found."""
     row = one(db, SQL["marks"], (message_id,))
-    return () if row is None else tuple(Mark(*mark) for mark in json.loads(row[0]))
+    return () if row is None else tuple(SecretMark(*mark) for mark in json.loads(row[0]))
 
 
 COLLECTION = load("collection")
 RUN = "collection"
 
 
-def claim(db: SqlSession, commit: ClaimCollection) -> Collecting | None:
+def claim(db: SqlSession, commit: ClaimCollection) -> ExtractionLease | None:
     """Claim the session that is due for longest; one that has to wait is not due any more."""
     while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
         found = _claimable(db, commit, row)
@@ -64,7 +64,7 @@ def claim(db: SqlSession, commit: ClaimCollection) -> Collecting | None:
     return None
 
 
-def _claimable(db: SqlSession, commit: ClaimCollection, row: Row) -> Collecting | None:
+def _claimable(db: SqlSession, commit: ClaimCollection, row: Row) -> ExtractionLease | None:
     session_id, lane_id, _, fence, attempts, first, last, processed, ruled, firm_until, marked, reason, *place = row
     lane, done = Lane(*place), max(processed, first - 1)
     finding = _finding(db, session_id, lane)
@@ -76,19 +76,19 @@ def _claimable(db: SqlSession, commit: ClaimCollection, row: Row) -> Collecting 
         fit = finding is not None or last > after
     if not fit:
         return None
-    return Collecting(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
+    return ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
 
 
 def _ripe(db: SqlSession, lane_id: int, after: int, session_id: int) -> bool:
     return bool(only(db, COLLECTION["ripe"], (lane_id, after, session_id, RIPE))[0] >= RIPE)
 
 
-def _finding(db: SqlSession, session_id: int, lane: Lane) -> Finding | None:
+def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | None:
     row = one(db, COLLECTION["finding"], (session_id,))
     if row is None:
         return None
     statements, usage = decoded(row[5]), Usage(row[6], row[7], row[8])
-    return Finding(row[0], row[1], lane, row[2], row[3], row[4], statements, usage, row[9])
+    return ExtractionResult(row[0], row[1], lane, row[2], row[3], row[4], statements, usage, row[9])
 
 
 def keep_finding(db: SqlSession, commit: KeepFinding) -> bool:

@@ -23,7 +23,7 @@ from keepsaid.adapters.sql.operations import (
 )
 from keepsaid.adapters.sql.operations import forgetting as forgetful
 from keepsaid.adapters.sql.operations.busy import drop
-from keepsaid.adapters.sql.operations.intake import Intake
+from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.operations.leases import claim
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
@@ -61,7 +61,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Settle: outbox.settle,
     commits.Doubt: outbox.doubt,
     commits.Resend: outbox.resend,
-    commits.Shown: outbox.shown,
+    commits.MarkReplyShown: outbox.shown,
     commits.Decide: outbox.decide,
     compaction.Summarise: context.summarise,
     compaction.CutContext: context.cut,
@@ -83,7 +83,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     Note: receipts.keep,
     NotifyOwner: receipts.notify,
     commits.EpisodesKept: collection.kept,
-    commits.Judge: receipts.judge,
+    commits.RecordFeedback: receipts.judge,
     forgetting.PutBack: forgetful.back,
     forgetting.EmptyLog: emptied,
     task.CreateTasks: tasks.create,
@@ -117,8 +117,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
 
 def buffer_commits(db: SqlSession, tombs: Tombs) -> CommitTable:
     """Return how the operational commits are applied to an open, migrated database."""
-    intake = Intake(db)
-    requests = forgetful.Forgetful(tombs, intake.undone)
+    intake = MessageInserter(db)
+    requests = forgetful.ForgettingCommits(tombs, intake.undone)
 
     def dispatch(db: SqlSession, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
         for commit in dispatches:
@@ -134,7 +134,7 @@ def buffer_commits(db: SqlSession, tombs: Tombs) -> CommitTable:
             forgetting.MoveForgetting: requests.move_on,
             forgetting.DropAside: requests.drop_aside,
         },
-        {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.Claim: claim},
+        {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.ClaimBatches: claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
         (intake.undone,),
     )

@@ -12,13 +12,13 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.sessions import mark, rotate
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain.compaction import Cut, CutContext, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.context import POSTS_MAX, LaneSummary, LaneTail, Post, Span, Stretch
+from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
+from keepsaid.domain.context import POSTS_MAX, DroppedSpan, LaneSummary, LaneTail, SchedulePost, TranscriptSpan
 from keepsaid.domain.fact import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.session import Ending
+from keepsaid.domain.session import SessionEnd
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.visibility import OWN_TOOLS, least, least_of
@@ -70,26 +70,26 @@ def context(db: SqlSession, lane: Lane, limit: int) -> LaneTail:
     )
 
 
-def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[Post, ...]:
+def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[SchedulePost, ...]:
     """What was posted since; what was when the lane began anew left with its past."""
     since = lane_id, head.covered, head.floor, head.changed_at, POSTS_MAX
     found = every(db, SQL["posted"], since)
-    return tuple(Post(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
+    return tuple(SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
 
 
-def span(db: SqlSession, lane: Lane, after: int, limit: int) -> Span:
+def span(db: SqlSession, lane: Lane, after: int, limit: int) -> TranscriptSpan:
     """The oldest records after a position."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
-        return Span((), ())
+        return TranscriptSpan((), ())
     found = every_replaced(db, SQL["span"], (lane_id, after, max(0, limit)))
-    return Span(rows.records(db, lane_id, found), tuple(row[7] for row in found))
+    return TranscriptSpan(rows.records(db, lane_id, found), tuple(row[7] for row in found))
 
 
-def past(db: SqlSession, lane: Lane) -> tuple[Stretch, ...]:
+def past(db: SqlSession, lane: Lane) -> tuple[DroppedSpan, ...]:
     """Every span that left the context."""
     lane_id = lane_id_of(db, lane)
-    return () if lane_id is None else tuple(Stretch(*row) for row in every(db, SQL["past"], (lane_id,)))
+    return () if lane_id is None else tuple(DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id,)))
 
 
 def _head(db: SqlSession, lane_id: int) -> _Head:
@@ -135,7 +135,7 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
     moved = (version, commit.last, head.floor, head.left_out, version)
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
     db.execute(SQL["copy_due"], (lane_id, version))
-    rotate(db, lane_id, Ending.COMPACTION, commit.at)
+    rotate(db, lane_id, SessionEnd.COMPACTION, commit.at)
     tell(db, commit.at, compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
     return True
 
@@ -148,12 +148,12 @@ def cut(db: SqlSession, commit: CutContext) -> bool:
     lane_id, head = place
     version, first = head.version + 1, head.covered + 1
     said = only(db, SQL["said_between"], (lane_id, first, commit.last))[0]
-    reset = commit.why is Cut.RESET
+    reset = commit.why is CutReason.RESET
     db.execute(SQL["keep_cut"], (lane_id, version, first, commit.last, str(commit.why), said, commit.at))
     kept = (0, None) if reset else (head.left_out + said, head.summary)
     db.execute(SQL["set_head"], (lane_id, version, head.summarised_until, commit.last, *kept, commit.at))
     if reset:
-        rotate(db, lane_id, Ending.RESET, commit.at)
+        rotate(db, lane_id, SessionEnd.RESET, commit.at)
     else:
         mark(db, lane_id, head.last, "compaction", commit.at)
     tell(db, commit.at, compacted(commit.lane, str(commit.why), (version, first, commit.last, said)))
@@ -163,7 +163,7 @@ def cut(db: SqlSession, commit: CutContext) -> bool:
 def begin_anew(db: SqlSession, lane_id: int, lane: Lane, at: int) -> None:
     """End a lane's context where its transcript ends."""
     head = _head(db, lane_id)
-    cut(db, CutContext(lane, head.version, head.last, Cut.RESET, at))
+    cut(db, CutContext(lane, head.version, head.last, CutReason.RESET, at))
 
 
 def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
@@ -182,7 +182,7 @@ def _movable(db: SqlSession, commit: Summarise | CutContext) -> tuple[int, _Head
     lane_id = lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen or commit.last > head.last:
         return None
-    reset = isinstance(commit, CutContext) and commit.why is Cut.RESET
+    reset = isinstance(commit, CutContext) and commit.why is CutReason.RESET
     if commit.last < head.covered or (commit.last == head.covered and not reset):
         return None
     follows = one(db, SQL["role_at"], (lane_id, commit.last + 1))

@@ -24,12 +24,12 @@ from keepsaid.domain.forgetting import (
     PIECE,
     Counts,
     DropAside,
+    ForgetTargets,
     MoveForgetting,
     PutBack,
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
-    Wanted,
     summed,
     words_in,
 )
@@ -46,7 +46,7 @@ _KEPT += ("finding", "task", "schedule", "schedule_run", "placed", "personality"
 """Tables whose rows are put back when a forgetting is undone."""
 
 
-class Forgetful:
+class ForgettingCommits:
     """Applies the commits of forgetting; `tombs` are those of the home.
 
     `renamed` is called when lanes have lost their names, for whoever knows lanes by name.
@@ -111,7 +111,7 @@ class Forgetful:
             _count(db, number, (("lanes", count),), at)
             self._renamed()
 
-    def _keep(self, db: SqlSession, number: int, wanted: Wanted, at: int) -> None:
+    def _keep(self, db: SqlSession, number: int, wanted: ForgetTargets, at: int) -> None:
         if wanted.digests:
             db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._tombs.bury(wanted.digests)])
         for kind, ref in _items(wanted):
@@ -140,7 +140,7 @@ def back(db: SqlSession, commit: PutBack) -> bool:
     return bool(found)
 
 
-def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
+def _items(wanted: ForgetTargets) -> Iterator[tuple[str, object]]:
     for kind, refs in (
         ("memory", wanted.memories),
         ("message", wanted.messages),
@@ -157,7 +157,7 @@ def _items(wanted: Wanted) -> Iterator[tuple[str, object]]:
             yield kind, ref
 
 
-def wanted_of(db: SqlSession, number: int) -> Wanted:
+def wanted_of(db: SqlSession, number: int) -> ForgetTargets:
     """What a forgetting is about, while that is still kept."""
     found: dict[str, list[object]] = {}
     for kind, ref in every(db, SQL["items"], (number,)):
@@ -172,7 +172,7 @@ def wanted_of(db: SqlSession, number: int) -> Wanted:
     words = frozenset(str(word) for word in found.get("word", ()))
     what = ids("memory"), ids("message"), ids("turn"), ids("trace")
     people = tuple(sorted(map(str, found.get("person", ()))))
-    return Wanted(*what, words, hashes("digest"), hashes("echo"), people, ids("task"), ids("schedule"))
+    return ForgetTargets(*what, words, hashes("digest"), hashes("echo"), people, ids("task"), ids("schedule"))
 
 
 def _count(db: SqlSession, number: int, counts: Counts, at: int) -> None:
@@ -225,7 +225,7 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     return Scrubbed(left - waiting, waiting)
 
 
-def _standing(db: SqlSession, wanted: Wanted) -> None:
+def _standing(db: SqlSession, wanted: ForgetTargets) -> None:
     """Remove how one speaks with a person who goes, notes that name them, and how to speak in words of what goes."""
     for person in wanted.people:
         db.execute(SQL["forget_manner"], (person_scope(person),))

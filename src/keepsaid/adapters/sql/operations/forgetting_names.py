@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain.forgetting import Wish, Work
+from keepsaid.domain.forgetting import ForgetWish, Work
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane
 from keepsaid.domain.personality import session_scope
@@ -47,7 +47,7 @@ def _conversation(db: SqlSession, lane_id: int) -> int:
     return len(empty)
 
 
-def work_named(db: SqlSession, wish: Wish) -> Work:
+def work_named(db: SqlSession, wish: ForgetWish) -> Work:
     """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
     schedules = (
         [row[0] for row in every(db, SQL["schedules_of_conversation"], (wish.conversation,))]

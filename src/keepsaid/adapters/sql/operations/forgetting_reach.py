@@ -16,8 +16,8 @@ from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.domain.forgetting import (
     Forgetting,
-    Held,
-    Wish,
+    ForgetWish,
+    HoldingTurns,
     Work,
     message_name,
     name_digest,
@@ -67,7 +67,7 @@ class SqlForgettings:
         return await self._readers.run(_revived, frozenset(hashes), self._tombs)
 
 
-def _messages(db: SqlSession, wish: Wish) -> tuple[int, ...]:
+def _messages(db: SqlSession, wish: ForgetWish) -> tuple[int, ...]:
     """The messages that a wish names, without those that are forgotten already."""
     found = dict.fromkeys(wish.messages)
     if wish.conversation:
@@ -125,7 +125,7 @@ class SqlReach:
         """Those of the sources that were forgotten before."""
         return await self._readers.run(_forgotten, tuple(refs), self._tombs)
 
-    async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> Held:
+    async def holding(self, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> HoldingTurns:
         """Turns of these lanes that hold one of the words, and turns anywhere that name one of the memories."""
         return await self._readers.run(_holding, tuple(lanes), words, tuple(memories))
 
@@ -201,7 +201,7 @@ class _Search:
         return any(one in trace for one in ids) or self.holds(turn_id, trace.decode("utf-8", "replace"), lane_id)
 
 
-def _holding(db: SqlSession, lanes: tuple[Lane, ...], words: frozenset[str], memories: tuple[int, ...]) -> Held:
+def _holding(db: SqlSession, lanes: tuple[Lane, ...], words: frozenset[str], memories: tuple[int, ...]) -> HoldingTurns:
     shown = frozenset(row[0] for number in memories for row in every(db, SQL["shown_to"], (number,)))
     search = _Search(words, tuple(show("memory", number) for number in memories), _ids(db, lanes), shown)
     turns = dict.fromkeys(
@@ -215,7 +215,7 @@ def _holding(db: SqlSession, lanes: tuple[Lane, ...], words: frozenset[str], mem
         for turn_id, body, lane_id in every(db, SQL["all_traces"])
         if search.traced(turn_id, zlib.decompress(body), lane_id, ids)
     )
-    return Held(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
+    return HoldingTurns(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
 
 
 def _at_work(db: SqlSession, since: int, lanes: tuple[Lane, ...]) -> int:

@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, on
 from keepsaid.adapters.sql.seal import seal
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import Arrival, Receive, Received
-from keepsaid.domain.commits import Intake as Verdict
+from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.strand import (
     LATELY_MAX,
@@ -29,7 +29,7 @@ from keepsaid.domain.strand import (
     strand_of,
 )
 from keepsaid.domain.views import Redelivery
-from keepsaid.text.references import Said
+from keepsaid.text.references import SpokenText
 
 SQL = load("intake")
 _CONVERSATIONS_MAX = 1_000
@@ -81,7 +81,7 @@ def _recent_place(lane: Lane) -> _Place:
 
 def _spoken(row: Row) -> Spoken:
     message_id, key, sender, name, provider_id, reply_to, text, at = row
-    return Spoken(message_id, Said(f"message:{message_id}", sender, text, at, name), key, provider_id, reply_to)
+    return Spoken(message_id, SpokenText(f"message:{message_id}", sender, text, at, name), key, provider_id, reply_to)
 
 
 def _answers(db: SqlSession, place: _Place, keys: tuple[str, ...]) -> list[Spoken]:
@@ -133,7 +133,7 @@ _FOLD_LEAST = 16_384
 """Keys in one sorted run."""
 
 
-class Intake:
+class MessageInserter:
     """Stores messages for one writer.
 
     The index of keys is random on the disk, so it is extended in sorted runs (`fold`) and not with every

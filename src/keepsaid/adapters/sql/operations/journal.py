@@ -18,10 +18,10 @@ from keepsaid.domain.event import (
     DecideDelivery,
     Delivery,
     DeliveryLine,
+    DeliveryResult,
     Distribute,
     Event,
-    Line,
-    Settled,
+    JournalLine,
     SettleDeliveries,
     Subscribe,
     SubscriberLine,
@@ -123,7 +123,7 @@ def _next(db: SqlSession, reached: int, events_max: int) -> list[Event]:
     """What the next lines tell, and no part of a line."""
     events: list[Event] = []
     for row in every(db, SQL["lines"], (reached, events_max)):
-        events += events_of(Line(*row))
+        events += events_of(JournalLine(*row))
         if len(events) >= events_max:
             break
     return events
@@ -151,7 +151,7 @@ def take(db: SqlSession, commit: TakeDeliveries) -> tuple[Delivery, ...]:
     held_until = commit.steady + commit.lease_ms
     taken = move("delivery", "pending", "take")
     db.execute(SQL["take"], (db.numbers([row[0] for row in ready]), taken, commit.fence, held_until))
-    endless = [Settled(row[0], ENDLESS) for row in ready if row[2] >= commit.attempts_max]
+    endless = [DeliveryResult(row[0], ENDLESS) for row in ready if row[2] >= commit.attempts_max]
     _end(db, endless, commit.at)
     return _deliveries(db, commit, rows) if rows else ()
 
@@ -164,7 +164,11 @@ def _alone_or_new(ready: list[Row]) -> list[Row]:
 
 def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[Delivery, ...]:
     lines = sorted({event_id // EACH for _, event_id, _ in rows})
-    told = {event.id: event for row in every(db, SQL["told"], (db.numbers(lines),)) for event in events_of(Line(*row))}
+    told = {
+        event.id: event
+        for row in every(db, SQL["told"], (db.numbers(lines),))
+        for event in events_of(JournalLine(*row))
+    }
     return tuple(
         Delivery(number, commit.subscriber, told[event_id], attempts + 1, commit.fence)
         for number, event_id, attempts in rows
@@ -194,7 +198,7 @@ def prune(db: SqlSession, commit: Prune) -> Pruned:
     return Pruned(0, 0, 0, (lines,) if more else None, lines)
 
 
-def _end(db: SqlSession, failed: Iterable[Settled], at: int) -> None:
+def _end(db: SqlSession, failed: Iterable[DeliveryResult], at: int) -> None:
     for one_of in failed:
         dead = one_of.again_at is None
         state = move("delivery", "processing", "bury" if dead else "retry")
@@ -224,13 +228,13 @@ def _latest(db: SqlSession, limit: int) -> list[Event]:
 
 
 def _told(rows: Iterable[Row]) -> Iterable[Event]:
-    return (event for row in rows for event in events_of(Line(*row)))
+    return (event for row in rows for event in events_of(JournalLine(*row)))
 
 
 def _happened(db: SqlSession, topic: str, correlation_id: str, after: int) -> Event | None:
     """The first event of a topic about something."""
     row = one(db, SQL["happened"], (correlation_id, topic, after // EACH))
-    return None if row is None else next(events_of(Line(*row)))
+    return None if row is None else next(events_of(JournalLine(*row)))
 
 
 def _subscribers(db: SqlSession) -> list[SubscriberLine]:

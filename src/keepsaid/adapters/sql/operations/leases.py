@@ -19,7 +19,7 @@ from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import (
     ATTEMPTS_MAX,
     LONER_PATIENCE_MS,
-    Claim,
+    ClaimBatches,
     ExpireLeases,
     Fail,
     Failure,
@@ -40,10 +40,10 @@ from keepsaid.domain.suspicion import (
     HELD_AFTER,
     LIVES_MAX,
     SPLIT,
-    Evidence,
     FatalTrial,
     PastLife,
     Suspicion,
+    TrialEvidence,
     halves,
     mean_life_ms,
     next_beat_ms,
@@ -53,11 +53,11 @@ from keepsaid.domain.turn import Lease
 
 SQL = load("claims")
 _TURN_ROW = "(?, ?, ?, ?, ?)"
-_Taking = tuple[Claim, int, int]
+_Taking = tuple[ClaimBatches, int, int]
 _NORMAL, _SUSPECT = 0, 1
 
 
-def claim(db: SqlSession, commits: Sequence[Claim]) -> list[tuple[Lease, ...]]:
+def claim(db: SqlSession, commits: Sequence[ClaimBatches]) -> list[tuple[Lease, ...]]:
     """Lease ready batches: one for a trial with nothing beside it, else one suspect at most and normal ones.
 
     A set of claims chooses once, as its last one orders; the first is served first.
@@ -98,7 +98,7 @@ def wake(db: SqlSession, at: int | None) -> None:
         db.execute(SQL["wake"], (at,))
 
 
-def _ready(db: SqlSession, commit: Claim, suspect: int, limit: int) -> list[Row]:
+def _ready(db: SqlSession, commit: ClaimBatches, suspect: int, limit: int) -> list[Row]:
     """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
     levels = (
         every(db, SQL["ready"], (suspect, priority, limit)) for (priority,) in every(db, SQL["levels"], (suspect,))
@@ -106,7 +106,7 @@ def _ready(db: SqlSession, commit: Claim, suspect: int, limit: int) -> list[Row]
     return sorted((row for level in levels for row in level), key=lambda row: _order(commit, row))[:limit]
 
 
-def _order(commit: Claim, row: Row) -> tuple[int, int, int]:
+def _order(commit: ClaimBatches, row: Row) -> tuple[int, int, int]:
     batch_id, priority, first_at, _ = row
     return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
 
@@ -162,7 +162,7 @@ class _InFlight:
     def of(cls, row: Row) -> _InFlight:
         """A row of the statement `in_flight`."""
         attempts, crashes, deaths, exposed_ms, charges, trial_after_ms = row[8:]
-        before = Suspicion(attempts, crashes, Evidence(deaths, exposed_ms), charges, trial_after_ms)
+        before = Suspicion(attempts, crashes, TrialEvidence(deaths, exposed_ms), charges, trial_after_ms)
         batch_id, lane_id, state, owner, alone, first, last, requeued = row[:8]
         return cls(batch_id, lane_id, state, owner, bool(alone), first, last, bool(requeued), before)
 

@@ -10,7 +10,7 @@ from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.journal import tell
 from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.domain.commits import Decide, Doubt, Resend, Settle, Shown, TakeReplies
+from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
 from keepsaid.domain.fact import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address
 from keepsaid.domain.states import move
@@ -127,7 +127,7 @@ def resend(db: SqlSession, commit: Resend) -> int:
     return len(found)
 
 
-def shown(db: SqlSession, commit: Shown) -> bool:
+def shown(db: SqlSession, commit: MarkReplyShown) -> bool:
     """A reply was pulled."""
     row = one(db, SQL["state"], (commit.reply_id,))
     if row is None or row[0] != "pending":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keepsaid.adapters.sql.operations import journal, schedules, tasks
-from keepsaid.adapters.sql.operations.intake import MARKED_EACH, Intake
+from keepsaid.adapters.sql.operations.intake import MARKED_EACH, MessageInserter
 from keepsaid.adapters.sql.query import chunks, every, flat, load, many, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import BeginPruning, Prune
@@ -63,7 +63,7 @@ class _Piece:
 class Pruning:
     """Prunes for one writer; no row goes before the index of the intake has its key."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: MessageInserter) -> None:
         self._intake = intake
 
     def prune(self, db: SqlSession, commit: Prune) -> Pruned:

@@ -11,10 +11,19 @@ from keepsaid.adapters.sql.operations.outbox import keep_for_owner
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import every, load, one, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.domain.commits import Judge
+from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.process import Note, NotifyOwner
-from keepsaid.domain.receipt import Feedback, FeedbackState, How, JudgeMemory, Reminded, Use, beyond_in, candidate_in
+from keepsaid.domain.receipt import (
+    Feedback,
+    FeedbackState,
+    JudgeMemory,
+    MemoryUse,
+    Reminded,
+    Use,
+    beyond_in,
+    candidate_in,
+)
 from keepsaid.domain.states import move
 
 SQL = load("notes")
@@ -53,7 +62,7 @@ class SqlNotes:
 RECEIPTS = load("receipts")
 
 
-def judge(db: SqlSession, commit: Judge) -> bool:
+def judge(db: SqlSession, commit: RecordFeedback) -> bool:
     """A person's word on a memory."""
     return judged(db, commit.word, commit.at)
 
@@ -94,7 +103,7 @@ def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
     """The turns a memory was shown to or, of the newest, left out of."""
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
-        found[turn_id] = Use(turn_id, Lane(*lane), at, How(how), candidate_in(rows.trace(db, turn_id), memory_id))
+        found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse(how), candidate_in(rows.trace(db, turn_id), memory_id))
     named = f'"id":{memory_id},'.encode()
     for turn_id, *lane, at, body in every(db, RECEIPTS["traces"], (turns,)):
         text = zlib.decompress(body)
@@ -103,9 +112,9 @@ def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
         trace = json.loads(text)
         considered, behind = candidate_in(trace, memory_id), beyond_in(trace, memory_id)
         if considered is not None and not considered["chosen"]:
-            found[turn_id] = Use(turn_id, Lane(*lane), at, How.LEFT_OUT, considered)
+            found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse.LEFT_OUT, considered)
         elif behind is not None:
-            found[turn_id] = Use(turn_id, Lane(*lane), at, How.BEYOND, behind)
+            found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse.BEYOND, behind)
     return [found[turn_id] for turn_id in sorted(found, reverse=True)]
 
 

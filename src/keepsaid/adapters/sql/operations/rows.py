@@ -15,7 +15,7 @@ from keepsaid.adapters.sql.seal import whole
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.batch import Batch
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Marks, Message, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Message, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.route import Action, Verdict
@@ -44,7 +44,7 @@ def message(row: Row) -> Message:
     lane = Lane(*row[1:5])
     origin = _origin((*row[1:4], *row[6:10]))
     content = Content(row[16], row[17], row[15])
-    marks = Marks(row[10], row[11], row[12])
+    marks = ProviderMarks(row[10], row[11], row[12])
     inbound = Inbound(origin, content, marks, row[18], topic=row[13], reply_url=row[14])
     if row[22] is None and not whole(inbound, row[19], row[20], row[21]):
         emptied = replace(inbound, content=Content(b"", "", content.event), reply_url=None)

@@ -9,7 +9,7 @@ from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
-from keepsaid.domain.schedule import Heard, NewSchedule, Run, Schedule, Target, What, verdict_on
+from keepsaid.domain.schedule import NewSchedule, RunOutput, Schedule, ScheduleRun, Target, What, verdict_on
 from keepsaid.domain.timing import timing_of, written
 
 _NOWHERE = (None, None, None, None, None, False)
@@ -24,12 +24,12 @@ def schedule_of(row: Row) -> Schedule:
     return Schedule(new, state, next_at, failures, reason, created_at)
 
 
-def run_of(row: Row) -> Run:
+def run_of(row: Row) -> ScheduleRun:
     """A run of the columns that `parts.sql` names."""
     message_id, reply_id, reason, fired_at, ended_at, task_id = row[11:]
     schedule_id, due_at, state, ready_at, output = row[:5]
     heard = output, _target(row[5:11]), message_id, reply_id
-    return Run(schedule_id, due_at, state, ready_at, *heard, reason, fired_at, ended_at, task_id)
+    return ScheduleRun(schedule_id, due_at, state, ready_at, *heard, reason, fired_at, ended_at, task_id)
 
 
 def _target(row: Row) -> Target | None:
@@ -62,19 +62,19 @@ def _next_due(db: SqlSession) -> int | None:
     return due
 
 
-def _ready(db: SqlSession, at: int, limit: int, errands: int) -> list[tuple[Run, Schedule]]:
+def _ready(db: SqlSession, at: int, limit: int, errands: int) -> list[tuple[ScheduleRun, Schedule]]:
     """Runs that may begin."""
     rows = [*every(db, SQL["ready"], (at, 0, limit)), *every(db, SQL["ready"], (at, 1, errands))]
     runs = [run_of(row) for row in rows]
     return [(run, schedule_of(only(db, SQL["one"], (run.schedule_id,)))) for run in runs]
 
 
-def _heard(db: SqlSession, limit: int) -> list[Heard]:
+def _heard(db: SqlSession, limit: int) -> list[RunOutput]:
     """Runs whose output can be settled further."""
-    return [heard for row in every(db, SQL["heard"], (limit,)) if verdict_on(heard := Heard(*row))[0]]
+    return [heard for row in every(db, SQL["heard"], (limit,)) if verdict_on(heard := RunOutput(*row))[0]]
 
 
-def _worked(db: SqlSession, limit: int) -> list[Run]:
+def _worked(db: SqlSession, limit: int) -> list[ScheduleRun]:
     """Runs whose task has ended."""
     return [run_of(row) for row in every(db, SQL["worked"], (limit,))]
 
@@ -90,7 +90,7 @@ def _schedules(db: SqlSession, states: Sequence[str], after: int, limit: int) ->
     return [schedule_of(row) for row in every(db, SQL["list"], (json.dumps(list(states)), after, limit))]
 
 
-def _runs(db: SqlSession, schedule_id: int, limit: int) -> list[Run]:
+def _runs(db: SqlSession, schedule_id: int, limit: int) -> list[ScheduleRun]:
     """The runs of a schedule, latest first."""
     return [run_of(row) for row in every(db, SQL["runs"], (schedule_id, limit))]
 

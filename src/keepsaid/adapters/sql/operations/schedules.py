@@ -17,7 +17,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import Pruned
-from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, Run, What, charged
+from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, ScheduleRun, What, charged
 from keepsaid.domain.scheduling import (
     NOT_DONE,
     AddSchedule,
@@ -154,7 +154,7 @@ def run_now(db: SqlSession, commit: RunNow) -> bool:
     return _make(db, (commit.schedule_id, commit.at), commit.at, commit.at)
 
 
-def _run(db: SqlSession, key: RunKey) -> Run | None:
+def _run(db: SqlSession, key: RunKey) -> ScheduleRun | None:
     row = one(db, SQL["run"], key)
     return None if row is None else run_of(row)
 
@@ -200,7 +200,7 @@ def end(db: SqlSession, commit: EndRun) -> str:
     return _state(db, commit.run.schedule_id)
 
 
-def _heard_of(db: SqlSession, known: Run, commit: EndRun) -> bool:
+def _heard_of(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
     """Whether something of the run is still to be heard."""
     if commit.message_id is not None:
         output = move("output", known.output, "ask")

@@ -16,7 +16,7 @@ from keepsaid.adapters.sql.query import every, one, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.attachment import in_words
 from keepsaid.domain.collection import CollectionLine, Passage, Utterance
-from keepsaid.domain.focus import Said, Surroundings
+from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.personality import scopes_around
@@ -63,7 +63,7 @@ class SqlSessions:
     personalities = reads(turns.personalities)
 
 
-def surroundings(db: SqlSession, lane: Lane, messages: Sequence[Message]) -> Surroundings:
+def surroundings(db: SqlSession, lane: Lane, messages: Sequence[Message]) -> TurnSurroundings:
     """What is asked in a lane, and what these messages reply to in its conversation, in whatever lane that was."""
     lane_id = lane_id_of(db, lane)
     targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
@@ -72,10 +72,10 @@ def surroundings(db: SqlSession, lane: Lane, messages: Sequence[Message]) -> Sur
     known = tuple(said for said in found if said is not None)
     set_here = turns.personalities(db, scopes_around(lane, messages))
     wrong = frozenset[int]() if lane_id is None else receipts.wrong_here(db, lane_id)
-    return Surroundings(asked, known, set_here, turns.calibrations(db), wrong)
+    return TurnSurroundings(asked, known, set_here, turns.calibrations(db), wrong)
 
 
-def _said(db: SqlSession, lane: Lane, target: str) -> Said | None:
+def _said(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None:
     """The first message of that name that is whole, else the reply; without an outsider's words of another lane."""
     place = (target, lane.channel, lane.account, lane.conversation)
     named = one(db, SESSIONS["said_message"], place)
@@ -87,14 +87,14 @@ def _said(db: SqlSession, lane: Lane, target: str) -> Said | None:
         if message.damaged:
             return None
         if message.lane != lane and origin.trust is Trust.EXTERNAL:
-            return Said(target, ref, "")
-        return Said(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
+            return ReplyTarget(target, ref, "")
+        return ReplyTarget(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
     reply = one(db, SESSIONS["said_reply"], (*place, lane.key))
     if reply is None:
         return None
     reply_id, turn_id, text, trust = reply
     ref = f"notice:{reply_id}" if turn_id is None else f"reply:{turn_id}"
-    return Said(target, ref, text, trust=Trust(trust or Trust.EXTERNAL))
+    return ReplyTarget(target, ref, text, trust=Trust(trust or Trust.EXTERNAL))
 
 
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))

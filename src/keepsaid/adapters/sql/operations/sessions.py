@@ -13,7 +13,7 @@ from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
 from keepsaid.domain.fact import of_session, session_over
-from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, Ending, Quiet, Rest, Rested, Session
+from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
 
@@ -91,7 +91,7 @@ def enter(db: SqlSession, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
     row = one(db, SESSIONS["current"], (grown.lane_id,))
     steady = commit.at if commit.steady is None else commit.steady
     if row is not None and grown.heard_at - row[2] > commit.inactive_ms:
-        _end(db, row, (grown.told, commit.at), Ending.INACTIVITY)
+        _end(db, row, (grown.told, commit.at), SessionEnd.INACTIVITY)
         row = None
     if row is None:
         before = one(db, SESSIONS["ended_before"], (grown.lane_id,))
@@ -139,16 +139,16 @@ def mark(db: SqlSession, lane_id: int, last: int, reason: str, at: int) -> None:
         invalidate(db, row[0], last, reason, at)
 
 
-def rotate(db: SqlSession, lane_id: int, ending: Ending, at: int) -> None:
+def rotate(db: SqlSession, lane_id: int, ending: SessionEnd, at: int) -> None:
     """End the session of a lane, if it has one; the next record starts another. A reset asks nothing any more."""
     row = one(db, SESSIONS["current"], (lane_id,))
     if row is not None:
         _end(db, row, (only(db, SESSIONS["told"], (lane_id,))[0], at), ending)
-    if ending is Ending.RESET:
+    if ending is SessionEnd.RESET:
         clear_lane(db, lane_id, "the lane was reset", at)
 
 
-def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: Ending) -> None:
+def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: SessionEnd) -> None:
     session_id, state, _, first, *_ = row
     last, at = when
     if last >= first:
@@ -173,7 +173,7 @@ def rest(db: SqlSession, commit: Rest) -> Rested:
             if state == "active":
                 _sleep(db, session_id, told if told >= first else 0, commit.at)
             else:
-                _end(db, (session_id, state, 0, first), (told, commit.at), Ending.IDLE)
+                _end(db, (session_id, state, 0, first), (told, commit.at), SessionEnd.IDLE)
         done[state] = len(quiet)
     return Rested(done["active"], done["sleeping"], looked)
 
@@ -190,6 +190,6 @@ def sessions(db: SqlSession, lane_id: int, limit: int) -> Sequence[Session]:
     return [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
 
 
-def quiet_since(db: SqlSession) -> Quiet:
+def quiet_since(db: SqlSession) -> QuietSince:
     """Since when the longest quiet lanes are."""
-    return Quiet(*only(db, SESSIONS["quiet_since"]))
+    return QuietSince(*only(db, SESSIONS["quiet_since"]))

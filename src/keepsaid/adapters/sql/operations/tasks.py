@@ -29,7 +29,6 @@ from keepsaid.domain.task import (
     ClaimTasks,
     CreateTasks,
     DecideTask,
-    Ending,
     EndTask,
     ExpireTasks,
     NewTask,
@@ -37,6 +36,7 @@ from keepsaid.domain.task import (
     ResultsKept,
     RunTask,
     Task,
+    TaskEnd,
     TellStatus,
     made_of,
     planned,
@@ -109,7 +109,7 @@ def end(db: SqlSession, commit: EndTask) -> str:
     now = settled(task, commit)
     counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
     db.execute(SQL["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
-    if commit.how is not Ending.RELEASE:
+    if commit.how is not TaskEnd.RELEASE:
         db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
     _leave(db, now, commit)
     _told(db, now, commit)

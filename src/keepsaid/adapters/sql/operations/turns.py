@@ -36,7 +36,7 @@ from keepsaid.domain.fact import answered
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.receipt import How, JudgeMemory, block_in
+from keepsaid.domain.receipt import JudgeMemory, MemoryUse, block_in
 from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
 from keepsaid.domain.taint import taint_in
@@ -159,8 +159,8 @@ def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
     leave(db, commit, lane_id)
     if commit.reply is not None:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
-    shown = [(How.INJECTED, memory_id) for memory_id in outcome.chosen]
-    shown += [(How.OPENED, memory_id) for memory_id in outcome.opened]
+    shown = [(MemoryUse.INJECTED, memory_id) for memory_id in outcome.chosen]
+    shown += [(MemoryUse.OPENED, memory_id) for memory_id in outcome.opened]
     for run in chunks([(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]):
         db.execute(many(TURNS["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
     tell(db, commit.at, *answered(commit))

@@ -17,7 +17,7 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.session_views import surroundings
 from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.domain.batch import Batch, Due, Group, shared
+from keepsaid.domain.batch import Batch, DueLane, WaitingGroup, shared
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Message, Trust
 from keepsaid.domain.reply import Reply
@@ -43,21 +43,21 @@ _GROUP_MAX = 100
 _COUNTED = ("batches", "replies", "tasks")
 
 
-def due(db: SqlSession, at: int, limit: int) -> tuple[Due, ...]:
+def due(db: SqlSession, at: int, limit: int) -> tuple[DueLane, ...]:
     """Lanes whose window has closed."""
     levels = [
         every(db, SQL["due"], (priority, at, limit)) for priority, first in every(db, SQL["due_levels"]) if first <= at
     ]
-    return tuple(Due(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
+    return tuple(DueLane(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
 
 
-def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[Group, ...]:
+def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
     """What waits in these lanes."""
     groups = []
     for lane in lanes:
         messages = tuple(rows.message(row) for row in every(db, SQL["waiting"], (*lane, _GROUP_MAX)))
         if messages:
-            groups.append(Group(lane, messages[0].number - 1, messages))
+            groups.append(WaitingGroup(lane, messages[0].number - 1, messages))
     return tuple(groups)
 
 
